@@ -1,0 +1,1 @@
+"""The `coincide` command and the local stack."""

@@ -1,0 +1,1 @@
+"""Correlation of events whose times are uncertain: the mathematics, pure."""

@@ -1,0 +1,1 @@
+"""Timing correlation of uncertain timestamps."""
