@@ -1,0 +1,69 @@
+"""Durations as people write them ("2s", "250ms") and as the package holds them: whole µs."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from correlation.errors import InvalidFieldError
+
+UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+_DURATION = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,12})?)\s*(us|µs|ms|s|min|h|d)\s*", re.ASCII)
+_REMEDY = 'write a number and a unit (us, ms, s, min, h, d), for example "250ms" or "2s"'
+
+
+def parse_duration_us(text: str, field: str = "duration") -> int:
+    """Read a duration exactly.
+
+    Parameters
+    ----------
+    text : str
+        A decimal number and a unit: us, ms, s, min, h or d.
+    field : str
+        Named in the error.
+
+    Returns
+    -------
+    int
+        Microseconds.
+
+    Raises
+    ------
+    InvalidFieldError
+        When the text is no duration, or not a whole number of microseconds.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise InvalidFieldError(field, f"{text[:60]!r} is not a duration", _REMEDY)
+    unit = match[2].replace("µs", "us")
+    return whole_us(Decimal(match[1]) * UNITS_US[unit], field)
+
+
+def whole_us(value: Decimal, field: str) -> int:
+    """Give an exact number of microseconds as an integer, or say that it is not whole."""
+    if value != value.to_integral_value():
+        raise InvalidFieldError(
+            field, "is not a whole number of microseconds", "round it to 1 us or coarser"
+        )
+    return int(value)
+
+
+def format_duration(duration_us: int) -> str:
+    """Write microseconds in the largest unit that leaves a whole number.
+
+    >>> format_duration(2_000_000)
+    '2s'
+    """
+    if duration_us == 0:
+        return "0s"
+    for unit in ("d", "h", "min", "s", "ms"):
+        if duration_us % UNITS_US[unit] == 0:
+            return f"{duration_us // UNITS_US[unit]}{unit}"
+    return f"{duration_us}us"

@@ -1,0 +1,27 @@
+"""Why a record could not be processed as its stream declares: a closed list."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """The `coincide.error.reason` header of late and dead-letter records."""
+
+    MALFORMED_JSON = "malformed_json"
+    WRONG_ENCODING = "wrong_encoding"
+    NOT_AN_OBJECT = "not_an_object"
+    NULL_VALUE = "null_value"
+    MISSING_FIELD = "missing_field"
+    WRONG_TYPE = "wrong_type"
+    NOT_A_TIME = "not_a_time"
+    TIME_OUT_OF_RANGE = "time_out_of_range"
+    EARLIEST_AFTER_LATEST = "earliest_after_latest"
+    SHORTER_THAN_DECLARED = "shorter_than_declared"
+    LONGER_THAN_DECLARED = "longer_than_declared"
+    FUTURE_DATED = "future_dated"
+    MISSING_KEY = "missing_key"
+    TOO_LARGE = "too_large"
+    BAD_HEARTBEAT = "bad_heartbeat"
+    BAD_CONTROL = "bad_control"
+    LATE = "late"
