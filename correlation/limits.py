@@ -1,0 +1,16 @@
+"""The ranges inside which every computation is exact.
+
+With them all sums of times fit int64, and the exact decision of timing.exact fits 128 bits
+(docs/proofs.md, P-EXACT).
+"""
+
+from __future__ import annotations
+
+# 36,000 years either side of 1970.
+TIME_LIMIT_US = 2**60
+# 407 days: the longest uncertainty of one event.
+LENGTH_LIMIT_US = 2**45
+# 35 years: windows, horizons and delays.
+DURATION_LIMIT_US = 2**50
+# Decimal places of a confidence threshold.
+THRESHOLD_PLACES = 10

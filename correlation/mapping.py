@@ -1,0 +1,291 @@
+"""How a record's JSON becomes an event: fields, formats, and how uncertain its time is.
+
+A time finer than a microsecond is rounded outwards (`earliest` down, `latest` up), so that the
+interval still holds every possible time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from correlation.durations import format_duration, parse_duration_us
+from correlation.errors import InvalidFieldError, RejectedEventError
+from correlation.limits import LENGTH_LIMIT_US, TIME_LIMIT_US
+from correlation.reasons import Reason
+from correlation.times import READERS, Span, TimeFormat, iso8601_reader
+
+if TYPE_CHECKING:
+    from correlation.streams import Stream
+
+Path = tuple[str, ...]
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class EventMapping:
+    """Where a record's fields stand and what its time means.
+
+    Parameters
+    ----------
+    form : {"canonical", "time", "range"}
+        Canonical events; one time with `before` and `after` around it; or two fields.
+    id_path, key_path : path or None
+        Fields of the id and the join key; None for the canonical field, else the record's own.
+    time_path : path or None
+        The one time (form "time").
+    earliest_path, latest_path : path or None
+        The two times (form "range").
+    before_us, after_us : int
+        The event happened between time - before and time + after, in µs (form "time").
+    format : str
+        Of the times: iso8601, epoch_s, epoch_ms, epoch_us or epoch_ns.
+    timezone : str
+        IANA name for ISO times without an offset.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a field is missing for its form, or a value is out of its range.
+    """
+
+    form: Literal["canonical", "time", "range"] = "canonical"
+    id_path: Path | None = None
+    key_path: Path | None = None
+    time_path: Path | None = None
+    earliest_path: Path | None = None
+    latest_path: Path | None = None
+    before_us: int = 0
+    after_us: int = 0
+    format: TimeFormat = "iso8601"
+    timezone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(TimeFormat):
+            raise InvalidFieldError(
+                "mapping.format",
+                f"unknown: {self.format!r}",
+                f"use one of {', '.join(get_args(TimeFormat))}",
+            )
+        try:
+            ZoneInfo(self.timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise InvalidFieldError(
+                "mapping.timezone",
+                f"unknown: {self.timezone[:80]!r}",
+                "use an IANA name such as UTC or America/New_York",
+            ) from None
+        for name, duration_us in (("before", self.before_us), ("after", self.after_us)):
+            if not 0 <= duration_us <= LENGTH_LIMIT_US:
+                raise InvalidFieldError(
+                    f"mapping.{name}",
+                    f"is {format_duration(duration_us)}",
+                    f"use 0s to {format_duration(LENGTH_LIMIT_US)}",
+                )
+        self._check_paths()
+
+    def _check_paths(self) -> None:
+        needed = {"canonical": (), "time": ("time",), "range": ("earliest", "latest")}[self.form]
+        for name in ("time", "earliest", "latest"):
+            path = getattr(self, f"{name}_path")
+            if (name in needed) != (path is not None):
+                raise InvalidFieldError(
+                    f"mapping.{name}",
+                    "is missing" if path is None else "does not go with the other fields",
+                    "give either time, or earliest and latest",
+                )
+        for name in ("id", "key", "time", "earliest", "latest"):
+            path = getattr(self, f"{name}_path")
+            if path is not None and not (path and all(path)):
+                raise InvalidFieldError(
+                    f"mapping.{name}",
+                    "has an empty part",
+                    'write a path such as "a.b", or a list of names',
+                )
+
+    @property
+    def spread_us(self) -> int | None:
+        """Length of every event's interval where the mapping fixes it, in µs."""
+        return self.before_us + self.after_us if self.form == "time" else None
+
+
+class MappedEvent(NamedTuple):
+    """An event as its record gives it: id (None: the record names none), key, interval in µs."""
+
+    id: bytes | None
+    key: bytes
+    earliest: int
+    latest: int
+
+
+EventReader = Callable[[object, bytes | None, int], MappedEvent]
+
+
+def compile_mapping(stream: Stream) -> EventReader:
+    """Make the function that turns parsed JSON into an event of the stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        Gives mapping, partitioning and the contract that every event is held to.
+
+    Returns
+    -------
+    callable
+        `(value, record_key, appended_us) -> MappedEvent`; it raises RejectedEventError, with the
+        reason, for anything that is not an event of the stream.
+    """
+    mapping = stream.mapping
+    read_span = _span_reader(mapping)
+    keyed = stream.partitioning.by == "key"
+    canonical = mapping.form == "canonical"
+    id_path = mapping.id_path or (("id",) if canonical else None)
+    key_path = mapping.key_path or (("key",) if canonical else None)
+    key_needed = mapping.key_path is not None
+    check = _contract_checker(stream)
+
+    def read(value: object, record_key: bytes | None, appended_us: int) -> MappedEvent:
+        if not isinstance(value, dict):
+            raise RejectedEventError(
+                Reason.NOT_AN_OBJECT, f"a JSON object is needed, not {_type_name(value)}"
+            )
+        earliest, latest = read_span(value)
+        check(earliest, latest, appended_us)
+        event_id = None if id_path is None else _read_text(value, id_path, "id")
+        key = None
+        if keyed:
+            key = None if key_path is None else _read_text(value, key_path, "key")
+            if key is None and not key_needed:
+                key = record_key
+            if key is None:
+                raise RejectedEventError(
+                    Reason.MISSING_KEY,
+                    f"no field {'.'.join(key_path)!r}"
+                    if key_needed and key_path
+                    else "the record has no key and the event none either",
+                )
+        return MappedEvent(event_id, key or b"", earliest, latest)
+
+    return read
+
+
+def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
+    """Hold an interval to ρ, π and the clock (spec: timing, sections 1 and 7)."""
+    shortest, longest, skew = stream.shortest_us, stream.longest_us, stream.max_skew_us
+    live = stream.clock == "live"
+
+    def check(earliest: int, latest: int, appended_us: int) -> None:
+        length = latest - earliest
+        if length < 0:
+            raise RejectedEventError(
+                Reason.EARLIEST_AFTER_LATEST, f"earliest is {-length} us after latest"
+            )
+        if not (-TIME_LIMIT_US <= earliest and latest <= TIME_LIMIT_US):
+            raise RejectedEventError(
+                Reason.TIME_OUT_OF_RANGE, "times lie within 36,000 years of 1970"
+            )
+        if length < shortest:
+            raise RejectedEventError(
+                Reason.SHORTER_THAN_DECLARED, f"{length} us long, at least {shortest} declared"
+            )
+        if length > longest:
+            raise RejectedEventError(
+                Reason.LONGER_THAN_DECLARED, f"{length} us long, at most {longest} declared"
+            )
+        if live and earliest > appended_us + skew:
+            raise RejectedEventError(
+                Reason.FUTURE_DATED,
+                f"earliest is {earliest - appended_us} us after the record was appended, "
+                f"at most {skew} allowed",
+            )
+
+    return check
+
+
+def _span_reader(mapping: EventMapping) -> Callable[[Mapping[str, object]], Span]:
+    reader = READERS.get(mapping.format) or iso8601_reader(mapping.timezone)
+    if mapping.form == "time" and mapping.time_path is not None:
+        time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
+
+        def read_time(value: Mapping[str, object]) -> Span:
+            low, high = reader(_find(value, time_path))
+            return low - before, high + after
+
+        return read_time
+    if mapping.earliest_path is not None and mapping.latest_path is not None:
+        earliest_path, latest_path = mapping.earliest_path, mapping.latest_path
+
+        def read_range(value: Mapping[str, object]) -> Span:
+            return reader(_find(value, earliest_path))[0], reader(_find(value, latest_path))[1]
+
+        return read_range
+    return _read_canonical_span
+
+
+_read_iso_utc = iso8601_reader("UTC")
+
+
+def _read_canonical_time(value: object) -> Span:
+    """Read integer microseconds, or an RFC 3339 text."""
+    return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
+
+
+def _read_canonical_span(value: Mapping[str, object]) -> Span:
+    if "earliest" in value or "latest" in value:
+        earliest = _read_canonical_time(_find(value, ("earliest",)))[0]
+        return earliest, _read_canonical_time(_find(value, ("latest",)))[1]
+    if "time" not in value:
+        raise RejectedEventError(Reason.MISSING_FIELD, "an event has earliest and latest, or time")
+    low, high = _read_canonical_time(_find(value, ("time",)))
+    before = _read_duration(value, "before")
+    return low - before, high + _read_duration(value, "after")
+
+
+def _read_duration(value: Mapping[str, object], name: str) -> int:
+    duration = value.get(name, 0)
+    if isinstance(duration, str):
+        try:
+            duration = parse_duration_us(duration, name)
+        except InvalidFieldError as error:
+            raise RejectedEventError(Reason.WRONG_TYPE, str(error)) from None
+    if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
+        raise RejectedEventError(
+            Reason.WRONG_TYPE, f"{name} is not a duration: microseconds, or a text such as '2s'"
+        )
+    return duration
+
+
+def _find(value: Mapping[str, object], path: Path) -> object:
+    found: object = value
+    for name in path:
+        if not isinstance(found, dict):
+            found = _MISSING
+            break
+        found = found.get(name, _MISSING)
+    if found is _MISSING:
+        raise RejectedEventError(Reason.MISSING_FIELD, f"no field {'.'.join(path)!r}")
+    return found
+
+
+def _read_text(value: Mapping[str, object], path: Path, name: str) -> bytes | None:
+    """Read an id or a key: a text or an integer; None where it is missing or null."""
+    found: object = value
+    for part in path:
+        found = found.get(part) if isinstance(found, dict) else None
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        raise RejectedEventError(
+            Reason.WRONG_TYPE, f"{name} is a text or an integer, not {_type_name(found)}"
+        )
+    try:
+        return str(found).encode()
+    except UnicodeEncodeError:
+        raise RejectedEventError(Reason.WRONG_ENCODING, f"{name} is not valid Unicode") from None
+
+
+def _type_name(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
+    return "null" if value is None else names.get(type(value), "a number")

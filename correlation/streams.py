@@ -1,0 +1,116 @@
+"""A stream: where its events are read, how they get their times, and what they promise."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from correlation.durations import format_duration
+from correlation.errors import InvalidFieldError
+from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
+from correlation.mapping import EventMapping
+from correlation.partitioning import Partitioning
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+
+
+def check_name(name: str, of: str = "name") -> str:
+    """Give the name back, or say what a name may look like."""
+    if NAME.fullmatch(name) is None:
+        raise InvalidFieldError(
+            of,
+            f"{name[:80]!r} is not a name",
+            "use 1 to 63 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit",
+        )
+    return name
+
+
+def check_topic(topic: str, of: str = "topic") -> str:
+    """Give the topic's name back, or say what Kafka allows."""
+    if _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
+        raise InvalidFieldError(
+            of,
+            f"{topic[:80]!r} is not a name for a topic",
+            "use 1 to 249 of A-Z, a-z, 0-9, '.', '_', '-'",
+        )
+    return topic
+
+
+def check_duration(duration_us: int, of: str, least: int, most: int) -> int:
+    """Give the duration back, or name the range it must lie in."""
+    if not least <= duration_us <= most:
+        raise InvalidFieldError(
+            of,
+            f"is {format_duration(duration_us)}",
+            f"use {format_duration(least)} to {format_duration(most)}",
+        )
+    return duration_us
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is declared about a stream of events (spec: timing, section 1).
+
+    Parameters
+    ----------
+    name : str
+        Of the stream.
+    topic : str
+        Kafka topic that carries its records.
+    longest_us : int
+        π: no event's interval of possible times is longer, in µs.
+    max_delay_us : int
+        D: a record reaches Kafka no later than `latest` + D, in µs.
+    shortest_us : int
+        ρ: no event's interval is shorter, in µs.
+    mapping : EventMapping
+        How a record becomes an event.
+    partitioning : Partitioning
+        Which events can meet.
+    clock : {"live", "replay"}
+        Whether the events' times follow the wall clock.
+    max_skew_us : int
+        How far a clock that stamps events may be ahead of Kafka's, in µs.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a value is out of its range.
+    """
+
+    name: str
+    topic: str
+    longest_us: int
+    max_delay_us: int
+    shortest_us: int = 0
+    mapping: EventMapping = field(default_factory=EventMapping)
+    partitioning: Partitioning = field(default_factory=Partitioning)
+    clock: Literal["live", "replay"] = "live"
+    max_skew_us: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_topic(self.topic)
+        check_duration(self.longest_us, "longest", 0, LENGTH_LIMIT_US)
+        check_duration(self.shortest_us, "shortest", 0, LENGTH_LIMIT_US)
+        check_duration(self.max_delay_us, "max_delay", 0, DURATION_LIMIT_US)
+        check_duration(self.max_skew_us, "max_skew", 0, DURATION_LIMIT_US)
+        if self.shortest_us > self.longest_us:
+            raise InvalidFieldError(
+                "shortest",
+                f"{format_duration(self.shortest_us)} is more than longest "
+                f"({format_duration(self.longest_us)})",
+                "use at most longest",
+            )
+        if self.clock not in {"live", "replay"}:
+            raise InvalidFieldError("clock", f"unknown: {self.clock!r}", "use live or replay")
+        spread = self.mapping.spread_us
+        if spread is not None and not self.shortest_us <= spread <= self.longest_us:
+            raise InvalidFieldError(
+                "longest",
+                f"the mapping makes every event {format_duration(spread)} long, outside "
+                f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
+                "declare shortest and longest so that before + after lies between them",
+            )
