@@ -1,1 +1,1 @@
-"""The `coincide` command and the local stack."""
+"""The ``coincide`` command and the local stack: embedded broker, processes, demonstration."""

@@ -1,0 +1,53 @@
+"""What can go wrong at the command line; each error is one clear sentence and an exit code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CliError(Exception):
+    """Base of all errors that the command line shows as one sentence, without a traceback."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(CliError):
+    """An argument, an option or an input file is not what the command takes."""
+
+    exit_code = 2
+
+
+class MissingJavaError(CliError):
+    """No Java runtime was found, or only one that is too old."""
+
+    exit_code = 3
+
+
+class JarsError(CliError):
+    """The Java archives are not there and could not be fetched."""
+
+    exit_code = 4
+
+
+class BrokerError(CliError):
+    """The embedded broker did not start, or a given one does not answer."""
+
+    exit_code = 5
+
+
+class ServiceError(CliError):
+    """The service does not answer, or it refused a document."""
+
+    exit_code = 6
+
+
+class ProcessError(CliError):
+    """A child process of the local stack ended, or was not ready in time."""
+
+    exit_code = 7
+
+
+class VerificationError(CliError):
+    """The demonstration's answer differs from the plain reference."""
+
+    exit_code = 1
