@@ -1,0 +1,101 @@
+"""What all tests share: a real Kafka, names of their own, and how hard properties are tried.
+
+Where does the broker come from? From the address in COINCIDE_TEST_BOOTSTRAP, else from
+Testcontainers where a Docker engine answers, else the embedded broker is started. If none of these
+works the tests fail; they are never skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from cli.broker import EmbeddedBroker, answers
+from cli.jars import spark_jars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Compiling a kernel inside the first example takes seconds: no deadline per example.
+settings.register_profile(
+    "fast", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+_ENGINE_SECONDS = 10
+_GIVEN_SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap() -> Iterator[str]:
+    """Return the address of a running Apache Kafka, one for the whole run."""
+    given = os.environ.get("COINCIDE_TEST_BOOTSTRAP")
+    if given:
+        if not answers(given, timeout_seconds=_GIVEN_SECONDS):
+            pytest.fail(f"no broker answers at COINCIDE_TEST_BOOTSTRAP={given}")
+        yield given
+    elif _docker_engine_answers():
+        yield from _containerised_broker()
+    else:
+        with EmbeddedBroker() as broker:
+            yield broker.bootstrap
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """Return an embedded broker of the test's own, started, to be killed and started again."""
+    with EmbeddedBroker(data=tmp_path / "broker") as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """Return a prefix of topic names that no other test uses."""
+    return f"t{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture(scope="session")
+def spark_jar_paths() -> list[Path]:
+    """Return the jars of a Spark session that reads and writes Kafka."""
+    return spark_jars()
+
+
+def _docker_engine_answers() -> bool:
+    """Tell whether a Docker engine runs; the client alone is not enough."""
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    try:
+        # The path is the one the shell would take.
+        asked = subprocess.run(  # noqa: S603
+            [docker, "info"], capture_output=True, timeout=_ENGINE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0
+
+
+def _containerised_broker() -> Iterator[str]:
+    """Start a broker in a container."""
+    # Imported here: only machines with a Docker engine pay for it.
+    from testcontainers.kafka import KafkaContainer  # noqa: PLC0415
+
+    container = (
+        KafkaContainer()
+        .with_kraft()
+        .with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
+        .with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
+        .with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
+    )
+    with container as running:
+        yield running.get_bootstrap_server()

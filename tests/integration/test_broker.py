@@ -1,0 +1,182 @@
+"""The embedded broker is a real Kafka: transactions, compaction, offsets for times, restarts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from cli.broker import EmbeddedBroker, answers
+from cli.errors import BrokerError
+from tests.support.kafka import Sent, create_topics, produce, read_committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.kafka
+
+_DEADLINE_SECONDS = 30
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not until():
+        assert time.monotonic() < deadline, "not so in time"
+        time.sleep(0.05)
+
+
+def test_read_committed_sees_a_transaction_only_when_it_is_committed(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    create_topics(kafka_bootstrap, {topic_prefix: 2})
+    producer = Producer({"bootstrap.servers": kafka_bootstrap, "transactional.id": topic_prefix})
+    producer.init_transactions(_DEADLINE_SECONDS)
+    for value, commit in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
+        producer.begin_transaction()
+        producer.produce(topic_prefix, value=value, partition=0)
+        producer.produce(topic_prefix, value=value, partition=1)
+        producer.flush(_DEADLINE_SECONDS)
+        if commit:
+            producer.commit_transaction(_DEADLINE_SECONDS)
+        else:
+            producer.abort_transaction(_DEADLINE_SECONDS)
+    read = read_committed(kafka_bootstrap, topic_prefix)
+    assert sorted((record.partition, record.value) for record in read) == [
+        (0, b"kept"),
+        (0, b"kept too"),
+        (1, b"kept"),
+        (1, b"kept too"),
+    ]
+
+
+def test_second_producer_fences_the_first_when_it_has_the_same_transactional_id(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    create_topics(kafka_bootstrap, {topic_prefix: 1})
+    settings = {"bootstrap.servers": kafka_bootstrap, "transactional.id": topic_prefix}
+    first, second = Producer(settings), Producer(settings)
+    first.init_transactions(_DEADLINE_SECONDS)
+    first.begin_transaction()
+    first.produce(topic_prefix, value=b"first")
+    first.flush(_DEADLINE_SECONDS)
+    second.init_transactions(_DEADLINE_SECONDS)
+    with pytest.raises(KafkaException, match=r"(?i)fenced|epoch"):
+        first.commit_transaction(_DEADLINE_SECONDS)
+    second.begin_transaction()
+    second.produce(topic_prefix, value=b"second")
+    second.commit_transaction(_DEADLINE_SECONDS)
+    assert [record.value for record in read_committed(kafka_bootstrap, topic_prefix)] == [b"second"]
+
+
+def test_offsets_for_times_finds_the_first_record_from_a_time_on(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    create_topics(kafka_bootstrap, {topic_prefix: 1})
+    times = [1_700_000_000_000, 1_700_000_001_000, 1_700_000_002_000]
+    produce(kafka_bootstrap, topic_prefix, [Sent(b"x", timestamp_ms=at) for at in times])
+    consumer = Consumer({"bootstrap.servers": kafka_bootstrap, "group.id": topic_prefix})
+    asked = [TopicPartition(topic_prefix, 0, times[0] + 1)]
+    found = consumer.offsets_for_times(asked, timeout=_DEADLINE_SECONDS)
+    consumer.close()
+    assert found[0].offset == 1
+
+
+def test_topic_keeps_its_compaction_setting(kafka_bootstrap: str, topic_prefix: str) -> None:
+    create_topics(kafka_bootstrap, {topic_prefix: 1}, {"cleanup.policy": "compact"})
+    resource = ConfigResource(ResourceType.TOPIC, topic_prefix)
+    client = AdminClient({"bootstrap.servers": kafka_bootstrap})
+    described = client.describe_configs([resource])
+    config = described[resource].result(_DEADLINE_SECONDS)
+    assert config["cleanup.policy"].value == "compact"
+
+
+def test_compaction_leaves_the_last_value_of_a_key(own_broker: EmbeddedBroker) -> None:
+    # A segment is closed, and so open to the cleaner, as soon as it is older than this.
+    eager = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.01",
+        "max.compaction.lag.ms": "100",
+    }
+    create_topics(own_broker.bootstrap, {"config": 1}, eager)
+    values = [b"old", b"older", b"new"]
+    produce(own_broker.bootstrap, "config", [Sent(value, key=b"key") for value in values])
+
+    def compacted() -> bool:
+        # A further record closes the segment before it.
+        produce(own_broker.bootstrap, "config", [Sent(b"other", key=b"other")])
+        read = read_committed(own_broker.bootstrap, "config")
+        return [record.value for record in read if record.key == b"key"] == [b"new"]
+
+    _wait(compacted)
+
+
+def test_unknown_topic_is_not_created_by_writing_to_it(
+    own_broker: EmbeddedBroker, topic_prefix: str
+) -> None:
+    producer = Producer({"bootstrap.servers": own_broker.bootstrap, "message.timeout.ms": 2000})
+    errors = []
+    producer.produce(topic_prefix, value=b"x", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(_DEADLINE_SECONDS)
+    assert errors[0] is not None
+    topics = AdminClient({"bootstrap.servers": own_broker.bootstrap}).list_topics(timeout=10).topics
+    assert topic_prefix not in topics
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_broker_keeps_its_records_when_it_starts_again(
+    own_broker: EmbeddedBroker, end: str
+) -> None:
+    create_topics(own_broker.bootstrap, {"kept": 1})
+    produce(own_broker.bootstrap, "kept", [Sent(b"before")])
+    address = own_broker.bootstrap
+    getattr(own_broker, end)()
+    assert not answers(address)
+    own_broker.start()
+    assert own_broker.bootstrap == address
+    produce(address, "kept", [Sent(b"after")])
+    read = read_committed(address, "kept")
+    assert [record.value for record in read] == [b"before", b"after"]
+
+
+def test_broker_says_so_when_its_port_is_taken(own_broker: EmbeddedBroker) -> None:
+    with pytest.raises(BrokerError, match=f"port {own_broker.port} .* is in use"):
+        EmbeddedBroker(port=own_broker.port).start()
+
+
+def test_broker_shows_the_end_of_its_log_when_it_cannot_run(tmp_path: Path) -> None:
+    data = tmp_path / "broker"
+    (data / "kafka").mkdir(parents=True)
+    # Another node's data: the broker refuses it.
+    (data / "kafka" / "meta.properties").write_text("version=1\nnode.id=7\ncluster.id=other\n")
+    broker = EmbeddedBroker(data=data)
+    with pytest.raises(BrokerError, match=r"(?s)ended with exit code 1; the end of .*node id 7"):
+        broker.start()
+
+
+def test_broker_ends_when_the_process_that_started_it_dies(tmp_path: Path) -> None:
+    script = (
+        "import pathlib, signal, sys\n"
+        "from cli.broker import EmbeddedBroker\n"
+        f"broker = EmbeddedBroker(data=pathlib.Path({str(tmp_path)!r}))\n"
+        "broker.start()\n"
+        "print(broker.bootstrap, broker.process.pid, flush=True)\n"
+        "signal.pause()\n"
+    )
+    # The script above, run as a user's own program would run the broker.
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        bootstrap, pid = parent.stdout.readline().split()
+        assert answers(bootstrap)
+        os.kill(parent.pid, signal.SIGKILL)
+    _wait(lambda: not Path(f"/proc/{pid}").exists())
