@@ -1,0 +1,61 @@
+# What a person types. `make help` lists the targets.
+
+# Any Python from 3.11 on; say PYTHON=... for another than the first of PATH.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Touched when the environment was made, so that it is made anew only after a change.
+INSTALLED := $(VENV)/.installed
+# Tests of compiled kernels, run once more uncompiled and with checked array bounds.
+KERNEL_TESTS := tests/unit/timing tests/conformance/test_algorithms.py
+FAST := not kafka and not spark and not slow
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jars check static test demo bench clean purge
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(INSTALLED) ## make the virtual environment with the pinned packages
+
+$(INSTALLED): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
+	       "Install one and say: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "Python's venv module is missing: on Debian or Ubuntu apt-get install python3-venv" >&2; \
+	  exit 1; }
+	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --no-deps -e .
+	@touch $@
+
+jars: setup ## fetch the Java archives of Spark and of the embedded broker
+	$(BIN)/coincide jars
+
+check: static ## lint, types, layers, and the fast tests: under two minutes
+	$(BIN)/pytest -q -m "$(FAST)"
+
+static: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+test: setup jars ## all tests, on a real Kafka and a real Spark
+	$(BIN)/pytest
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q $(KERNEL_TESTS)
+
+demo: setup ## flights and weather through Kafka and Spark, checked against the plain reference
+	$(BIN)/coincide demo
+
+bench: setup jars ## measure speed and memory
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what runs and tools left behind
+	rm -rf .coincide .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+purge: clean ## clean, and remove the environment and the fetched archives
+	rm -rf $(VENV) .cache *.egg-info
