@@ -1,0 +1,23 @@
+"""The correlation algorithms by the names a condition uses."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from correlation.timing.lazy_lookup import correlate_lazy_lookup
+from correlation.timing.pairs import Pairs, ProbeCounts, Side
+from correlation.timing.simple import correlate_simple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from correlation.timing.pairs import Correlate
+
+__all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "Pairs", "ProbeCounts", "Side"]
+
+DEFAULT_ALGORITHM = "lazy_lookup"
+
+ALGORITHMS: Mapping[str, Correlate] = MappingProxyType(
+    {"lazy_lookup": correlate_lazy_lookup, "simple": correlate_simple}
+)
