@@ -1,0 +1,203 @@
+"""What a kind of condition gives the program: the one seam between Program and the operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffer import Segment, StreamBuffer
+from correlation.columns import Int64s
+from correlation.streams import Stream
+
+
+class Condition(Protocol):
+    """A registered condition, whatever its kind."""
+
+    @property
+    def name(self) -> str:
+        """Name of the condition."""
+
+    @property
+    def version(self) -> int:
+        """Version of its document."""
+
+    @property
+    def kind(self) -> str:
+        """Key of its kind in `correlation.kinds.KINDS`."""
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, each once."""
+
+    @property
+    def output_topic(self) -> str | None:
+        """Topic of its results; None for the installation's own."""
+
+
+class OutputRecord(NamedTuple):
+    """A result as a Kafka record: `topic` None means the installation's topic of `channel`."""
+
+    channel: str
+    topic: str | None
+    key: bytes
+    value: dict[str, Any]
+    headers: dict[str, bytes]
+
+
+class Result(Protocol):
+    """Some results of one condition."""
+
+    def records(self, detected_at_us: int) -> Iterator[OutputRecord]:
+        """Give the results as records.
+
+        Parameters
+        ----------
+        detected_at_us : int
+            When the correlation completed, in µs since 1970.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a condition may look at when a block is evaluated.
+
+    Parameters
+    ----------
+    fresh : mapping of stream to Segment
+        The block's events; a stream without events in the block is missing.
+    appended_us : mapping of stream to int64[n]
+        Kafka's timestamps of the fresh events, in the segment's order, in µs.
+    buffers : mapping of stream to StreamBuffer
+        Events of earlier blocks.
+    marks : mapping of stream to int
+        Low marks with the block's progress in them, in µs.
+    """
+
+    fresh: Mapping[str, Segment]
+    appended_us: Mapping[str, Int64s]
+    buffers: Mapping[str, StreamBuffer]
+    marks: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a condition found in a block.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        To be published.
+    alarms : int
+        Number of results in them.
+    counts : sequence of (metric, labels, increase)
+        Beyond those that Program counts for every condition.
+    ready_us : int64[alarms]
+        max(max_A, max_B) of each result: response time counts from here, in µs.
+    appended_us : int64[alarms]
+        Kafka's timestamp of the later record of each result, in µs.
+    """
+
+    results: Sequence[Result] = ()
+    alarms: int = 0
+    counts: Sequence[tuple[str, Mapping[str, str], int]] = ()
+    ready_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    appended_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+class Operator(Protocol):
+    """Evaluates one condition over the shared buffers of a slot."""
+
+    def evaluate(self, view: View) -> Evaluation:
+        """Find the results that the block completes."""
+
+    def keep_values(self, marks: Mapping[str, int]) -> Mapping[str, int]:
+        """Give, per stream, the least `latest` that can still matter.
+
+        Parameters
+        ----------
+        marks : mapping of stream to int
+            Low marks: no event still to come has a smaller `latest`, in µs.
+        """
+
+    def dump(self) -> bytes:
+        """Give the state it keeps beside the shared buffers; empty when there is none."""
+
+    def load(self, state: bytes) -> None:
+        """Take back what `dump` gave."""
+
+
+FieldType = Literal["duration", "decimal", "stream", "choice", "flag", "topic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a kind's document; the REST models are made from these.
+
+    Parameters
+    ----------
+    name : str
+        As the user writes it; a duration is stored with `_us` behind its name.
+    type : str
+        duration (µs), decimal (exact), stream (a name), choice, flag or topic.
+    description : str
+        For the API's documentation.
+    required : bool
+        Whether it must be given.
+    default : object
+        Value of a field that is not given.
+    choices : tuple of str
+        Of a choice.
+    """
+
+    name: str
+    type: FieldType
+    description: str
+    required: bool = True
+    default: object = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def stored_name(self) -> str:
+        """Name in the stored document."""
+        return f"{self.name}_us" if self.type == "duration" else self.name
+
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionKind:
+    """A kind of condition: all that the rest of the software knows of it.
+
+    Parameters
+    ----------
+    name : str
+        Value of `kind` in the document.
+    summary : str
+        One line for the API's documentation.
+    fields : tuple of Field
+        Of its document, `kind` itself excepted.
+    build : callable
+        `(name, version, values) -> Condition`; raises InvalidFieldError.
+    operator : callable
+        `(condition, streams) -> Operator`.
+    derive : callable
+        `(condition, streams, rates) -> dict`: what the condition costs; rates in events/s.
+    plan : callable
+        `(condition, streams) -> dict`: how it is evaluated, for a person to read.
+    example : mapping
+        A document of this kind.
+    """
+
+    name: str
+    summary: str
+    fields: tuple[Field, ...]
+    build: Callable[[str, int, Values], Condition]
+    operator: Callable[[Any, Mapping[str, Stream]], Operator]
+    derive: Callable[[Any, Mapping[str, Stream], Mapping[str, float]], dict[str, Any]]
+    plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
+    example: Mapping[str, Any]

@@ -1,0 +1,392 @@
+"""Program: the conditions of a slot over shared buffers.
+
+One idea runs through all operators: progress of the inputs -> progress of the result -> keep
+values -> what the shared buffer may drop. This is its one implementation. A block is evaluated in
+a fixed order (conditions by config offset, then events by stream, partition and offset, then
+progress), so that how records are cut into blocks decides when a result appears, never which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from correlation.buffer import Segment, StreamBuffer
+from correlation.columns import Events
+from correlation.errors import CorrelationError
+from correlation.kinds import KINDS
+from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
+from correlation.operators import Condition, Operator, Result, View
+from correlation.progress import Heartbeat, LowMarks, Progress
+from correlation.records import Resource, check_version
+from correlation.streams import Stream
+from correlation.totals import Totals
+
+VERSION = 1
+
+
+class Control(NamedTuple):
+    """A record of the config topic: value None deletes."""
+
+    offset: int
+    key: bytes
+    record: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a slot evaluates at once.
+
+    Parameters
+    ----------
+    controls : sequence of Control
+        In any order; the config offset decides.
+    events : sequence of Events
+        In any order; stream, partition and offset decide.
+    progress, heartbeats : sequence of Progress, of Heartbeat
+        How far the streams have come with this block.
+    rejected : mapping of (stream, reason) to int
+        Records that went to the dead letter, to be counted.
+    """
+
+    controls: Sequence[Control] = ()
+    events: Sequence[Events] = ()
+    progress: Sequence[Progress] = ()
+    heartbeats: Sequence[Heartbeat] = ()
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a block brought.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        To be published.
+    late : tuple of Events
+        Events that came later than their stream declares; they were correlated all the same.
+    detected_at_us : int
+        When the correlation completed, in µs since 1970.
+    metrics : dict
+        The slot's record for the metrics topic, without its slot number.
+    """
+
+    results: tuple[Result, ...]
+    late: tuple[Events, ...]
+    detected_at_us: int
+    metrics: dict[str, Any]
+
+
+class Snapshot(NamedTuple):
+    """What changed since the last snapshot.
+
+    `manifest` names all that is live; `added` are blobs by number, to be stored before the
+    manifest; `removed` are numbers whose blobs nothing names any more.
+    """
+
+    manifest: dict[str, Any]
+    added: dict[int, bytes]
+    removed: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Registered:
+    """A condition with its operator; without one, `detail` says why it is not evaluated."""
+
+    resource: Resource
+    config_offset: int
+    condition: Condition | None = None
+    operator: Operator | None = None
+    state: str = "running"
+    detail: str | None = None
+    last_alarm_at_us: int | None = None
+
+
+class Program:
+    """The conditions of a slot over shared buffers.
+
+    Parameters
+    ----------
+    streams : mapping of name to Stream
+        The streams in force.
+    partitions : mapping of stream to int
+        Number of Kafka partitions of each stream's topic.
+    """
+
+    def __init__(self, streams: Mapping[str, Stream], partitions: Mapping[str, int]) -> None:
+        self._streams = dict(streams)
+        delays = {name: stream.max_delay_us for name, stream in streams.items()}
+        self._marks = LowMarks(delays, partitions)
+        self._buffers = {name: StreamBuffer() for name in streams}
+        self._conditions: dict[str, _Registered] = {}
+        self._totals = Totals()
+        self._config_offset = -1
+        self._next_number = 0
+        self._stored: set[int] = set()
+
+    def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
+        """Evaluate a block.
+
+        Parameters
+        ----------
+        block : Block
+            Records read since the last call.
+        clock : callable
+            Gives the wall time in µs since 1970; asked once, when the correlation is complete.
+        """
+        for control in sorted(block.controls, key=lambda control: control.offset):
+            self._apply(control)
+        fresh, appended_us, late = self._sort_in(block.events)
+        self._marks.advance(block.progress, block.heartbeats)
+        marks = self._marks.values()
+        view = View(fresh, appended_us, self._buffers, marks)
+        running = [entry for entry in self._conditions.values() if entry.operator is not None]
+        evaluations = [
+            (entry, entry.operator.evaluate(view)) for entry in running if entry.operator
+        ]
+        self._age(fresh, marks)
+        now_us = clock()
+        for (stream, reason), count in block.rejected.items():
+            self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
+        for entry, evaluation in evaluations:
+            labels = {"condition": entry.resource.name}
+            self._totals.count("alarms_total", labels, evaluation.alarms)
+            for name, count_labels, increase in evaluation.counts:
+                self._totals.count(name, count_labels, increase)
+            if evaluation.alarms:
+                entry.last_alarm_at_us = now_us
+                if self._is_live(entry):
+                    waited = now_us - evaluation.ready_us
+                    self._totals.observe("response_time_seconds", labels, waited)
+                waited = now_us - evaluation.appended_us
+                self._totals.observe("pipeline_latency_seconds", labels, waited)
+        results = tuple(result for _, found in evaluations for result in found.results)
+        return Outcome(results, late, now_us, self._describe(now_us))
+
+    def _is_live(self, entry: _Registered) -> bool:
+        """Whether wall time says something about the condition's streams."""
+        names = entry.condition.streams if entry.condition is not None else ()
+        return all(self._streams[name].clock == "live" for name in names)
+
+    def _apply(self, control: Control) -> None:
+        """Take in a record of the config topic; streams come with the program's constructor."""
+        self._config_offset = max(self._config_offset, control.offset)
+        kind, _, name = control.key.decode().partition("/")
+        if kind != "condition":
+            return
+        if control.record is None:
+            if self._conditions.pop(name, None) is not None:
+                self._totals.forget("condition", name)
+            return
+        entry = _Registered(Resource.from_record(control.record), control.offset)
+        previous = self._conditions.get(name)
+        if previous is not None:
+            entry.last_alarm_at_us = previous.last_alarm_at_us
+        self._start(entry)
+        self._conditions[name] = entry
+
+    def _start(self, entry: _Registered) -> None:
+        """Give a condition its operator, or say why it has none."""
+        resource = entry.resource
+        try:
+            entry.condition = resource.to_condition()
+            missing = [name for name in entry.condition.streams if name not in self._streams]
+            if resource.paused:
+                entry.state = "paused"
+            elif missing:
+                entry.state, entry.detail = "waiting", f"for stream {', '.join(missing)}"
+            else:
+                kind = KINDS[entry.condition.kind]
+                entry.operator = kind.operator(entry.condition, self._declared_streams())
+        except CorrelationError as error:
+            entry.state, entry.detail = "failed", str(error)
+
+    def _declared_streams(self) -> dict[str, Stream]:
+        """Give the streams, their lengths widened to those of events buffered before a change."""
+        declared = {}
+        for name, stream in self._streams.items():
+            segments = [segment for _, segment in self._buffers[name].segments]
+            shortest = min([stream.shortest_us, *(segment.shortest for segment in segments)])
+            longest = max([stream.longest_us, *(segment.longest for segment in segments)])
+            declared[name] = replace(stream, shortest_us=shortest, longest_us=longest)
+        return declared
+
+    def _sort_in(
+        self, parts: Sequence[Events]
+    ) -> tuple[dict[str, Segment], dict[str, Any], tuple[Events, ...]]:
+        """Sort the block's events into one segment per stream and find the late ones."""
+        fresh: dict[str, Segment] = {}
+        appended_us: dict[str, Any] = {}
+        late_events = []
+        for name in sorted({part.stream for part in parts if part.stream in self._streams}):
+            mine = [part for part in parts if part.stream == name and len(part)]
+            if not mine:
+                continue
+            mine.sort(key=lambda part: (int(part.partition[0]), int(part.offset[0])))
+            events = Events.concat(mine)
+            late = events.latest < self._marks.values()[name]
+            if late.any():
+                late_events.append(events.take(np.flatnonzero(late)))
+            self._count_events(events, late_count=int(late.sum()))
+            fresh[name], order = Segment.from_events(events, late)
+            appended_us[name] = events.appended_us[order]
+        return fresh, appended_us, tuple(late_events)
+
+    def _count_events(self, events: Events, late_count: int) -> None:
+        labels = {"stream": events.stream}
+        self._totals.count("events_consumed_total", labels, len(events))
+        self._totals.count("events_late_total", labels, late_count)
+        lengths = events.latest - events.earliest
+        self._totals.observe("interval_length_seconds", labels, lengths)
+        if self._streams[events.stream].clock == "live":
+            delays = events.appended_us - events.latest
+            self._totals.observe("transmission_delay_seconds", labels, delays)
+
+    def _keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+        """Least `latest` that any condition still needs, per stream."""
+        keep = dict.fromkeys(self._streams, KEEP_NOTHING)
+        for entry in self._conditions.values():
+            if entry.operator is not None:
+                for stream, value in entry.operator.keep_values(marks).items():
+                    keep[stream] = min(keep[stream], value)
+        return keep
+
+    def _age(self, fresh: Mapping[str, Segment], marks: Mapping[str, int]) -> None:
+        """Add the block's events to the buffers and drop what nothing needs any more."""
+        for name, keep in self._keep_values(marks).items():
+            buffer = self._buffers[name]
+            segment = fresh.get(name)
+            if segment is not None and segment.greatest_latest >= keep:
+                self._next_number = buffer.insert(segment, self._next_number, keep)
+            self._next_number = buffer.drop(keep, self._next_number)
+
+    def _describe(self, now_us: int) -> dict[str, Any]:
+        """Write the slot's record for the metrics topic."""
+        marks = self._marks.values()
+        gauges: list[list[object]] = []
+        for name, keep in self._keep_values(marks).items():
+            labels = {"stream": name}
+            gauges.append(["buffered_events", labels, len(self._buffers[name])])
+            gauges.append(["state_bytes", labels, self._buffers[name].nbytes])
+            if UNKNOWN_MARK // 2 < keep < KEEP_NOTHING // 2:
+                gauges.append(["buffer_keep_timestamp_seconds", labels, keep / 1e6])
+        return {
+            "v": VERSION,
+            "at": now_us,
+            "config_offset": self._config_offset,
+            **self._totals.to_record(),
+            "gauges": gauges,
+            "conditions": {
+                name: {
+                    "version": entry.resource.version,
+                    "state": entry.state,
+                    "detail": entry.detail,
+                    "config_offset": entry.config_offset,
+                    "last_alarm_at": entry.last_alarm_at_us,
+                }
+                for name, entry in self._conditions.items()
+            },
+            "low_marks": {
+                name: {
+                    "mark": None if mark == UNKNOWN_MARK else mark,
+                    "partitions": {
+                        str(number): None if value == UNKNOWN_MARK else value
+                        for number, value in self._marks.partition_values(name).items()
+                    },
+                }
+                for name, mark in marks.items()
+            },
+        }
+
+    def snapshot(self) -> Snapshot:
+        """Give what must be stored so that `restore` continues from here."""
+        live = {
+            number: segment
+            for buffer in self._buffers.values()
+            for number, segment in buffer.segments
+        }
+        operators = {}
+        added = {number: live[number].to_bytes() for number in live if number not in self._stored}
+        kept = set(live)
+        for name, entry in self._conditions.items():
+            state = entry.operator.dump() if entry.operator is not None else b""
+            if state:
+                operators[name] = self._next_number
+                added[self._next_number] = state
+                kept.add(self._next_number)
+                self._next_number += 1
+        removed = tuple(sorted(self._stored - kept))
+        self._stored = kept
+        manifest = {
+            "v": VERSION,
+            "config_offset": self._config_offset,
+            "next_number": self._next_number,
+            "buffers": {
+                name: [number for number, _ in buffer.segments]
+                for name, buffer in self._buffers.items()
+            },
+            "marks": self._marks.dump(),
+            "conditions": [
+                [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
+                for entry in self._conditions.values()
+            ],
+            "operators": operators,
+            "totals": self._totals.dump(),
+        }
+        return Snapshot(manifest, added, removed)
+
+    @classmethod
+    def restore(
+        cls,
+        manifest: Mapping[str, Any],
+        fetch: Callable[[int], bytes],
+        streams: Mapping[str, Stream],
+        partitions: Mapping[str, int],
+    ) -> Program:
+        """Continue from a snapshot, with the streams in force now.
+
+        Parameters
+        ----------
+        manifest : mapping
+            Of the snapshot.
+        fetch : callable
+            Gives the blob of a number.
+        streams, partitions
+            As for the constructor; buffers of streams that are gone are dropped.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When another version wrote the manifest.
+        """
+        check_version(manifest)
+        program = cls(streams, partitions)
+        program._marks.load(manifest["marks"])
+        program._load(manifest, fetch)
+        return program
+
+    def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
+        self._config_offset = manifest["config_offset"]
+        self._next_number = manifest["next_number"]
+        self._totals.load(manifest["totals"])
+        for name, numbers in manifest["buffers"].items():
+            self._stored |= set(numbers)
+            if name in self._streams:
+                self._buffers[name] = StreamBuffer(
+                    [(number, Segment.from_bytes(fetch(number))) for number in numbers]
+                )
+        for config_offset, last_alarm_at_us, record in manifest["conditions"]:
+            entry = _Registered(Resource.from_record(record), config_offset)
+            entry.last_alarm_at_us = last_alarm_at_us
+            self._start(entry)
+            name = entry.resource.name
+            number = manifest["operators"].get(name)
+            if number is not None:
+                self._stored.add(number)
+                if entry.operator is not None:
+                    entry.operator.load(fetch(number))
+            self._conditions[name] = entry

@@ -1,0 +1,166 @@
+"""How far the streams are known to have come: low marks (spec: timing, section 7).
+
+The low mark W of a stream is a time such that every event of it still to come has latest >= W.
+Per Kafka partition it follows from the events read (the greatest `latest` less the stream's
+longest delay D) and from heartbeats (read up to a wall time less D); the stream's mark is the
+least over all its partitions, for a partition read later would otherwise look late. It never
+moves back (docs/proofs.md, P-LOW-MARK).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from correlation.limits import UNKNOWN_MARK
+
+# read_up_to of the heartbeat that closes a stream: later than any time.
+CLOSED = 2**61
+
+
+class Progress(NamedTuple):
+    """What a block read of one Kafka partition.
+
+    Parameters
+    ----------
+    stream : str
+        The stream the partition's records belong to.
+    partition : int
+        Kafka partition.
+    next_offset : int
+        One more than the last offset read.
+    greatest_latest : int or None
+        Greatest `latest` of the accepted events, in µs; None when there was none.
+    """
+
+    stream: str
+    partition: int
+    next_offset: int
+    greatest_latest: int | None
+
+
+class Heartbeat(NamedTuple):
+    """Word that a partition has been read up to a time.
+
+    Parameters
+    ----------
+    stream : str
+        Its stream.
+    partition : int or None
+        Kafka partition; None for all of the stream.
+    read_up_to_us : int
+        Every event that occurred up to then, less the stream's longest delay, has been read;
+        CLOSED when nothing will follow.
+    at_offset : int or None
+        It holds only once the partition has been read up to this offset; None: it holds now.
+    """
+
+    stream: str
+    partition: int | None
+    read_up_to_us: int
+    at_offset: int | None
+
+
+@dataclass(slots=True)
+class _Partition:
+    mark: int = UNKNOWN_MARK
+    next_offset: int = 0
+    waiting: list[tuple[int, int]] = field(default_factory=list)
+
+
+class LowMarks:
+    """Low marks of the streams of a slot.
+
+    Parameters
+    ----------
+    max_delays_us : mapping of stream to int
+        D of each stream, in µs.
+    partitions : mapping of stream to int
+        Number of its Kafka partitions.
+    """
+
+    def __init__(self, max_delays_us: Mapping[str, int], partitions: Mapping[str, int]) -> None:
+        self._max_delays_us = dict(max_delays_us)
+        self._partitions = {
+            stream: {number: _Partition() for number in range(partitions.get(stream, 1))}
+            for stream in max_delays_us
+        }
+        self._marks = dict.fromkeys(max_delays_us, UNKNOWN_MARK)
+
+    def values(self) -> dict[str, int]:
+        """Low mark of each stream, in µs; UNKNOWN_MARK where nothing is known."""
+        return dict(self._marks)
+
+    def partition_values(self, stream: str) -> dict[int, int]:
+        """Low mark of each Kafka partition of a stream, in µs."""
+        return {number: found.mark for number, found in self._partitions[stream].items()}
+
+    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> None:
+        """Take in what a block brought; streams that are not known are passed over."""
+        for entry in progress:
+            if entry.stream not in self._partitions:
+                continue
+            partition = self._partition(entry.stream, entry.partition)
+            partition.next_offset = max(partition.next_offset, entry.next_offset)
+            if entry.greatest_latest is not None:
+                mark = entry.greatest_latest - self._max_delays_us[entry.stream]
+                partition.mark = max(partition.mark, mark)
+        for heartbeat in heartbeats:
+            self._take_heartbeat(heartbeat)
+        for stream, partitions in self._partitions.items():
+            for partition in partitions.values():
+                _apply_waiting(partition)
+            least = min(partition.mark for partition in partitions.values())
+            self._marks[stream] = max(self._marks[stream], least)
+
+    def _partition(self, stream: str, number: int) -> _Partition:
+        return self._partitions[stream].setdefault(number, _Partition())
+
+    def _take_heartbeat(self, heartbeat: Heartbeat) -> None:
+        if heartbeat.stream not in self._partitions:
+            return
+        mark = heartbeat.read_up_to_us
+        if mark != CLOSED:
+            mark -= self._max_delays_us[heartbeat.stream]
+        if heartbeat.partition is None:
+            for partition in self._partitions[heartbeat.stream].values():
+                partition.mark = max(partition.mark, mark)
+        else:
+            partition = self._partition(heartbeat.stream, heartbeat.partition)
+            partition.waiting.append((heartbeat.at_offset or 0, mark))
+
+    def dump(self) -> dict[str, Any]:
+        """Give the marks as a JSON-able dict."""
+        return {
+            stream: {
+                "mark": self._marks[stream],
+                "partitions": [
+                    [number, found.mark, found.next_offset, found.waiting]
+                    for number, found in partitions.items()
+                ],
+            }
+            for stream, partitions in self._partitions.items()
+        }
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave, for the streams that are still there."""
+        for stream, found in dumped.items():
+            if stream not in self._partitions:
+                continue
+            self._marks[stream] = found["mark"]
+            for number, mark, next_offset, waiting in found["partitions"]:
+                self._partitions[stream][number] = _Partition(
+                    mark, next_offset, [(offset, later) for offset, later in waiting]
+                )
+
+
+def _apply_waiting(partition: _Partition) -> None:
+    """Let the heartbeats hold whose offset has been read."""
+    still_waiting = []
+    for offset, mark in partition.waiting:
+        if partition.next_offset >= offset:
+            partition.mark = max(partition.mark, mark)
+        else:
+            still_waiting.append((offset, mark))
+    partition.waiting = still_waiting

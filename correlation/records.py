@@ -1,0 +1,289 @@
+"""Value types and the versioned plain dicts in which they stand on Kafka: the only codec.
+
+The dicts hold nothing but texts, whole numbers, booleans, lists and dicts; the packages above turn
+them into JSON and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.kinds import KINDS
+from correlation.limits import TIME_LIMIT_US
+from correlation.mapping import EventMapping, Path
+from correlation.partitioning import Partitioning
+from correlation.progress import CLOSED, Heartbeat
+from correlation.streams import Stream, check_name
+
+if TYPE_CHECKING:
+    from correlation.operators import Condition
+
+VERSION = 1
+Document = dict[str, Any]
+ResourceKind = Literal["stream", "condition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A record of the config topic: a stream or a condition as registered.
+
+    Parameters
+    ----------
+    kind : {"stream", "condition"}
+        What it is.
+    name : str
+        Its name, unique within its kind.
+    version : int
+        Counts the documents of this name, from 1.
+    updated_at_us : int
+        When it was written, in µs since 1970.
+    document : dict
+        The normalised document.
+    paused : bool
+        Of a condition: registered, but not evaluated.
+    """
+
+    kind: ResourceKind
+    name: str
+    version: int
+    updated_at_us: int
+    document: Document
+    paused: bool = False
+
+    @property
+    def key(self) -> bytes:
+        """Key of its record."""
+        return resource_key(self.kind, self.name)
+
+    def to_record(self) -> Document:
+        """Give the record's value."""
+        record: Document = {
+            "v": VERSION,
+            "kind": self.kind,
+            "name": self.name,
+            "version": self.version,
+            "updated_at": self.updated_at_us,
+            "document": self.document,
+        }
+        if self.kind == "condition":
+            record["paused"] = self.paused
+        return record
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Resource:
+        """Read a record's value.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When another version wrote it, or it is no resource.
+        """
+        check_version(record)
+        try:
+            kind: ResourceKind = record["kind"]
+            if kind not in {"stream", "condition"}:
+                raise UnknownRecordVersionError(f"config record of unknown kind {kind!r}")
+            return cls(
+                kind=kind,
+                name=record["name"],
+                version=record["version"],
+                updated_at_us=record["updated_at"],
+                document=record["document"],
+                paused=record.get("paused", False),
+            )
+        except KeyError as error:
+            raise UnknownRecordVersionError(f"config record without {error}") from None
+
+    def to_stream(self) -> Stream:
+        """Give the stream that the document describes."""
+        return stream_from_document(self.name, self.document)
+
+    def to_condition(self) -> Condition:
+        """Give the condition that the document describes."""
+        return condition_from_document(self.name, self.version, self.document)
+
+
+def resource_key(kind: ResourceKind, name: str) -> bytes:
+    """Key under which a resource stands in the config topic."""
+    return f"{kind}/{name}".encode()
+
+
+def check_version(record: Mapping[str, Any]) -> None:
+    """Stop at a record that this software cannot read."""
+    if not isinstance(record, Mapping) or record.get("v") != VERSION:
+        found = record.get("v") if isinstance(record, Mapping) else type(record).__name__
+        raise UnknownRecordVersionError(f"record version {found!r}, this software reads {VERSION}")
+
+
+def _need(document: Mapping[str, Any], field: str) -> Any:  # noqa: ANN401 - any JSON value
+    if field not in document:
+        raise InvalidFieldError(field, "is missing", "add it")
+    return document[field]
+
+
+def stream_to_document(stream: Stream) -> Document:
+    """Write a stream as its normalised document."""
+    return {
+        "topic": stream.topic,
+        "partitioning": {"by": stream.partitioning.by}
+        | ({"groups": stream.partitioning.groups} if stream.partitioning.by == "grid" else {}),
+        "mapping": _mapping_to_document(stream.mapping),
+        "shortest_us": stream.shortest_us,
+        "longest_us": stream.longest_us,
+        "max_delay_us": stream.max_delay_us,
+        "clock": stream.clock,
+        "max_skew_us": stream.max_skew_us,
+    }
+
+
+def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
+    """Read a stream from its normalised document.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field and what to write instead.
+    """
+    partitioning = document.get("partitioning") or {"by": "key"}
+    return Stream(
+        name=name,
+        topic=_need(document, "topic"),
+        longest_us=_need(document, "longest_us"),
+        max_delay_us=_need(document, "max_delay_us"),
+        shortest_us=document.get("shortest_us", 0),
+        mapping=_mapping_from_document(document.get("mapping")),
+        partitioning=Partitioning(partitioning["by"], partitioning.get("groups", 1)),
+        clock=document.get("clock", "live"),
+        max_skew_us=document.get("max_skew_us", 1_000_000),
+    )
+
+
+def _path_to_document(path: Path | None) -> str | list[str] | None:
+    if path is None:
+        return None
+    return list(path) if any("." in part for part in path) else ".".join(path)
+
+
+def _path_from_document(path: str | list[str] | None) -> Path | None:
+    if path is None:
+        return None
+    return tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+
+
+def _mapping_to_document(mapping: EventMapping) -> Document | None:
+    if mapping.form == "canonical" and mapping.id_path is None and mapping.key_path is None:
+        return None
+    document: Document = {
+        "id": _path_to_document(mapping.id_path),
+        "key": _path_to_document(mapping.key_path),
+    }
+    if mapping.form == "time":
+        document["time"] = _path_to_document(mapping.time_path)
+        document["before_us"] = mapping.before_us
+        document["after_us"] = mapping.after_us
+    elif mapping.form == "range":
+        document["earliest"] = _path_to_document(mapping.earliest_path)
+        document["latest"] = _path_to_document(mapping.latest_path)
+    if mapping.form != "canonical":
+        document["format"] = mapping.format
+        document["timezone"] = mapping.timezone
+    return document
+
+
+def _mapping_from_document(document: Mapping[str, Any] | None) -> EventMapping:
+    if document is None:
+        return EventMapping()
+    paths = {
+        f"{name}_path": _path_from_document(document.get(name))
+        for name in ("id", "key", "time", "earliest", "latest")
+    }
+    form: Literal["canonical", "time", "range"] = "canonical"
+    if paths["time_path"] is not None:
+        form = "time"
+    elif paths["earliest_path"] is not None or paths["latest_path"] is not None:
+        form = "range"
+    return EventMapping(
+        form=form,
+        **paths,
+        before_us=document.get("before_us", 0),
+        after_us=document.get("after_us", 0),
+        format=document.get("format", "iso8601"),
+        timezone=document.get("timezone", "UTC"),
+    )
+
+
+def condition_from_document(name: str, version: int, document: Mapping[str, Any]) -> Condition:
+    """Read a condition of any kind from its normalised document.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field and what to write instead.
+    """
+    kind = KINDS.get(document.get("kind", ""))
+    if kind is None:
+        raise InvalidFieldError(
+            "kind", f"unknown: {document.get('kind')!r}", f"use one of: {', '.join(KINDS)}"
+        )
+    values = {}
+    for field in kind.fields:
+        if field.required:
+            values[field.stored_name] = _need(document, field.stored_name)
+        else:
+            values[field.stored_name] = document.get(field.stored_name, field.default)
+    return kind.build(name, version, values)
+
+
+def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
+    """Read a heartbeat: `{"v"?, "stream", "partition"?, "read_up_to", "offset"?}`.
+
+    `read_up_to` is a time in µs since 1970, or "end": nothing will follow. `partition` missing or
+    null means every partition of the stream. With `offset` the heartbeat holds only once the
+    partition has been read up to that offset.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field and what to write instead.
+    """
+    if not isinstance(record, Mapping):
+        raise InvalidFieldError("heartbeat", "is not an object", 'use {"stream", "read_up_to"}')
+    if record.get("v", VERSION) != VERSION:
+        raise InvalidFieldError("v", f"is {record['v']!r}", f"use {VERSION}")
+    stream = _need(record, "stream")
+    if not isinstance(stream, str):
+        raise InvalidFieldError("stream", "is not a text", "write the stream's name")
+    read_up_to = _need(record, "read_up_to")
+    if read_up_to == "end":
+        read_up_to = CLOSED
+    elif not _is_whole(read_up_to) or abs(read_up_to) > TIME_LIMIT_US:
+        raise InvalidFieldError("read_up_to", "is not a time", 'use µs since 1970, or "end"')
+    for field in ("partition", "offset"):
+        value = record.get(field)
+        if value is not None and not (_is_whole(value) and 0 <= value < 2**63):
+            raise InvalidFieldError(
+                field, "is not a whole number from 0", "leave it out, or fix it"
+            )
+    if record.get("offset") is not None and record.get("partition") is None:
+        raise InvalidFieldError("partition", "is missing", "name the partition of the offset")
+    return Heartbeat(
+        check_name(stream, "stream"), record.get("partition"), read_up_to, record.get("offset")
+    )
+
+
+def heartbeat_to_record(heartbeat: Heartbeat) -> Document:
+    """Write a heartbeat as its record's value."""
+    return {
+        "v": VERSION,
+        "stream": heartbeat.stream,
+        "partition": heartbeat.partition,
+        "read_up_to": "end" if heartbeat.read_up_to_us == CLOSED else heartbeat.read_up_to_us,
+        "offset": heartbeat.at_offset,
+    }
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,147 @@
+"""Timing conditions: P(lower <= T_B - T_A <= upper) >= threshold (spec: timing, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from correlation.durations import format_duration
+from correlation.errors import InvalidFieldError
+from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
+from correlation.streams import check_duration, check_name, check_topic
+from correlation.timing.window import TimingWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALGORITHM_CHOICES = ("lazy_lookup", "simple")
+EMIT_CHOICES = ("pairs",)
+
+
+@dataclass(frozen=True, slots=True)
+class TimingCondition:
+    """A timing condition between streams A and B, or of a stream with itself (A = B).
+
+    Parameters
+    ----------
+    name, version, kind
+        Of the condition.
+    a, b : str
+        Names of the streams.
+    window : TimingWindow
+        Ends, horizon and threshold.
+    threshold : Decimal
+        ct as the user wrote it.
+    report_probability : bool
+        Whether every alarm carries its probability.
+    algorithm : str
+        One of ALGORITHM_CHOICES.
+    output_topic : str or None
+        Topic of the alarms.
+    """
+
+    name: str
+    version: int
+    kind: str
+    a: str
+    b: str
+    window: TimingWindow
+    threshold: Decimal
+    report_probability: bool = True
+    algorithm: str = "lazy_lookup"
+    output_topic: str | None = None
+    emit: str = "pairs"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, each once."""
+        return (self.a,) if self.a == self.b else (self.a, self.b)
+
+
+def build_condition(
+    kind: str, name: str, version: int, values: Mapping[str, Any]
+) -> TimingCondition:
+    """Build a condition from the values of its document.
+
+    Parameters
+    ----------
+    kind : str
+        mutual_deadline, within, deadline or delay.
+    name, version
+        Of the condition.
+    values : mapping
+        The normalised document.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field and what to write instead.
+    """
+    threshold = read_threshold(values["threshold"])
+    for field, choices in (("algorithm", ALGORITHM_CHOICES), ("emit", EMIT_CHOICES)):
+        if values.get(field, choices[0]) not in choices:
+            raise InvalidFieldError(
+                field, f"unknown: {values[field]!r}", f"use one of: {', '.join(choices)}"
+            )
+    output_topic = values.get("output_topic")
+    if output_topic is not None:
+        check_topic(output_topic, "output_topic")
+    return TimingCondition(
+        name=check_name(name),
+        version=version,
+        kind=kind,
+        a=check_name(values["a"], "a"),
+        b=check_name(values["b"], "b"),
+        window=_window(kind, values, Fraction(threshold)),
+        threshold=threshold,
+        report_probability=bool(values.get("report_probability", True)),
+        algorithm=values.get("algorithm", ALGORITHM_CHOICES[0]),
+        output_topic=output_topic,
+        emit=values.get("emit", EMIT_CHOICES[0]),
+    )
+
+
+def read_threshold(value: object) -> Decimal:
+    """Read a confidence threshold exactly: 0 < ct <= 1, at most 10 decimals."""
+    remedy = f"use a decimal over 0 and up to 1 with at most {THRESHOLD_PLACES} places, as 0.7"
+    try:
+        threshold = Decimal(str(value))
+    except InvalidOperation:
+        raise InvalidFieldError("threshold", "is not a decimal", remedy) from None
+    if not (threshold.is_finite() and 0 < threshold <= 1):
+        raise InvalidFieldError("threshold", f"is {str(value)[:40]}", remedy)
+    threshold = threshold.normalize()
+    if -int(threshold.as_tuple().exponent) > THRESHOLD_PLACES:
+        raise InvalidFieldError("threshold", f"{str(value)[:40]} has too many places", remedy)
+    return threshold
+
+
+def _window(kind: str, values: Mapping[str, Any], threshold: Fraction) -> TimingWindow:
+    def read(field: str, least: int = 0) -> int:
+        return check_duration(values[f"{field}_us"], field, least, DURATION_LIMIT_US)
+
+    if kind == "mutual_deadline":
+        window = read("window")
+        return TimingWindow(-window, window, None, None, threshold)
+    if kind == "within":
+        lower, upper = read("lower", -DURATION_LIMIT_US), read("upper", -DURATION_LIMIT_US)
+        if lower > upper:
+            raise InvalidFieldError(
+                "upper",
+                f"{format_duration(upper)} is less than lower ({format_duration(lower)})",
+                "write the smaller one as lower",
+            )
+        return TimingWindow(lower, upper, None, None, threshold)
+    horizon = read("horizon")
+    end = read(kind, -DURATION_LIMIT_US)
+    if (end < -horizon) if kind == "deadline" else (end > horizon):
+        raise InvalidFieldError(
+            "horizon",
+            f"{format_duration(horizon)} ends before the {kind} ({format_duration(end)})",
+            f"use a horizon that reaches past the {kind}",
+        )
+    if kind == "deadline":
+        return TimingWindow(None, end, -horizon, None, threshold)
+    return TimingWindow(end, None, None, horizon, threshold)

@@ -1,0 +1,89 @@
+"""The four kinds of timing conditions, as the rest of the software sees them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from correlation.operators import ConditionKind, Field
+from correlation.timing.conditions import ALGORITHM_CHOICES, EMIT_CHOICES, build_condition
+from correlation.timing.operator import TimingOperator
+from correlation.timing.plan import derive_costs, plan_condition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_COMMON = (
+    Field("a", "stream", "Stream A."),
+    Field("b", "stream", "Stream B; the same as A for a self-correlation."),
+    Field("threshold", "decimal", "Confidence threshold: the least probability, 0 < ct <= 1."),
+    Field(
+        "report_probability",
+        "flag",
+        "Whether alarms carry their probability.",
+        required=False,
+        default=True,
+    ),
+    Field(
+        "algorithm",
+        "choice",
+        "How pairs are found; the result is the same.",
+        required=False,
+        default=ALGORITHM_CHOICES[0],
+        choices=ALGORITHM_CHOICES,
+    ),
+    Field("output_topic", "topic", "Topic of the alarms.", required=False),
+    Field(
+        "emit",
+        "choice",
+        "What is reported.",
+        required=False,
+        default=EMIT_CHOICES[0],
+        choices=EMIT_CHOICES,
+    ),
+)
+_HORIZON = Field(
+    "horizon", "duration", "Pairs whose latest times are farther apart are not looked at."
+)
+_KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
+    "mutual_deadline": (
+        "A and B happen within a window of each other: |T_A - T_B| <= window.",
+        (Field("window", "duration", "Greatest distance of A and B."),),
+        {"window": "2s"},
+    ),
+    "within": (
+        "B happens lower to upper after A: lower <= T_B - T_A <= upper.",
+        (
+            Field("lower", "duration", "Least time from A to B; may be negative."),
+            Field("upper", "duration", "Greatest time from A to B."),
+        ),
+        {"lower": "0s", "upper": "30s"},
+    ),
+    "deadline": (
+        "B happens by T_A + deadline: T_B - T_A <= deadline.",
+        (Field("deadline", "duration", "Greatest time from A to B."), _HORIZON),
+        {"deadline": "10s", "horizon": "1min"},
+    ),
+    "delay": (
+        "B happens no sooner than T_A + delay: T_B - T_A >= delay.",
+        (Field("delay", "duration", "Least time from A to B."), _HORIZON),
+        {"delay": "10s", "horizon": "1min"},
+    ),
+}
+
+
+def _make_kind(name: str) -> ConditionKind:
+    summary, fields, example = _KINDS[name]
+    return ConditionKind(
+        name=name,
+        summary=summary,
+        fields=(*_COMMON[:2], *fields, *_COMMON[2:]),
+        build=partial(build_condition, name),
+        operator=TimingOperator,
+        derive=derive_costs,
+        plan=plan_condition,
+        example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
+    )
+
+
+TIMING_KINDS = tuple(_make_kind(name) for name in _KINDS)

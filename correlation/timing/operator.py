@@ -1,0 +1,185 @@
+"""Evaluates one timing condition over the shared buffers of a slot.
+
+A block's events of either stream are base events: those of A meet all events of B, those of B the
+events of A of earlier blocks, so that every pair is looked at once, in the block that completes
+it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md, P-KEEP).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffer import Segment, match_groups
+from correlation.columns import Int64s
+from correlation.operators import Evaluation, View
+from correlation.streams import Stream
+from correlation.timing.alarms import DECIDED_BY, PairBatch
+from correlation.timing.algorithms import ALGORITHMS
+from correlation.timing.conditions import TimingCondition
+from correlation.timing.pairs import ProbeCounts, Side
+from correlation.timing.satisfaction import bounds, satisfied
+
+
+class _Found(NamedTuple):
+    pairs: PairBatch
+    appended_us: Int64s
+
+
+class TimingOperator:
+    """Operator of a timing condition; it keeps no state of its own.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        To evaluate.
+    streams : mapping of name to Stream
+        Declares the lengths of its events.
+    """
+
+    def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
+        a, b = streams[condition.a], streams[condition.b]
+        self._condition = condition
+        self._keyed = a.partitioning.by == "key"
+        self._correlate = ALGORITHMS[condition.algorithm]
+        self._self_correlation = condition.a == condition.b
+        self._least_s, self._greatest_s = bounds(
+            condition.window, a.shortest_us, a.longest_us, b.shortest_us, b.longest_us
+        )
+
+    def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+        """See `Operator.keep_values`."""
+        condition = self._condition
+        keep_a = marks[condition.b] - self._greatest_s
+        keep_b = marks[condition.a] + self._least_s
+        if self._self_correlation:
+            return {condition.a: min(keep_a, keep_b)}
+        return {condition.a: keep_a, condition.b: keep_b}
+
+    def dump(self) -> bytes:
+        """See `Operator.dump`."""
+        return b""
+
+    def load(self, state: bytes) -> None:
+        """See `Operator.load`."""
+
+    def evaluate(self, view: View) -> Evaluation:
+        """See `Operator.evaluate`."""
+        counts = ProbeCounts(0, 0, 0)
+        found: list[_Found] = []
+        for pairs, probes in self._search(view):
+            counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
+            if self._self_correlation:
+                fresh = view.fresh[self._condition.b]
+                pairs = pairs.select(self._is_reported(pairs, fresh))  # noqa: PLW2901 - the kept part
+            if len(pairs):
+                found.append(_Found(pairs, self._appended(view, pairs)))
+        return self._summarise(found, counts)
+
+    def _search(self, view: View) -> Iterator[tuple[PairBatch, ProbeCounts]]:
+        condition = self._condition
+        fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
+        if fresh_a is not None:
+            targets = [segment for _, segment in view.buffers[condition.b].segments]
+            if fresh_b is not None:
+                targets.append(fresh_b)
+            for target in targets:
+                if self._may_meet(fresh_a, target):
+                    yield self._meet(fresh_a, target, base_is_a=True)
+        if fresh_b is not None:
+            for _, target in view.buffers[condition.a].segments:
+                if self._may_meet(target, fresh_b):
+                    yield self._meet(fresh_b, target, base_is_a=False)
+
+    def _may_meet(self, a: Segment, b: Segment) -> bool:
+        """Whether some max_B - max_A lies where a pair can be satisfied."""
+        return (
+            b.greatest_latest - a.least_latest >= self._least_s
+            and b.least_latest - a.greatest_latest <= self._greatest_s
+        )
+
+    def _meet(
+        self, base: Segment, target: Segment, *, base_is_a: bool
+    ) -> tuple[PairBatch, ProbeCounts]:
+        window = self._condition.window if base_is_a else self._condition.window.mirrored()
+        pairs = self._correlate(
+            Side(base.earliest, base.latest),
+            Side(target.earliest, target.latest),
+            match_groups(base, target),
+            window,
+            exclude_same=base is target,
+        )
+        sides = [(base, pairs.base_index), (target, pairs.target_index)]
+        (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
+        batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
+        return batch, pairs.counts
+
+    def _is_reported(self, pairs: PairBatch, fresh: Segment) -> NDArray[np.bool_]:
+        """Choose one of the two orders in which a pair of a self-correlation may be found.
+
+        The order with the earlier event as A (by latest, earliest, id) is reported; the other
+        one only where the first is not satisfied.
+        """
+        a, b = pairs.a, pairs.b
+        latest_a, latest_b = a.latest[pairs.a_rows], b.latest[pairs.b_rows]
+        earliest_a, earliest_b = a.earliest[pairs.a_rows], b.earliest[pairs.b_rows]
+        forward = (latest_a < latest_b) | ((latest_a == latest_b) & (earliest_a < earliest_b))
+        for i in np.flatnonzero((latest_a == latest_b) & (earliest_a == earliest_b)):
+            row_a, row_b = int(pairs.a_rows[i]), int(pairs.b_rows[i])
+            id_a, id_b = a.id[row_a], b.id[row_b]
+            # Equal ids too: the order of arrival decides, and within a block that of the rows.
+            earlier = row_a < row_b if a is b else b is fresh
+            forward[i] = id_a < id_b or (id_a == id_b and earlier)
+        backward = np.flatnonzero(~forward)
+        reported = np.ones(len(pairs), np.bool_)
+        reported[backward] = ~satisfied(
+            (latest_b - earliest_b)[backward],
+            (latest_a - earliest_a)[backward],
+            (latest_a - latest_b)[backward],
+            self._condition.window,
+        )
+        return reported
+
+    def _appended(self, view: View, pairs: PairBatch) -> Int64s:
+        """Kafka's timestamp of the later record: that of the fresh one, or the later of two."""
+        condition = self._condition
+        fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
+        stamps = []
+        if pairs.a is fresh_a:
+            stamps.append(view.appended_us[condition.a][pairs.a_rows])
+        if pairs.b is fresh_b:
+            stamps.append(view.appended_us[condition.b][pairs.b_rows])
+        return np.maximum(stamps[0], stamps[-1])
+
+    def _summarise(self, found: list[_Found], probes: ProbeCounts) -> Evaluation:
+        name = {"condition": self._condition.name}
+        decided = np.zeros(len(DECIDED_BY), np.int64)
+        for pairs, _ in found:
+            decided += np.bincount(pairs.decided_by, minlength=len(DECIDED_BY))
+        empty = np.zeros(0, np.int64)
+        return Evaluation(
+            results=[pairs for pairs, _ in found],
+            alarms=int(decided.sum()),
+            counts=[
+                *(
+                    ("pairs_total", name | {"decided_by": way}, int(count))
+                    for way, count in zip(DECIDED_BY, decided, strict=True)
+                ),
+                ("probe_region_events_total", name, probes.probe_region),
+                ("lookup_hits_total", name, probes.lookup_hits),
+                ("probability_evaluations_total", name, probes.evaluations),
+            ],
+            ready_us=np.concatenate(
+                [
+                    empty,
+                    *(
+                        np.maximum(pairs.a.latest[pairs.a_rows], pairs.b.latest[pairs.b_rows])
+                        for pairs, _ in found
+                    ),
+                ]
+            ),
+            appended_us=np.concatenate([empty, *(stamps for _, stamps in found)]),
+        )
