@@ -1,0 +1,326 @@
+"""Program against the judge: whatever the order of arrival, the blocks and the restarts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.columns import Events
+from correlation.program import Block, Control, Outcome, Program
+from correlation.progress import CLOSED, Heartbeat, Progress
+from correlation.records import Resource
+from correlation.streams import Stream
+from tests.oracle.intervals import Window, is_satisfied, probability
+
+LONGEST, DELAY = 12, 9
+PARTITIONS = 2
+CONDITIONS: dict[str, dict[str, object]] = {
+    "near": {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 25, "threshold": "0.7"},
+    "tie": {"kind": "mutual_deadline", "a": "y", "b": "x", "window_us": 12, "threshold": "0.5"},
+    "narrow": {
+        "kind": "within",
+        "a": "x",
+        "b": "y",
+        "lower_us": 2,
+        "upper_us": 7,
+        "threshold": ".4",
+    },
+    "sure": {
+        "kind": "within",
+        "a": "x",
+        "b": "y",
+        "lower_us": -3,
+        "upper_us": 40,
+        "threshold": "1",
+    },
+    "by": {
+        "kind": "deadline",
+        "a": "x",
+        "b": "y",
+        "deadline_us": 3,
+        "horizon_us": 30,
+        "threshold": "0.35",
+    },
+    "after": {
+        "kind": "delay",
+        "a": "x",
+        "b": "y",
+        "delay_us": 5,
+        "horizon_us": 30,
+        "threshold": "0.9",
+    },
+    "self": {"kind": "mutual_deadline", "a": "x", "b": "x", "window_us": 15, "threshold": "0.5"},
+    "self_within": {
+        "kind": "within",
+        "a": "x",
+        "b": "x",
+        "lower_us": -2,
+        "upper_us": 20,
+        "threshold": "0.3",
+    },
+}
+
+
+def _window(document: dict[str, object]) -> Window:
+    """Read, for the judge, a condition's document."""
+
+    def us(name: str) -> int:
+        value = document[f"{name}_us"]
+        assert isinstance(value, int)
+        return value
+
+    threshold = Fraction(str(document["threshold"]))
+    if document["kind"] == "mutual_deadline":
+        return (-us("window"), us("window"), None, None, threshold)
+    if document["kind"] == "within":
+        return (us("lower"), us("upper"), None, None, threshold)
+    if document["kind"] == "deadline":
+        return (None, us("deadline"), -us("horizon"), None, threshold)
+    return (us("delay"), None, None, us("horizon"), threshold)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An event and where it stands in Kafka."""
+
+    stream: str
+    partition: int
+    key: str
+    id: str
+    earliest: int
+    latest: int
+    offset: int = 0
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        return (self.earliest, self.latest)
+
+
+def _expected(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
+    window = _window(document)
+    pairs = set()
+    for a in arrivals:
+        for b in arrivals:
+            if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
+                continue
+            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
+                continue
+            if document["a"] == document["b"]:
+                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
+                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
+                    continue
+            pairs.add((a.id, b.id))
+    return pairs
+
+
+def _arrivals(rng: random.Random, count: int) -> list[Arrival]:
+    """Events of two streams in order of arrival: never before latest, never after latest + D."""
+    found = []
+    for number in range(count):
+        stream = rng.choice("xy")
+        latest = rng.randint(-40, 60)
+        length = rng.choice([0, 4, 4, LONGEST, rng.randint(0, LONGEST)])
+        found.append(
+            (
+                latest + rng.randint(0, DELAY),
+                Arrival(
+                    stream,
+                    rng.randrange(PARTITIONS),
+                    rng.choice("kq"),
+                    f"{stream}{number:03}",
+                    latest - length,
+                    latest,
+                ),
+            )
+        )
+    found.sort(key=lambda entry: entry[0])
+    offsets = dict.fromkeys([(s, p) for s in "xy" for p in range(PARTITIONS)], 0)
+    ordered = []
+    for _, arrival in found:
+        place = (arrival.stream, arrival.partition)
+        ordered.append(Arrival(**{**arrival.__dict__, "offset": offsets[place]}))
+        offsets[place] += 1
+    return ordered
+
+
+def _block(arrivals: list[Arrival], controls: list[Control]) -> Block:
+    parts, progress = [], []
+    for place in sorted({(arrival.stream, arrival.partition) for arrival in arrivals}):
+        mine = [arrival for arrival in arrivals if (arrival.stream, arrival.partition) == place]
+        rows = [
+            (a.key.encode(), a.id.encode(), a.earliest, a.latest, a.partition, a.offset, a.latest)
+            for a in mine
+        ]
+        parts.append(Events.from_rows(place[0], rows))
+        greatest = max(arrival.latest for arrival in mine)
+        progress.append(Progress(*place, mine[-1].offset + 1, greatest))
+    return Block(controls, parts, progress)
+
+
+class Slot:
+    """A program that is stored and restored like the Spark job does it."""
+
+    def __init__(self) -> None:
+        self.streams = {
+            name: Stream(name, name, LONGEST, DELAY, clock="replay") for name in ("x", "y")
+        }
+        self.partitions = dict.fromkeys(self.streams, PARTITIONS)
+        self.program = Program(self.streams, self.partitions)
+        self.blobs: dict[int, bytes] = {}
+
+    def advance(self, block: Block) -> Outcome:
+        return self.program.advance(block, lambda: 100)
+
+    def restart(self) -> None:
+        snapshot = self.program.snapshot()
+        self.blobs |= snapshot.added
+        for number in snapshot.removed:
+            del self.blobs[number]
+        self.program = Program.restore(
+            snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
+        )
+
+
+def _controls(algorithm: str) -> list[Control]:
+    return [
+        Control(
+            offset,
+            f"condition/{name}".encode(),
+            Resource("condition", name, 1, 0, {**document, "algorithm": algorithm}).to_record(),
+        )
+        for offset, (name, document) in enumerate(CONDITIONS.items())
+    ]
+
+
+def _alarms(outcome: Outcome) -> list[dict[str, object]]:
+    return [
+        record.value
+        for result in outcome.results
+        for record in result.records(outcome.detected_at_us)
+    ]
+
+
+@pytest.mark.parametrize("algorithm", ["lazy_lookup", "simple"])
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 60), restarts=st.booleans())
+def test_program_reports_the_judges_pairs_once(
+    algorithm: str, seed: int, count: int, *, restarts: bool
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
+    arrivals = _arrivals(rng, count)
+    slot = Slot()
+    alarms = _alarms(slot.advance(_block([], _controls(algorithm))))
+    rest = list(arrivals)
+    while rest:
+        size = rng.randint(1, 12)
+        # A block takes from each Kafka partition in order, not from all of them equally far.
+        skipped = {(rng.choice("xy"), rng.randrange(PARTITIONS))} if rng.random() < 0.4 else set()
+        taken = [a for a in rest if (a.stream, a.partition) not in skipped][:size]
+        alarms += _alarms(slot.advance(_block(taken, [])))
+        chosen = {a.id for a in taken}
+        rest = [a for a in rest if a.id not in chosen]
+        if restarts and rng.random() < 0.5:
+            slot.restart()
+    by_id = {arrival.id: arrival for arrival in arrivals}
+    for name, document in CONDITIONS.items():
+        found = [
+            (alarm["a"]["id"], alarm["b"]["id"], alarm["probability"])  # type: ignore[index]
+            for alarm in alarms
+            if alarm["condition"] == name
+        ]
+        assert len({pair[:2] for pair in found}) == len(found)
+        assert {pair[:2] for pair in found} == _expected(arrivals, document), name
+        for a, b, reported in found:
+            exact = probability(by_id[a].interval, by_id[b].interval, _window(document))
+            assert reported == pytest.approx(float(exact), abs=1e-9)
+    assert not any(alarm["late"] for alarm in alarms)
+
+
+def test_buffers_are_empty_when_both_streams_are_closed() -> None:
+    slot = Slot()
+    rng = random.Random(7)  # noqa: S311 - a reproducible shuffle, no secret
+    slot.advance(_block(_arrivals(rng, 200), _controls("lazy_lookup")))
+    closed = [Heartbeat(name, None, CLOSED, None) for name in ("x", "y")]
+    metrics = slot.advance(Block(heartbeats=closed)).metrics
+    buffered = {
+        labels["stream"]: value
+        for name, labels, value in metrics["gauges"]
+        if name == "buffered_events"
+    }
+    assert buffered == {"x": 0, "y": 0}
+    slot.restart()
+    assert slot.blobs == {}
+
+
+def test_buffers_level_off_at_rate_times_horizon() -> None:
+    slot = Slot()
+    slot.advance(_block([], _controls("lazy_lookup")))
+    sizes = []
+    for step in range(400):
+        arrivals = [
+            Arrival(name, p, "k", f"{name}{p}-{step}", step - 3, step, step)
+            for name in ("x", "y")
+            for p in range(PARTITIONS)
+        ]
+        metrics = slot.advance(_block(arrivals, [])).metrics
+        slot.restart()
+        sizes.append(
+            sum(value for name, _, value in metrics["gauges"] if name == "buffered_events")
+        )
+    # Horizon: 30 + LONGEST + DELAY of stream time, 4 events a unit; as many may await removal.
+    assert max(sizes[100:]) <= 2 * 4 * (30 + LONGEST + DELAY)
+    assert max(sizes[300:]) <= max(sizes[100:200])
+
+
+def test_a_late_event_is_set_aside_and_still_correlated() -> None:
+    slot = Slot()
+    slot.advance(_block([], _controls("lazy_lookup")[:1]))
+    for p in range(PARTITIONS):
+        early = [Arrival("x", p, "k", f"x{p}", 100, 100), Arrival("y", p, "k", f"y{p}", 100, 100)]
+        slot.advance(_block(early, []))
+    outcome = slot.advance(_block([Arrival("x", 0, "k", "late", 80, 80, 1)], []))
+    assert [events.id.to_list() for events in outcome.late] == [[b"late"]]
+    assert {(a["a"]["id"], a["b"]["id"], a["late"]) for a in _alarms(outcome)} == {  # type: ignore[index]
+        ("late", "y0", True),
+        ("late", "y1", True),
+    }
+
+
+def test_conditions_are_changed_paused_and_deleted_from_their_offset_on() -> None:
+    slot = Slot()
+    document = CONDITIONS["near"]
+
+    def control(offset: int, version: int, *, paused: bool = False, **changes: object) -> Control:
+        resource = Resource("condition", "near", version, 0, {**document, **changes}, paused)
+        return Control(offset, b"condition/near", resource.to_record())
+
+    def meet(time: int, *controls: Control) -> list[tuple[object, object]]:
+        pair = [Arrival("x", 0, "k", f"x{time}", time, time), Arrival("y", 0, "k", "y", time, time)]
+        alarms = _alarms(slot.advance(_block(pair, list(controls))))
+        return [(alarm["version"], alarm["threshold"]) for alarm in alarms]
+
+    assert meet(0) == []
+    # Both conditions of the block apply in the order of their offsets, not of their arrival.
+    assert meet(1_000, control(2, 2, threshold="0.9"), control(1, 1)) == [(2, 0.9)]
+    assert meet(2_000, control(3, 2, paused=True)) == []
+    assert meet(3_000, control(4, 2)) == [(2, 0.7)]
+    assert meet(4_000, Control(5, b"condition/near", None)) == []
+    metrics = slot.advance(Block()).metrics
+    assert metrics["conditions"] == {}
+    assert metrics["config_offset"] == 5
+
+
+def test_a_condition_waits_for_its_stream() -> None:
+    slot = Slot()
+    document = {**CONDITIONS["near"], "b": "z"}
+    record = Resource("condition", "c", 1, 0, document).to_record()
+    metrics = slot.advance(Block([Control(0, b"condition/c", record)])).metrics
+    assert metrics["conditions"]["c"]["state"] == "waiting"
+    slot.streams["z"] = Stream("z", "z", LONGEST, DELAY, clock="replay")
+    slot.partitions["z"] = 1
+    slot.restart()
+    assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"

@@ -1,0 +1,80 @@
+"""Columns: what goes in comes out, in memory and over bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.columns import BytesColumn, Events, pack_columns, unpack_columns
+from correlation.errors import UnknownRecordVersionError
+from correlation.partitioning import Partitioner, Partitioning
+
+TEXTS = st.lists(st.binary(max_size=9), max_size=20)
+
+
+@given(values=TEXTS, data=st.data())
+def test_bytes_columns_take_and_concat_like_lists(values: list[bytes], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=9)) if values else []
+    column = BytesColumn.from_list(values)
+    taken = column.take(np.array(rows, np.int64))
+    assert taken.to_list() == [values[row] for row in rows]
+    assert BytesColumn.concat([column, taken, column]).to_list() == [
+        *values,
+        *taken.to_list(),
+        *values,
+    ]
+    assert [column[i] for i in range(len(column))] == values
+
+
+@given(values=TEXTS)
+def test_packed_columns_come_back(values: list[bytes]) -> None:
+    numbers = np.arange(len(values), dtype=np.int32)
+    flags = numbers % 2 == 0
+    # A column that begins in the middle of its data is packed without what it does not hold.
+    column = BytesColumn.from_list([b"before", *values])
+    part = BytesColumn(column.data, column.offsets[1:])
+    blob = pack_columns({"n": numbers, "t": part, "f": flags}, {"stream": "s"})
+    columns, meta = unpack_columns(blob)
+    assert meta == {"stream": "s"}
+    text = columns["t"]
+    assert isinstance(text, BytesColumn)
+    assert text.to_list() == values
+    np.testing.assert_array_equal(columns["n"], numbers)
+    np.testing.assert_array_equal(columns["f"], flags)
+    assert b"before" not in blob
+
+
+def test_foreign_bytes_are_refused() -> None:
+    with pytest.raises(UnknownRecordVersionError, match="begins with"):
+        unpack_columns(b"PK\x03\x04 something else")
+
+
+def test_events_come_back_from_bytes_with_their_extra_columns() -> None:
+    rows = [(b"k", b"i", 1, 2, 3, 4, 5), (b"", b"j", -1, -1, 0, 6, 7)]
+    events = Events.from_rows("s", rows)
+    events = replace(events, extra={"value": BytesColumn.from_list([b"{}", b"[]"])})
+    back = Events.concat([Events.from_bytes(events.to_bytes())] * 2).take(np.array([1, 2]))
+    assert back.stream == "s"
+    assert back.id.to_list() == [b"j", b"i"]
+    assert back.earliest.tolist() == [-1, 1]
+    assert back.offset.tolist() == [6, 4]
+    assert back.extra["value"].to_list() == [b"[]", b"{}"]
+
+
+def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:
+    keys = BytesColumn.from_list([b"key-%d" % (i % 500) for i in range(1000)])
+    assigned = Partitioner(Partitioning("key"), 4).assign(keys)
+    assert assigned.slot[:500].tolist() == assigned.slot[500:].tolist()
+    assert np.bincount(assigned.slot, minlength=4).min() > 150
+    assert assigned.join_key is keys
+
+
+def test_a_grid_of_one_cell_lets_all_events_meet() -> None:
+    keys = BytesColumn.from_list([b"a", b"", b"c"])
+    assigned = Partitioner(Partitioning("grid"), 4).assign(keys)
+    assert assigned.slot.tolist() == [0, 0, 0]
+    assert len(set(assigned.join_key.to_list())) == 1

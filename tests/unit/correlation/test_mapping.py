@@ -1,0 +1,192 @@
+"""Records into events: what is accepted, with which interval, and why the rest is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from correlation.errors import InvalidFieldError, RejectedEventError
+from correlation.mapping import EventMapping, compile_mapping
+from correlation.partitioning import Partitioning
+from correlation.reasons import Reason
+from correlation.streams import Stream
+
+HOUR = 3_600_000_000
+DAY_2013 = 1_356_998_400_000_000  # 2013-01-01T00:00:00Z
+
+
+def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # noqa: ANN401 - as Stream
+    declared: dict[str, Any] = {"longest_us": HOUR, "max_delay_us": 0, "clock": "replay"} | changes
+    return Stream("s", "s", mapping=mapping or EventMapping(), **declared)
+
+
+def _time(format: str, **changes: Any) -> Stream:  # noqa: A002, ANN401 - as EventMapping
+    return _stream(EventMapping("time", time_path=("t",), format=format, **changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("stream", "text", "interval"),
+    [
+        (_stream(), '{"earliest": 1, "latest": 5}', (1, 5)),
+        (_stream(), '{"earliest": -5, "latest": -5}', (-5, -5)),
+        (_stream(), '{"time": 10}', (10, 10)),
+        (_stream(), '{"time": 10, "before": 3, "after": "1ms"}', (7, 1010)),
+        (
+            _stream(),
+            '{"earliest": "2013-01-01T00:00:00Z", "latest": "2013-01-01T01:30:00+01:00"}',
+            (DAY_2013, DAY_2013 + HOUR // 2),
+        ),
+        (_time("epoch_s"), '{"t": 17}', (17_000_000, 17_000_000)),
+        (_time("epoch_s"), '{"t": 0.1}', (100_000, 100_000)),
+        (_time("epoch_s"), '{"t": 0.0000015}', (1, 2)),
+        (_time("epoch_ms"), '{"t": 17}', (17_000, 17_000)),
+        (_time("epoch_us"), '{"t": 17}', (17, 17)),
+        (_time("epoch_ns"), '{"t": 17500}', (17, 18)),
+        (_time("epoch_ns"), '{"t": -17500}', (-18, -17)),
+        # A machine that stamps to the minute and rounds down.
+        (
+            _time("iso8601", after_us=59_999_999),
+            '{"t": "2013-01-01T00:05"}',
+            (DAY_2013 + 300_000_000, DAY_2013 + 359_999_999),
+        ),
+        (
+            _time("iso8601", timezone="America/New_York"),
+            '{"t": "2013-01-01T00:00:00"}',
+            (DAY_2013 + 5 * HOUR, DAY_2013 + 5 * HOUR),
+        ),
+        (
+            _time("iso8601"),
+            '{"t": "2013-01-01T00:00:00.1234567Z"}',
+            (DAY_2013 + 123_456, DAY_2013 + 123_457),
+        ),
+        (
+            _stream(
+                EventMapping(
+                    "range", earliest_path=("w", "from"), latest_path=("w.to",), format="epoch_s"
+                )
+            ),
+            '{"w": {"from": 1}, "w.to": 2}',
+            (1_000_000, 2_000_000),
+        ),
+    ],
+)
+def test_a_record_becomes_an_interval(stream: Stream, text: str, interval: tuple[int, int]) -> None:
+    event = compile_mapping(stream)(orjson.loads(text), b"k", 0)
+    assert (event.earliest, event.latest) == interval
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text", "record_key", "expected"),
+    [
+        (EventMapping(), '{"id": "e", "key": "f", "time": 0}', b"k", (b"e", b"f")),
+        (EventMapping(), '{"id": 12, "key": 7, "time": 0}', None, (b"12", b"7")),
+        (EventMapping(), '{"time": 0}', b"k", (None, b"k")),
+        (EventMapping(), '{"time": 0, "key": null, "id": null}', b"k", (None, b"k")),
+        (
+            EventMapping(id_path=("m", "no"), key_path=("m", "at")),
+            '{"m": {"no": "n", "at": "ä"}, "time": 0}',
+            b"k",
+            (b"n", "ä".encode()),
+        ),
+    ],
+)
+def test_id_and_key_are_found(
+    mapping: EventMapping, text: str, record_key: bytes | None, expected: tuple[object, object]
+) -> None:
+    event = compile_mapping(_stream(mapping))(orjson.loads(text), record_key, 0)
+    assert (event.id, event.key) == expected
+
+
+def test_a_grid_needs_no_key() -> None:
+    stream = _stream(partitioning=Partitioning("grid"))
+    assert compile_mapping(stream)({"time": 0}, None, 0).key == b""
+
+
+@pytest.mark.parametrize(
+    ("stream", "text", "reason"),
+    [
+        (_stream(), "[]", Reason.NOT_AN_OBJECT),
+        (_stream(), "null", Reason.NOT_AN_OBJECT),
+        (_stream(), "{}", Reason.MISSING_FIELD),
+        (_stream(), '{"earliest": 1}', Reason.MISSING_FIELD),
+        (_stream(), '{"earliest": 1, "latest": null}', Reason.WRONG_TYPE),
+        (_stream(), '{"earliest": true, "latest": 2}', Reason.WRONG_TYPE),
+        (_stream(), '{"earliest": [], "latest": 2}', Reason.WRONG_TYPE),
+        (_stream(), '{"earliest": "soon", "latest": 2}', Reason.NOT_A_TIME),
+        (_stream(), '{"earliest": 6, "latest": 5}', Reason.EARLIEST_AFTER_LATEST),
+        (_stream(), '{"time": 0, "before": -1}', Reason.WRONG_TYPE),
+        (_stream(), '{"time": 0, "before": "soon"}', Reason.WRONG_TYPE),
+        (_stream(), '{"time": 0, "before": 3600000001}', Reason.LONGER_THAN_DECLARED),
+        (_stream(shortest_us=2), '{"time": 0, "before": 1}', Reason.SHORTER_THAN_DECLARED),
+        (_stream(), '{"time": 12345678901234567890}', Reason.TIME_OUT_OF_RANGE),
+        (_stream(), '{"time": 123456789012345678901234567890}', Reason.TIME_OUT_OF_RANGE),
+        (_stream(), '{"time": -1e300}', Reason.TIME_OUT_OF_RANGE),
+        (_stream(), '{"time": "9999-99-99"}', Reason.NOT_A_TIME),
+        (_stream(), '{"time": 0, "id": {}}', Reason.WRONG_TYPE),
+        (_stream(), '{"time": 0, "key": false}', Reason.WRONG_TYPE),
+        (_stream(EventMapping(key_path=("a",))), '{"time": 0}', Reason.MISSING_KEY),
+        (_time("iso8601"), '{"t": 5}', Reason.WRONG_TYPE),
+        (_time("iso8601"), '{"t": "' + "1" * 100_000 + '"}', Reason.NOT_A_TIME),
+        (_time("epoch_s"), '{"t": "5"}', Reason.NOT_A_TIME),
+        (_time("epoch_s"), '{"u": 5}', Reason.MISSING_FIELD),
+        (_stream(clock="live"), '{"time": 1000011}', Reason.FUTURE_DATED),
+    ],
+)
+def test_what_is_no_event_is_rejected_with_its_reason(
+    stream: Stream, text: str, reason: Reason
+) -> None:
+    with pytest.raises(RejectedEventError) as rejected:
+        compile_mapping(stream)(orjson.loads(text), b"k", 10)
+    assert rejected.value.reason is reason
+    assert rejected.value.detail
+
+
+def test_a_record_without_any_key_is_rejected() -> None:
+    with pytest.raises(RejectedEventError) as rejected:
+        compile_mapping(_stream())({"time": 0}, None, 0)
+    assert rejected.value.reason is Reason.MISSING_KEY
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"format": "stardate"}, "mapping.format"),
+        ({"timezone": "Mars/Olympus"}, "mapping.timezone"),
+        ({"timezone": "../../etc/passwd"}, "mapping.timezone"),
+        ({"before_us": -1}, "mapping.before"),
+        ({"after_us": 2**60}, "mapping.after"),
+        ({"time_path": ("a",)}, "mapping.time"),
+        ({"form": "time"}, "mapping.time"),
+        ({"form": "range", "earliest_path": ("a",)}, "mapping.latest"),
+        ({"id_path": ("a", "")}, "mapping.id"),
+    ],
+)
+def test_a_wrong_mapping_names_its_field(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidFieldError) as invalid:
+        EventMapping(**changes)
+    assert invalid.value.field == field
+    assert invalid.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "Bad Name"}, "name"),
+        ({"topic": "no/slash"}, "topic"),
+        ({"topic": ".."}, "topic"),
+        ({"longest_us": -1}, "longest"),
+        ({"longest_us": 2**46}, "longest"),
+        ({"shortest_us": 11}, "shortest"),
+        ({"max_delay_us": 2**51}, "max_delay"),
+        ({"max_skew_us": -1}, "max_skew"),
+        ({"clock": "sundial"}, "clock"),
+        ({"mapping": EventMapping("time", time_path=("t",), after_us=11)}, "longest"),
+    ],
+)
+def test_a_wrong_stream_names_its_field(changes: dict[str, Any], field: str) -> None:
+    declared: dict[str, Any] = {"name": "s", "topic": "s", "longest_us": 10, "max_delay_us": 0}
+    with pytest.raises(InvalidFieldError) as invalid:
+        Stream(**(declared | changes))
+    assert invalid.value.field == field

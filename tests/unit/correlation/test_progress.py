@@ -1,0 +1,92 @@
+"""Low marks: what is known to have passed, and what must not be believed too early."""
+
+from __future__ import annotations
+
+import pytest
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import UNKNOWN_MARK
+from correlation.progress import CLOSED, Heartbeat, LowMarks, Progress
+from correlation.records import heartbeat_from_record, heartbeat_to_record
+
+U = UNKNOWN_MARK
+Step = Progress | Heartbeat
+
+
+@pytest.mark.parametrize(
+    ("steps", "marks"),
+    [
+        # A partition of which nothing is known holds the stream back.
+        ([Progress("s", 0, 1, 100)], [U]),
+        ([Progress("s", 0, 1, 100), Progress("s", 1, 1, 50)], [U, 40]),
+        # Never back.
+        ([Progress("s", 0, 1, 100), Progress("s", 1, 1, 50), Progress("s", 1, 2, 20)], [U, 40, 40]),
+        # Records without events say nothing.
+        ([Progress("s", 0, 1, 100), Progress("s", 1, 1, None)], [U, U]),
+        # A heartbeat counts for its partition, less the longest delay.
+        ([Progress("s", 0, 1, 100), Heartbeat("s", 1, 70, None)], [U, 60]),
+        ([Heartbeat("s", None, 70, None)], [60]),
+        # With an offset it holds only once that much has been read.
+        (
+            [
+                Progress("s", 0, 1, 100),
+                Heartbeat("s", 1, 70, 3),
+                Progress("s", 1, 2, 30),
+                Progress("s", 1, 3, None),
+            ],
+            [U, U, 20, 60],
+        ),
+        ([Heartbeat("s", None, CLOSED, None)], [CLOSED]),
+        # Others are passed over.
+        ([Heartbeat("other", None, CLOSED, None), Progress("other", 0, 1, 5)], [U, U]),
+    ],
+)
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_low_mark_moves(steps: list[Step], marks: list[int], *, stored: bool) -> None:
+    low_marks = LowMarks({"s": 10}, {"s": 2})
+    found = []
+    for step in steps:
+        if isinstance(step, Progress):
+            low_marks.advance([step], [])
+        else:
+            low_marks.advance([], [step])
+        if stored:
+            dumped = low_marks.dump()
+            low_marks = LowMarks({"s": 10}, {"s": 2})
+            low_marks.load(dumped)
+        found.append(low_marks.values()["s"])
+    assert found == marks
+
+
+@pytest.mark.parametrize(
+    "heartbeat",
+    [
+        Heartbeat("s", None, 5, None),
+        Heartbeat("s", 3, -5, 7),
+        Heartbeat("s", 0, CLOSED, None),
+    ],
+)
+def test_heartbeats_come_back_from_their_records(heartbeat: Heartbeat) -> None:
+    assert heartbeat_from_record(heartbeat_to_record(heartbeat)) == heartbeat
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ([], "heartbeat"),
+        ({"read_up_to": 1}, "stream"),
+        ({"stream": 5, "read_up_to": 1}, "stream"),
+        ({"stream": "No Name", "read_up_to": 1}, "stream"),
+        ({"stream": "s"}, "read_up_to"),
+        ({"stream": "s", "read_up_to": "soon"}, "read_up_to"),
+        ({"stream": "s", "read_up_to": True}, "read_up_to"),
+        ({"stream": "s", "read_up_to": 2**62}, "read_up_to"),
+        ({"stream": "s", "read_up_to": 1, "partition": -1}, "partition"),
+        ({"stream": "s", "read_up_to": 1, "offset": 4}, "partition"),
+        ({"stream": "s", "read_up_to": 1, "v": 9}, "v"),
+    ],
+)
+def test_a_wrong_heartbeat_names_its_field(record: object, field: str) -> None:
+    with pytest.raises(InvalidFieldError) as invalid:
+        heartbeat_from_record(record)  # type: ignore[arg-type]
+    assert invalid.value.field == field

@@ -1,0 +1,163 @@
+"""The records of the config topic: documents there and back, and wrong ones named."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.durations import format_duration, parse_duration_us
+from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.kinds import KINDS
+from correlation.mapping import EventMapping
+from correlation.partitioning import Partitioning
+from correlation.records import (
+    Resource,
+    condition_from_document,
+    stream_from_document,
+    stream_to_document,
+)
+from correlation.streams import Stream
+from correlation.timing.conditions import TimingCondition
+
+NEAR: dict[str, Any] = {
+    "kind": "mutual_deadline",
+    "a": "x",
+    "b": "y",
+    "window_us": 5,
+    "threshold": "0.7",
+}
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        Stream("s", "t", 10, 5),
+        Stream("s", "t", 10, 5, partitioning=Partitioning("grid"), clock="replay"),
+        Stream("s", "t", 10, 5, 2, EventMapping(id_path=("a", "b"), key_path=("c.d",))),
+        Stream(
+            "s",
+            "t",
+            10,
+            5,
+            mapping=EventMapping("time", time_path=("t",), after_us=9, timezone="Asia/Tokyo"),
+        ),
+        Stream(
+            "s",
+            "t",
+            10,
+            5,
+            mapping=EventMapping(
+                "range", earliest_path=("f",), latest_path=("t",), format="epoch_ms"
+            ),
+            max_skew_us=7,
+        ),
+    ],
+)
+def test_streams_come_back_from_their_documents(stream: Stream) -> None:
+    assert stream_from_document("s", stream_to_document(stream)) == stream
+
+
+@pytest.mark.parametrize(
+    ("document", "bounds"),
+    [
+        (NEAR, (-5, 5, None, None)),
+        ({**NEAR, "kind": "within", "lower_us": -3, "upper_us": 9}, (-3, 9, None, None)),
+        ({**NEAR, "kind": "deadline", "deadline_us": 9, "horizon_us": 20}, (None, 9, -20, None)),
+        ({**NEAR, "kind": "delay", "delay_us": 9, "horizon_us": 20}, (9, None, None, 20)),
+    ],
+)
+def test_predicates_are_windows(document: dict[str, Any], bounds: tuple[object, ...]) -> None:
+    condition = condition_from_document("c", 3, document)
+    assert isinstance(condition, TimingCondition)
+    window = condition.window
+    assert (window.lower_us, window.upper_us, window.floor_us, window.ceiling_us) == bounds
+    assert window.threshold == Fraction(7, 10)
+    assert (condition.streams, condition.version) == (("x", "y"), 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"kind": "seance"}, "kind"),
+        ({"a": "No Name"}, "a"),
+        ({"threshold": "0"}, "threshold"),
+        ({"threshold": "1.0001"}, "threshold"),
+        ({"threshold": "NaN"}, "threshold"),
+        ({"threshold": "much"}, "threshold"),
+        ({"threshold": "0.12345678901"}, "threshold"),
+        ({"window_us": -1}, "window"),
+        ({"window_us": 2**51}, "window"),
+        ({"algorithm": "magic"}, "algorithm"),
+        ({"emit": "everything"}, "emit"),
+        ({"output_topic": "no/slash"}, "output_topic"),
+        ({"kind": "within", "lower_us": 3, "upper_us": 2}, "upper"),
+        ({"kind": "within", "lower_us": 3}, "upper_us"),
+        ({"kind": "deadline", "deadline_us": -9, "horizon_us": 5}, "horizon"),
+        ({"kind": "delay", "delay_us": 9, "horizon_us": 5}, "horizon"),
+    ],
+)
+def test_a_wrong_condition_names_its_field(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidFieldError) as invalid:
+        condition_from_document("c", 1, {**NEAR, **changes})
+    assert invalid.value.field == field
+    assert invalid.value.remedy
+
+
+def test_a_threshold_stays_the_decimal_the_user_wrote() -> None:
+    condition = condition_from_document("c", 1, {**NEAR, "threshold": 0.1})
+    assert isinstance(condition, TimingCondition)
+    assert condition.window.threshold == Fraction(1, 10)
+    assert str(condition.threshold) == "0.1"
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_resources_come_back_from_their_records(*, paused: bool) -> None:
+    resource = Resource("condition", "c", 4, 17, NEAR, paused)
+    assert Resource.from_record(resource.to_record()) == resource
+    assert resource.key == b"condition/c"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{}, {"v": 2, "kind": "stream"}, {"v": 1, "kind": "planet"}, {"v": 1, "kind": "stream"}, "x"],
+)
+def test_a_record_of_another_version_stops_the_reader(record: Any) -> None:  # noqa: ANN401 - any JSON
+    with pytest.raises(UnknownRecordVersionError):
+        Resource.from_record(record)
+
+
+def test_every_kind_has_an_example_that_is_a_condition_once_normalised() -> None:
+    for kind in KINDS.values():
+        document = {
+            (f"{name}_us" if any(f.name == name and f.type == "duration" for f in kind.fields)
+             else name): (
+                parse_duration_us(value)
+                if any(f.name == name and f.type == "duration" for f in kind.fields)
+                else value
+            )
+            for name, value in kind.example.items()
+        }  # fmt: skip
+        assert condition_from_document("c", 1, document).kind == kind.name
+
+
+@given(duration_us=st.integers(-(10**15), 10**15))
+def test_durations_come_back_from_their_text(duration_us: int) -> None:
+    assert parse_duration_us(format_duration(duration_us)) == duration_us
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_us"),
+    [("2s", 2_000_000), ("250ms", 250_000), ("1.5 s", 1_500_000), ("5min", 300_000_000)],
+)
+def test_durations_are_read_exactly(text: str, duration_us: int) -> None:
+    assert parse_duration_us(text) == duration_us
+
+
+@pytest.mark.parametrize("text", ["", "2", "s", "2 weeks", "0.5us", "1e3s", "٣s", "9" * 30 + "s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InvalidFieldError, match="d: "):
+        parse_duration_us(text, "d")
