@@ -1,0 +1,27 @@
+"""The errors of this package."""
+
+from __future__ import annotations
+
+
+class SparkJobError(Exception):
+    """Base of all errors of this package."""
+
+
+class CheckpointMismatchError(SparkJobError):
+    """The checkpoint was made with other settings that cannot change, such as the slots."""
+
+
+class MissingTopicError(SparkJobError):
+    """A topic that the job needs does not exist and did not appear in time."""
+
+
+class DeliveryError(SparkJobError):
+    """Kafka did not take the records of a batch; the batch is tried again."""
+
+
+class ProducerFencedError(SparkJobError):
+    """Another worker has taken this partition of the sink over."""
+
+
+class QueryFailedError(SparkJobError):
+    """The query ended with an error again and again, without completing a batch."""

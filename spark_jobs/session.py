@@ -1,0 +1,83 @@
+"""The Spark session, set up as measured for small and frequent batches of packed rows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Settings
+
+_STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL_CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
+
+def session_properties(settings: Settings) -> dict[str, str]:
+    """Give the Spark properties of the job.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the job.
+    """
+    properties = {
+        # State: only the changes of a batch are written, and uploaded as they are.
+        "spark.sql.streaming.stateStore.providerClass": _STATE,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # Rows are packed: few, large. 200,000 records a batch cost the least each.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+        # An Arrow column of bytes holds 2 GiB at most; large records close a batch sooner.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(128 * 1024 * 1024),
+        # A page that nobody looks at costs memory and a port.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.metricsEnabled": "false",
+        # Only the batch before the last is ever needed again.
+        "spark.sql.streaming.minBatchesToRetain": "20",
+        # A worker whose caches are warm is kept while the job is idle.
+        "spark.python.worker.reuse": "true",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    if is_local(settings.checkpoint):
+        properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
+    if settings.jars is not None:
+        jars = sorted(str(jar) for jar in settings.jars.glob("*.jar"))
+        properties["spark.jars"] = ",".join(jars)
+    return properties | settings.spark_properties
+
+
+def is_local(location: str) -> bool:
+    """Tell whether a folder or URL is on this machine's own file system."""
+    return "://" not in location or location.startswith("file:")
+
+
+def open_session(settings: Settings) -> SparkSession:
+    """Start Spark, or take the session that spark-submit has prepared.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the job.
+    """
+    # Spark would start the system's interpreter, which has none of our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("coincide")
+    properties = session_properties(settings)
+    # A value set here would win over those of spark-submit, which knows its cluster.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        builder = builder.master(settings.spark_master)
+        if settings.spark_master.startswith("local"):
+            properties = {**_LOOPBACK, **properties}
+    for name, value in properties.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

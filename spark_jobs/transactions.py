@@ -1,0 +1,326 @@
+"""Kafka transactions of one partition of the sink: each batch in it once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+
+from spark_jobs.envelope import Record
+from spark_jobs.errors import DeliveryError, ProducerFencedError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+# Offsets are not negative where one was committed.
+_NOTHING_COMMITTED = 0
+# No record that Kafka takes is larger; the broker's and the topic's own limits decide.
+_MOST_BYTES = 256 * 1024 * 1024
+# A record below this size is never shortened: its topic's limit is a mistake to be corrected.
+_SHORTEN_FROM_BYTES = 64 * 1024
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001 - the client's public name
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._WAIT_COORD,  # noqa: SLF001 - the client's public name
+    }
+)
+# What an abort does to the records that were not sent yet: no failure of theirs.
+_PURGED = frozenset(
+    {
+        KafkaError._PURGE_QUEUE,  # noqa: SLF001 - the client's public name
+        KafkaError._PURGE_INFLIGHT,  # noqa: SLF001 - the client's public name
+    }
+)
+OMITTED_HEADER = "coincide.error.omitted_bytes"
+
+
+class Target(NamedTuple):
+    """Where a task writes: its transactional id (also its group's), and the marker's topic."""
+
+    transactional_id: str
+    marker_topic: str
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Records of the open transaction that Kafka refused."""
+
+    too_large: list[tuple[str, bytes | None]] = field(default_factory=list)
+    other: list[KafkaError] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.too_large or self.other)
+
+    def take(self, error: KafkaError | None, message: Message) -> None:
+        if error is None or error.code() in _PURGED:
+            return
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self.too_large.append((message.topic() or "", _as_bytes(message.key())))
+        else:
+            self.other.append(error)
+
+
+class PartitionProducer:
+    """Writes the batches of one partition of the sink, each once.
+
+    Parameters
+    ----------
+    target : Target
+        Transactional id and marker.
+    properties : mapping
+        librdkafka properties.
+    """
+
+    def __init__(self, target: Target, properties: Properties) -> None:
+        self._target = target
+        self._properties = properties
+        self._session: _Session | None = None
+
+    def write(self, batch: int, records: Sequence[Record]) -> int:
+        """Write the records of a batch, unless they are already in.
+
+        Parameters
+        ----------
+        batch : int
+            Number of the batch; batches come in ascending order, the last one perhaps again.
+        records : sequence of Record
+            All that this partition has in the batch.
+
+        Returns
+        -------
+        int
+            Number of records written; 0 when the batch was already in.
+
+        Raises
+        ------
+        DeliveryError
+            Kafka did not take them; nothing of the batch is visible.
+        """
+        try:
+            return self._write(batch, records)
+        except ProducerFencedError:
+            # Another worker had this partition meanwhile. Now it is ours: open anew, once.
+            self._session = None
+        try:
+            return self._write(batch, records)
+        except ProducerFencedError as error:
+            self._session = None
+            raise DeliveryError(f"another job writes as {self._target[0]}: {error}") from error
+
+    def _write(self, batch: int, records: Sequence[Record]) -> int:
+        try:
+            session = self._session or _Session(self._target, self._properties)
+            self._session = session
+            if batch < session.next_batch:
+                return 0
+            try:
+                session.write(batch, records)
+            except _TooLargeError as error:
+                session.write(batch, _shorten(records, error))
+        except (_ReopenError, _TooLargeError) as error:
+            self._session = None
+            raise DeliveryError(str(error)) from error
+        return len(records)
+
+
+class _ReopenError(Exception):
+    """The producer cannot go on; a new one can."""
+
+
+class _TooLargeError(Exception):
+    """Some records are above their topic's limit; the transaction was aborted."""
+
+    def __init__(self, places: Sequence[tuple[str, bytes | None]]) -> None:
+        super().__init__(f"{len(places)} records are too large")
+        self.places = set(places)
+
+
+class _Session:
+    """A producer with its transactional id, and the first batch that is not in yet."""
+
+    def __init__(self, target: Target, properties: Properties) -> None:
+        self._marker = TopicPartition(target.marker_topic, 0)
+        self._failures = _Failures()
+        self._producer = Producer(
+            {
+                # librdkafka reports each lost connection on stderr; what matters is raised.
+                "log_level": 2,
+                "linger.ms": 5,
+                **properties,
+                "transactional.id": target.transactional_id,
+                "message.max.bytes": _MOST_BYTES,
+                "delivery.report.only.error": True,
+                "on_delivery": self._on_delivery,
+            }
+        )
+        try:
+            # Ends what an earlier producer of this id left open, before the mark is read.
+            self._producer.init_transactions(_TIMEOUT_SECONDS)
+            self.next_batch = self._read_mark(target.transactional_id, properties)
+        except KafkaException as error:
+            raise _as_session_error(error) from error
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        self._failures.take(error, message)
+
+    def _read_mark(self, group: str, properties: Properties) -> int:
+        # The consumer joins no group; it only asks what the group has committed.
+        consumer = Consumer(
+            {
+                "log_level": 2,
+                **properties,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        try:
+            committed = self._ask_committed(consumer)
+            self._group = consumer.consumer_group_metadata()
+        finally:
+            consumer.close()
+        return max(int(committed.offset), _NOTHING_COMMITTED)
+
+    def _ask_committed(self, consumer: Consumer) -> TopicPartition:
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while True:
+            try:
+                committed = consumer.committed([self._marker], timeout=_TIMEOUT_SECONDS)[0]
+                error = committed.error
+            except KafkaException as raised:
+                error = raised.args[0]
+            if error is None:
+                return committed
+            # A coordinator that is new, or moves, answers later.
+            if error.code() not in _MOVING or time.monotonic() > deadline:
+                raise KafkaException(error)
+            self._producer.poll(_POLL_SECONDS)
+
+    def write(self, batch: int, records: Sequence[Record]) -> None:
+        """Write the records and the mark in one transaction."""
+        self._failures = _Failures()
+        try:
+            self._producer.begin_transaction()
+            for record in records:
+                self._produce(record)
+            self._flush()
+            mark = TopicPartition(self._marker.topic, self._marker.partition, batch + 1)
+            self._producer.send_offsets_to_transaction([mark], self._group, _TIMEOUT_SECONDS)
+            self._producer.commit_transaction(_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            self._abort(error)
+        self.next_batch = batch + 1
+
+    def _produce(self, record: Record) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                )
+            except BufferError:
+                # The local queue is full: let some of it out, then go on.
+                self._producer.poll(_POLL_SECONDS)
+            else:
+                return
+
+    def _flush(self) -> None:
+        """Wait until Kafka has all records, or has refused one of them.
+
+        A commit would wait for the records behind a refused one, which never go out.
+        """
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while self._producer.flush(_POLL_SECONDS):
+            if self._failures or time.monotonic() > deadline:
+                break
+        else:
+            if not self._failures:
+                return
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged"))  # noqa: SLF001 - the client's public name
+
+    def _abort(self, error: KafkaException) -> None:
+        """Abort the transaction and say what that means: always raises."""
+        cause = error.args[0]
+        if cause.fatal() or cause.code() in _FENCED:
+            raise _as_session_error(error) from error
+        try:
+            self._producer.abort_transaction(_TIMEOUT_SECONDS)
+        except KafkaException as second:
+            raise _as_session_error(second) from error
+        if self._failures.too_large and not self._failures.other:
+            raise _TooLargeError(self._failures.too_large)
+        reasons = "; ".join(sorted(set(map(str, self._failures.other)))) or str(error)
+        raise _ReopenError(f"Kafka refused the records of a batch: {reasons}") from error
+
+
+def _as_session_error(error: KafkaException) -> Exception:
+    cause = error.args[0]
+    if cause.fatal() or cause.code() in _FENCED:
+        return ProducerFencedError(str(error))
+    return _ReopenError(f"the transaction failed: {error}")
+
+
+def _shorten(records: Sequence[Record], error: _TooLargeError) -> list[Record]:
+    """Leave out the values that no topic takes, and say in a header how long they were.
+
+    Raises
+    ------
+    _ReopenError
+        When none of the refused records is large.
+    """
+    shortened = []
+    count = 0
+    for record in records:
+        place = (record.topic, record.key)
+        if place in error.places and record.nbytes >= _SHORTEN_FROM_BYTES:
+            count += 1
+            shortened.append(_without_bulk(record))
+        else:
+            shortened.append(record)
+    if not count:
+        raise _ReopenError(f"a topic's max.message.bytes is too small for {error.places}")
+    _log.warning("%d values above their topic's limit were left out", count)
+    return shortened
+
+
+def _without_bulk(record: Record) -> Record:
+    headers = [
+        (name, value) for name, value in record.headers if len(value or b"") < _SHORTEN_FROM_BYTES
+    ]
+    key = record.key if len(record.key or b"") < _SHORTEN_FROM_BYTES else None
+    return Record(
+        record.topic, key, None, [*headers, (OMITTED_HEADER, str(record.nbytes).encode())]
+    )
+
+
+def _as_bytes(key: str | bytes | None) -> bytes | None:
+    return key.encode() if isinstance(key, str) else key

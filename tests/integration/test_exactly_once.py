@@ -1,0 +1,122 @@
+"""The sink's transactions on a real Kafka: repeated batches, fenced producers, large records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from spark_jobs.envelope import Record
+from spark_jobs.errors import DeliveryError
+from spark_jobs.transactions import OMITTED_HEADER, PartitionProducer, Target
+from tests.support.kafka import create_topics, read_committed
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Properties
+
+pytestmark = pytest.mark.kafka
+
+
+class Sink:
+    """A topic, and producers that write into it as one partition of the sink."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.bootstrap = bootstrap
+        self.topic = f"{prefix}.out"
+        self.properties: Properties = {"bootstrap.servers": bootstrap}
+        self.target = Target(f"{prefix}.query.0", self.topic)
+        create_topics(bootstrap, {self.topic: 1})
+
+    def producer(self) -> PartitionProducer:
+        return PartitionProducer(self.target, self.properties)
+
+    def records(self, *values: str) -> list[Record]:
+        return [Record(self.topic, b"key", value.encode()) for value in values]
+
+    def written(self) -> list[bytes | None]:
+        return [record.value for record in read_committed(self.bootstrap, self.topic)]
+
+
+@pytest.fixture
+def sink(kafka_bootstrap: str, topic_prefix: str) -> Sink:
+    return Sink(kafka_bootstrap, topic_prefix)
+
+
+def test_batch_is_written_once_when_repeated_by_the_same_and_by_another_worker(sink: Sink) -> None:
+    first = sink.producer()
+    assert first.write(7, sink.records("a", "b")) == 2
+    assert first.write(7, sink.records("a", "b")) == 0
+    second = sink.producer()
+    assert second.write(7, sink.records("a", "b")) == 0
+    assert second.write(8, sink.records("c")) == 1
+    assert sink.written() == [b"a", b"b", b"c"]
+
+
+def test_fenced_worker_opens_anew_and_sees_what_the_other_wrote(sink: Sink) -> None:
+    first, second = sink.producer(), sink.producer()
+    assert first.write(0, sink.records("a")) == 1
+    assert second.write(1, sink.records("b")) == 1
+    assert first.write(1, sink.records("b")) == 0
+    assert first.write(2, sink.records("c")) == 1
+    assert second.write(3, sink.records("d")) == 1
+    assert sink.written() == [b"a", b"b", b"c", b"d"]
+
+
+def test_open_transaction_of_a_dead_worker_is_aborted(sink: Sink) -> None:
+    dead = Producer(
+        {**sink.properties, "transactional.id": sink.target.transactional_id, "linger.ms": 0}
+    )
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce(sink.topic, value=b"half a batch")
+    dead.flush(30)
+    assert sink.producer().write(0, sink.records("a whole batch")) == 1
+    assert sink.written() == [b"a whole batch"]
+
+
+def test_record_keeps_key_value_and_headers_also_when_they_are_null(sink: Sink) -> None:
+    headers = (("name", b"\x00\xff"), ("null", None), ("name", b"twice"))
+    sink.producer().write(0, [Record(sink.topic, None, None, headers)])
+    (record,) = read_committed(sink.bootstrap, sink.topic)
+    assert (record.key, record.value) == (None, None)
+    assert record.headers == {"name": b"twice"}
+
+
+def test_more_records_than_the_queue_holds_are_all_written(sink: Sink) -> None:
+    sink.properties = {**sink.properties, "queue.buffering.max.messages": 100}
+    values = [str(number) for number in range(5_000)]
+    assert sink.producer().write(0, sink.records(*values)) == 5_000
+    assert sink.written() == [value.encode() for value in values]
+
+
+def test_value_above_the_limit_of_its_topic_is_left_out_and_said_so(sink: Sink) -> None:
+    large = Record(sink.topic, b"large", b"x" * 10_000_000, (("mine", b"kept"),))
+    producer = sink.producer()
+    assert producer.write(0, [*sink.records("a"), large, *sink.records("b")]) == 3
+    assert producer.write(1, sink.records("c")) == 1
+    found = read_committed(sink.bootstrap, sink.topic)
+    assert [record.value for record in found] == [b"a", None, b"b", b"c"]
+    assert found[1].key == b"large"
+    assert found[1].headers == {"mine": b"kept", OMITTED_HEADER: b"10000009"}
+
+
+def test_large_value_is_written_untouched_where_its_topic_takes_it(sink: Sink) -> None:
+    topic = f"{sink.topic}.large"
+    create_topics(sink.bootstrap, {topic: 1}, {"max.message.bytes": str(16 * 1024 * 1024)})
+    value = b"x" * 10_000_000
+    sink.producer().write(0, [Record(topic, b"large", value)])
+    (record,) = read_committed(sink.bootstrap, topic)
+    assert record.value == value
+
+
+def test_batch_fails_whole_when_a_topic_is_missing_and_goes_in_later(sink: Sink) -> None:
+    sink.properties = {**sink.properties, "topic.metadata.propagation.max.ms": 0}
+    producer = sink.producer()
+    missing = Record(f"{sink.topic}.missing", None, b"x")
+    with pytest.raises(DeliveryError, match=r"(?i)unknown topic"):
+        producer.write(0, [*sink.records("a"), missing])
+    assert sink.written() == []
+    create_topics(sink.bootstrap, {missing.topic: 1})
+    assert producer.write(0, [*sink.records("a"), missing]) == 2
+    assert sink.written() == [b"a"]
