@@ -1,0 +1,1 @@
+"""The REST interface: routes, headers and status codes."""

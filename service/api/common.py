@@ -1,0 +1,106 @@
+"""What the routers share: parameters, preconditions, resources as they are answered."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Header, Path, Query, Request, Response, status
+from pydantic import BaseModel, Field
+
+from service.errors import PreconditionError
+from service.fields import ResourceName
+from service.plane import ControlPlane, Written
+from service.registry import Stored
+
+MOST_ON_A_PAGE = 1000
+
+
+def _plane(request: Request) -> ControlPlane:
+    plane: ControlPlane = request.app.state.plane
+    return plane
+
+
+Plane = Annotated[ControlPlane, Depends(_plane)]
+Name = Annotated[ResourceName, Path(description="Name of the resource.", examples=["acoustic"])]
+DryRun = Annotated[
+    Literal["true", "false"],
+    Query(description="true: check everything and answer as if, but write nothing."),
+]
+Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE, description="Most resources on the page.")]
+After = Annotated[
+    str, Query(max_length=63, description="Name after which the page begins: `next` of the last.")
+]
+
+
+class StoredResource(BaseModel):
+    """A registered resource."""
+
+    name: str = Field(description="Name of the resource.")
+    version: int = Field(description="Counts the documents of this name, from 1.")
+    updated_at: int = Field(description="When it was written, in µs since 1970.")
+    document: dict[str, Any] = Field(
+        description="The document with every default in it, durations in µs."
+    )
+
+
+class StoredCondition(StoredResource):
+    """A registered condition."""
+
+    paused: bool = Field(description="Registered, but not evaluated.")
+
+
+def _preconditions(
+    if_match: Annotated[
+        str | None, Header(description="ETag the resource must have, or *: it must exist.")
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="ETag it must not have, or *: it must not exist.")
+    ] = None,
+) -> Callable[[Stored | None], None]:
+    """Make the check of If-Match and If-None-Match (RFC 9110, section 13.1)."""
+
+    def check(current: Stored | None) -> None:
+        found = None if current is None else etag(current.offset)
+        if if_match is not None and not _names(if_match, found):
+            raise PreconditionError(f"If-Match: the ETag is {found or 'none'}, not {if_match}")
+        if if_none_match is not None and _names(if_none_match, found):
+            raise PreconditionError(f"If-None-Match: the ETag is {found}")
+
+    return check
+
+
+Preconditions = Annotated[Callable[[Stored | None], None], Depends(_preconditions)]
+
+
+def etag(offset: int) -> str:
+    """Write the entity tag of the record at an offset of the config topic."""
+    return f'"{offset}"'
+
+
+def describe(response: Response, written: Written, location: str) -> None:
+    """Set status and headers of the answer to a write.
+
+    Parameters
+    ----------
+    response : Response
+        Of the route.
+    written : Written
+        What became of the write.
+    location : str
+        Path of the resource.
+    """
+    if written.offset is not None:
+        response.headers["X-Config-Offset"] = str(written.offset)
+        response.headers["ETag"] = etag(written.offset)
+    if written.created:
+        response.status_code = status.HTTP_201_CREATED
+        response.headers["Location"] = location
+    if not written.applied:
+        response.status_code = status.HTTP_202_ACCEPTED
+        response.headers["Location"] = location
+
+
+def _names(header: str, found: str | None) -> bool:
+    """Say whether an If-Match or If-None-Match header names the entity tag."""
+    if header.strip() == "*":
+        return found is not None
+    return found in [tag.strip() for tag in header.split(",")]

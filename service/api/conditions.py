@@ -1,0 +1,268 @@
+"""Routes of conditions: their documents, pause and resume, status, plan, validation."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response, status
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from correlation.errors import InvalidFieldError
+from service.api.body import JsonRoute
+from service.api.common import (
+    After,
+    DryRun,
+    Limit,
+    Name,
+    Plane,
+    Preconditions,
+    StoredCondition,
+    describe,
+    etag,
+)
+from service.api.problems import ProblemItem, field_problems, problem_of_field, responses
+from service.errors import FieldProblem, InvalidDocumentError
+from service.fields import Document, ResourceName, read_number
+from service.models import ConditionDocument
+from service.plane import Written
+from service.registry import Stored
+
+router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
+_DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
+# Far over what any broker takes; keeps every derived number finite.
+_MOST_PER_SECOND = 1e12
+Rate = Annotated[
+    float, BeforeValidator(read_number), Field(ge=0, le=_MOST_PER_SECOND, allow_inf_nan=False)
+]
+
+
+class ConditionPage(BaseModel):
+    """Some conditions, by name."""
+
+    items: list[StoredCondition] = Field(description="The conditions.")
+    next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
+
+
+class StreamStatus(BaseModel):
+    """What the job knows of a stream."""
+
+    low_mark: int | None = Field(
+        description="No event still to come is later than promised before this time, in µs."
+    )
+    partitions: dict[str, int | None] = Field(description="Low mark per Kafka partition, in µs.")
+    buffered_events: int | None = Field(description="Events kept for pairs to come.")
+    late_events: int = Field(description="Events that came later than the stream declares.")
+
+
+class ConditionStatus(BaseModel):
+    """What the job does with a condition."""
+
+    name: str = Field(description="Name of the condition.")
+    version: int = Field(description="Version registered.")
+    config_offset: int = Field(description="Offset of its record in the config topic.")
+    paused: bool = Field(description="Whether it is to be paused.")
+    state: str = Field(
+        description="running, paused or waiting (for its streams), as the slot that is furthest "
+        "behind says; pending: not every slot has taken it up."
+    )
+    applied: bool = Field(description="Whether every slot follows its newest record.")
+    applied_version: int | None = Field(description="Version that the job evaluates.")
+    applied_config_offset: int | None = Field(description="Newest record the job has applied.")
+    streams: dict[str, StreamStatus] = Field(description="By name of the stream.")
+    hit_ratio: float | None = Field(
+        description="Share of the events in probe regions that took no probability."
+    )
+    alarms: int = Field(description="Alarms written since the job began.")
+    last_alarm_at: int | None = Field(description="When the last alarm was found, in µs.")
+    job_up: bool = Field(description="Whether the job runs and has said so lately.")
+
+
+class ValidationRequest(BaseModel):
+    """A condition to be judged."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "condition": {
+                        "kind": "mutual_deadline",
+                        "a": "acoustic",
+                        "b": "seismic",
+                        "window": "2s",
+                        "threshold": 0.6,
+                    },
+                    "rates": {"acoustic": 500, "seismic": 20},
+                }
+            ]
+        },
+    )
+    condition: dict[str, Any] = Field(description="Document as for PUT /v1/conditions/{name}.")
+    rates: dict[ResourceName, Rate] = Field(
+        default_factory=dict, description="Events per second, by stream."
+    )
+
+
+class ValidationAnswer(BaseModel):
+    """What is wrong with a condition, or what it costs."""
+
+    valid: bool = Field(description="Whether PUT would take it.")
+    errors: list[ProblemItem] = Field(description="What is wrong, field by field.")
+    document: dict[str, Any] | None = Field(description="The document as it would be stored.")
+    derived: dict[str, Any] | None = Field(
+        description="Buffer horizon, worst-case alarm latency, expected buffered events and chance "
+        "alarms; durations in µs."
+    )
+
+
+@router.post("/conditions:validate", responses=responses(413, 415, 422, 503))
+def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
+    """Say what is wrong with a condition, or what it would cost; nothing is written."""
+    rates = {name: float(rate) for name, rate in body.rates.items()}
+    try:
+        document = _DOCUMENT.validate_python(body.condition).normalised()
+        derived = plane.derive(document, rates)
+    except ValidationError as error:
+        return _invalid(field_problems(error.errors()))
+    except InvalidFieldError as error:
+        return _invalid((problem_of_field(error, body.condition),))
+    except InvalidDocumentError as error:
+        return _invalid(error.problems)
+    return ValidationAnswer(valid=True, errors=[], document=document, derived=derived)
+
+
+@router.get("/conditions", responses=responses(422))
+async def list_conditions(plane: Plane, limit: Limit = 100, after: After = "") -> ConditionPage:
+    """List the conditions by name."""
+    found, following = plane.registry.page("condition", limit, after)
+    return ConditionPage(items=[_shown(it) for it in found], next=following)
+
+
+@router.get("/conditions/{name}", responses=responses(404, 422))
+async def get_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
+    """Give a condition."""
+    stored = plane.find("condition", name)
+    response.headers["ETag"] = etag(stored.offset)
+    return _shown(stored)
+
+
+@router.put(
+    "/conditions/{name}",
+    responses={
+        201: {"model": StoredCondition, "description": "Created"},
+        202: {"model": StoredCondition, "description": "Written, but not read back in time"},
+        **responses(412, 413, 415, 422, 503),
+    },
+)
+def put_condition(
+    name: Name,
+    document: ConditionDocument,
+    plane: Plane,
+    check: Preconditions,
+    response: Response,
+    dry_run: DryRun = "false",
+) -> StoredCondition:
+    """Register a condition, or replace its document; an unchanged one writes nothing."""
+    written = plane.put("condition", name, document.normalised(), check, dry_run=dry_run == "true")
+    describe(response, written, f"/v1/conditions/{name}")
+    return _shown(Stored(written.resource, written.offset or 0))
+
+
+@router.delete(
+    "/conditions/{name}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses={
+        202: {"description": "Written, but not read back in time"},
+        **responses(404, 412, 422, 503),
+    },
+)
+def delete_condition(
+    name: Name,
+    plane: Plane,
+    check: Preconditions,
+    dry_run: DryRun = "false",
+) -> Response:
+    """Delete a condition."""
+    written = plane.delete("condition", name, check, dry_run=dry_run == "true")
+    response = Response(status_code=status.HTTP_204_NO_CONTENT)
+    describe(response, written, f"/v1/conditions/{name}")
+    return response
+
+
+@router.put(
+    "/conditions/{name}/pause",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=responses(404, 422, 503),
+)
+def pause_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
+    """Stop evaluating a condition; a paused one stays paused."""
+    return _switched(name, plane.pause(name, paused=True), response)
+
+
+@router.put(
+    "/conditions/{name}/resume",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=responses(404, 422, 503),
+)
+def resume_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
+    """Evaluate a paused condition again; a running one goes on."""
+    return _switched(name, plane.pause(name, paused=False), response)
+
+
+@router.get("/conditions/{name}/plan", responses=responses(404, 422))
+def plan_condition(name: Name, plane: Plane) -> dict[str, Any]:
+    """Say how a condition is evaluated: regions, keep functions, the algorithm and why."""
+    return plane.plan(name)
+
+
+@router.get("/conditions/{name}/status", responses=responses(404, 422))
+def get_status(name: Name, plane: Plane) -> ConditionStatus:
+    """Say how far the job has come with a condition."""
+    stored = plane.find("condition", name)
+    view, resource = plane.metrics, stored.resource
+    facts = view.condition(name)
+    marks = view.low_marks()
+    ratios = [it.value for it in view.hit_ratios() if ("condition", name) in it.labels]
+    return ConditionStatus(
+        name=name,
+        version=resource.version,
+        config_offset=stored.offset,
+        paused=resource.paused,
+        state=facts.state,
+        applied=facts.applied_offset is not None and facts.applied_offset >= stored.offset,
+        applied_version=facts.applied_version,
+        applied_config_offset=facts.applied_offset,
+        streams={
+            stream: StreamStatus(
+                low_mark=marks.get(stream),
+                partitions=view.partition_marks(stream),
+                buffered_events=view.gauge("buffered_events", stream=stream),
+                late_events=view.total("events_late_total", stream=stream),
+            )
+            for stream in resource.to_condition().streams
+        },
+        hit_ratio=ratios[0] if ratios else None,
+        alarms=view.total("alarms_total", condition=name),
+        last_alarm_at=facts.last_alarm_at,
+        job_up=plane.job_is_up(),
+    )
+
+
+def _switched(name: str, written: Written, response: Response) -> StoredCondition:
+    describe(response, written, f"/v1/conditions/{name}")
+    response.headers["Location"] = f"/v1/conditions/{name}/status"
+    return _shown(Stored(written.resource, written.offset or 0))
+
+
+def _shown(stored: Stored) -> StoredCondition:
+    resource = stored.resource
+    return StoredCondition(
+        name=resource.name,
+        version=resource.version,
+        updated_at=resource.updated_at_us,
+        document=resource.document,
+        paused=resource.paused,
+    )
+
+
+def _invalid(problems: tuple[FieldProblem, ...]) -> ValidationAnswer:
+    items = [ProblemItem(field=it.field, problem=it.problem, remedy=it.remedy) for it in problems]
+    return ValidationAnswer(valid=False, errors=items, document=None, derived=None)

@@ -1,0 +1,255 @@
+"""Problem bodies (RFC 9457): one table from errors to HTTP statuses, and the handlers.
+
+Every answer of 400 and above is a problem, also those that FastAPI and Starlette give themselves.
+"""
+
+import http
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.kinds import KINDS
+from service import errors
+from service.errors import FieldProblem, ServiceError
+from service.fields import name_as_written
+
+MEDIA_TYPE = "application/problem+json"
+_LOGGER = logging.getLogger(__name__)
+
+
+class Entry(NamedTuple):
+    """Status, numeric code and title of an error; codes never change their meaning."""
+
+    status: int
+    error_code: int
+    title: str
+
+
+# The one place where statuses stand.
+TABLE: Mapping[type[Exception], Entry] = {
+    errors.BodyError: Entry(422, 42201, "The body cannot be read"),
+    RequestValidationError: Entry(422, 42202, "The request is not valid"),
+    errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
+    InvalidFieldError: Entry(422, 42204, "A field is not valid"),
+    errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
+    errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
+    errors.NotFoundError: Entry(404, 40401, "No such resource"),
+    errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
+    errors.PreconditionError: Entry(412, 41201, "The resource is not as expected"),
+    errors.BrokerError: Entry(503, 50301, "Kafka does not answer"),
+    errors.LogStoppedError: Entry(503, 50302, "The config topic is no longer read"),
+    errors.NotReadyError: Entry(503, 50303, "Not ready"),
+    ServiceError: Entry(500, 50001, "Internal error"),
+    CorrelationError: Entry(500, 50001, "Internal error"),
+}
+_INTERNAL = Entry(500, 50001, "Internal error")
+_ROUTING = {404: (40400, "No such path"), 405: (40500, "The path does not take this method")}
+RETRY_AFTER_SECONDS = 5
+_REMEDIES = {
+    "missing": ("is missing", "add it"),
+    "extra_forbidden": ("is not a field of this document", "remove it, or check its spelling"),
+    "union_tag_not_found": ("is missing", f"use one of: {', '.join(KINDS)}"),
+    "union_tag_invalid": ("is unknown", f"use one of: {', '.join(KINDS)}"),
+    "finite_number": ("is no number that can be held", "use a finite, smaller number"),
+    "model_attributes_type": ("is not an object", "write a JSON object"),
+    "model_type": ("is not an object", "write a JSON object"),
+}
+
+
+class ProblemItem(BaseModel):
+    """One thing that is wrong."""
+
+    field: str = Field(description="Name of the field as written; empty: the whole document.")
+    problem: str = Field(description="What is wrong with it.")
+    remedy: str = Field(description="What to write instead.")
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457)."""
+
+    type: str = Field(description="URI of the kind of problem.")
+    title: str = Field(description="The kind of problem in words.")
+    status: int = Field(description="HTTP status.")
+    detail: str = Field(description="What happened this time.")
+    error_code: int = Field(description="Number of the kind of problem; never changes its meaning.")
+    errors: list[ProblemItem] = Field(description="What is wrong, field by field.")
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe problems as responses of a route.
+
+    Parameters
+    ----------
+    *statuses : int
+        HTTP statuses.
+    """
+    return {
+        status: {"model": Problem, "description": http.HTTPStatus(status).phrase}
+        for status in statuses
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer every error with a problem.
+
+    Parameters
+    ----------
+    app : FastAPI
+        The application.
+    """
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(ServiceError, _on_own_error)
+    app.add_exception_handler(CorrelationError, _on_own_error)
+    app.add_exception_handler(Exception, _on_anything)
+
+
+def field_problems(
+    found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()
+) -> tuple[FieldProblem, ...]:
+    """Turn pydantic's errors into problems of fields.
+
+    Parameters
+    ----------
+    found : iterable of dict
+        As `ValidationError.errors()` gives them.
+    above : tuple of str
+        First parts of their locations that are no field.
+    """
+    return tuple(problem for error in found for problem in _translated(error, above))
+
+
+def problem_of_field(error: InvalidFieldError, document: object) -> FieldProblem:
+    """Name the field as it stands in the document.
+
+    Parameters
+    ----------
+    error : InvalidFieldError
+        From a value type of correlation/.
+    document : object
+        What the user sent.
+    """
+    written = document if isinstance(document, Mapping) else {}
+    return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
+
+
+def _translated(error: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[FieldProblem]:
+    parts = [str(part) for part in error["loc"]]
+    for part in above:
+        if parts[:1] == [part]:
+            del parts[0]
+    # Of a union, the kind stands before the field.
+    if parts[:1] and parts[0] in KINDS:
+        del parts[0]
+    context = error.get("ctx") or {}
+    if error["type"] == "fields":
+        for problem in context["all"]:
+            field = ".".join([*parts, problem.field])
+            yield FieldProblem(field, problem.problem, problem.remedy)
+        return
+    if error["type"].startswith("union_tag"):
+        parts.append("kind")
+    field, cause = ".".join(parts), context.get("error")
+    if isinstance(cause, InvalidFieldError):
+        yield FieldProblem(field, cause.problem, cause.remedy)
+    elif error["type"] in _REMEDIES:
+        yield FieldProblem(field, *_REMEDIES[error["type"]])
+    else:
+        message = str(error["msg"]).removeprefix("Value error, ")
+        yield FieldProblem(field, message, "see /openapi.json for what the field takes")
+
+
+def _answer(
+    entry: Entry,
+    detail: str,
+    problems: Iterable[FieldProblem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    body = {
+        "type": f"urn:coincide:problem:{entry.error_code}",
+        "title": entry.title,
+        "status": entry.status,
+        "detail": _printable(detail),
+        "error_code": entry.error_code,
+        "errors": [
+            {
+                "field": _printable(it.field),
+                "problem": _printable(it.problem),
+                "remedy": _printable(it.remedy),
+            }
+            for it in problems
+        ],
+    }
+    more = (
+        {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        if entry.status == http.HTTPStatus.SERVICE_UNAVAILABLE
+        else {}
+    )
+    return JSONResponse(body, entry.status, {**(headers or {}), **more}, media_type=MEDIA_TYPE)
+
+
+def _printable(text: str) -> str:
+    """Give the text without halves of surrogate pairs, which no encoding takes."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _entry(error: Exception) -> Entry:
+    return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), _INTERNAL)
+
+
+async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    problems = tuple(
+        problem
+        for it in found
+        for problem in field_problems([it], above=("body", "query", "path", "header"))
+    )
+    detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
+    return _answer(TABLE[RequestValidationError], detail, problems)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    phrase = http.HTTPStatus(status).phrase
+    code, title = _ROUTING.get(status, (status * 100, phrase))
+    headers = dict(getattr(error, "headers", None) or {})
+    detail = str(getattr(error, "detail", phrase))
+    if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_allowed_methods(request))
+        detail = f"{request.method} is not one of {headers['Allow']}"
+    return _answer(Entry(status, code, title), detail, headers=headers)
+
+
+async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
+    entry = _entry(error)
+    if isinstance(error, InvalidFieldError):
+        problem = problem_of_field(error, getattr(request.state, "document", None))
+        return _answer(entry, f"{problem.field}: {problem.problem}", (problem,))
+    if isinstance(error, ServiceError):
+        return _answer(entry, error.detail, error.problems)
+    _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
+    return _answer(entry, "see the log of the service")
+
+
+async def _on_anything(request: Request, error: Exception) -> JSONResponse:
+    _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
+    return _answer(_INTERNAL, "see the log of the service")
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    found: set[str] = set()
+    for route in request.app.routes:
+        candidates = getattr(route, "effective_candidates", None)
+        for candidate in candidates() if candidates is not None else [route]:
+            match, _ = candidate.matches(request.scope)
+            if match != Match.NONE:
+                found |= set(getattr(candidate, "methods", None) or ())
+    return sorted(found)

@@ -1,0 +1,97 @@
+"""Routes of streams."""
+
+from fastapi import APIRouter, Response, status
+from pydantic import BaseModel, Field
+
+from service.api.body import JsonRoute
+from service.api.common import (
+    After,
+    DryRun,
+    Limit,
+    Name,
+    Plane,
+    Preconditions,
+    StoredResource,
+    describe,
+    etag,
+)
+from service.api.problems import responses
+from service.models import StreamDocument
+from service.registry import Stored
+
+router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute)
+
+
+class StreamPage(BaseModel):
+    """Some streams, by name."""
+
+    items: list[StoredResource] = Field(description="The streams.")
+    next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
+
+
+@router.get("", responses=responses(422))
+async def list_streams(plane: Plane, limit: Limit = 100, after: After = "") -> StreamPage:
+    """List the streams by name."""
+    found, following = plane.registry.page("stream", limit, after)
+    return StreamPage(items=[_shown(it) for it in found], next=following)
+
+
+@router.get("/{name}", responses=responses(404, 422))
+async def get_stream(name: Name, plane: Plane, response: Response) -> StoredResource:
+    """Give a stream."""
+    stored = plane.find("stream", name)
+    response.headers["ETag"] = etag(stored.offset)
+    return _shown(stored)
+
+
+@router.put(
+    "/{name}",
+    responses={
+        201: {"model": StoredResource, "description": "Created"},
+        202: {"model": StoredResource, "description": "Written, but not read back in time"},
+        **responses(409, 412, 413, 415, 422, 503),
+    },
+)
+def put_stream(
+    name: Name,
+    document: StreamDocument,
+    plane: Plane,
+    check: Preconditions,
+    response: Response,
+    dry_run: DryRun = "false",
+) -> StoredResource:
+    """Register a stream, or replace its document; an unchanged one writes nothing."""
+    written = plane.put("stream", name, document.normalised(), check, dry_run=dry_run == "true")
+    describe(response, written, f"/v1/streams/{name}")
+    return _shown(Stored(written.resource, written.offset or 0))
+
+
+@router.delete(
+    "/{name}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses={
+        202: {"description": "Written, but not read back in time"},
+        **responses(404, 409, 412, 422, 503),
+    },
+)
+def delete_stream(
+    name: Name,
+    plane: Plane,
+    check: Preconditions,
+    dry_run: DryRun = "false",
+) -> Response:
+    """Delete a stream that no condition reads."""
+    written = plane.delete("stream", name, check, dry_run=dry_run == "true")
+    response = Response(status_code=status.HTTP_204_NO_CONTENT)
+    describe(response, written, f"/v1/streams/{name}")
+    return response
+
+
+def _shown(stored: Stored) -> StoredResource:
+    resource = stored.resource
+    return StoredResource(
+        name=resource.name,
+        version=resource.version,
+        updated_at=resource.updated_at_us,
+        document=resource.document,
+    )

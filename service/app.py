@@ -1,0 +1,109 @@
+"""The application: `create_app(settings)`. Nothing happens before its lifespan begins."""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+
+from service.api import conditions, health, streams
+from service.api.problems import MEDIA_TYPE, install
+from service.exposition import make_registry
+from service.plane import ControlPlane
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from prometheus_client import Histogram
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from service.settings import Settings
+
+_FIRST_ERROR = 400
+_DESCRIPTION = """Streams of events whose times are uncertain, and conditions on when they happen.
+
+Durations are numbers with the unit in the name (`window_us`, `window_ms`, `window_s`) or words
+(`window`: "250ms"). Errors are problem bodies (RFC 9457) with a numeric `error_code`."""
+
+
+class CoincideApp(FastAPI):
+    """FastAPI, with errors described as problems."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Give the description of the interface."""
+        if self.openapi_schema is None:
+            schema = super().openapi()
+            for path in schema["paths"].values():
+                for operation in path.values():
+                    _describe_problems(operation["responses"])
+        return super().openapi()
+
+
+def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> FastAPI:
+    """Make the application.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the service.
+    now_us : callable, optional
+        Gives the time in µs since 1970; the system's clock by default.
+    """
+    plane = ControlPlane(settings, now_us or _system_now_us)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(plane.start)
+        try:
+            yield
+        finally:
+            await anyio.to_thread.run_sync(plane.stop)
+
+    app = CoincideApp(
+        title="Coincide",
+        version="1",
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        # Their pages load scripts from elsewhere; the interface itself is /openapi.json.
+        docs_url=None,
+        redoc_url=None,
+    )
+    registry, requests = make_registry(plane)
+    app.state.plane = plane
+    app.state.metrics_registry = registry
+    install(app)
+    for router in (streams.router, conditions.router, health.router):
+        app.include_router(router)
+    app.add_middleware(_Timed, histogram=requests)
+    return app
+
+
+class _Timed:
+    """Observes how long every request takes."""
+
+    def __init__(self, app: ASGIApp, histogram: Histogram) -> None:
+        self._app = app
+        self._histogram = histogram
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._histogram.time():
+            await self._app(scope, receive, send)
+
+
+def _describe_problems(responses: dict[str, Any]) -> None:
+    """Move the schemas of errors to the media type they come with."""
+    for status, response in responses.items():
+        content = response.get("content", {})
+        if status.isdecimal() and int(status) >= _FIRST_ERROR and "application/json" in content:
+            content[MEDIA_TYPE] = content.pop("application/json")
+
+
+def _system_now_us() -> int:
+    return time.time_ns() // 1000

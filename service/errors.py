@@ -1,0 +1,91 @@
+"""The errors of this package; the table in service/api/problems.py gives each its HTTP status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One thing that is wrong in a request.
+
+    Parameters
+    ----------
+    field : str
+        Name of the field as the user wrote it, nested ones with dots; empty: the whole document.
+    problem : str
+        What is wrong with it.
+    remedy : str
+        What to write instead.
+    """
+
+    field: str
+    problem: str
+    remedy: str
+
+
+class ServiceError(Exception):
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    detail : str
+        A sentence for the person who asked.
+    problems : tuple of FieldProblem
+        What is wrong, field by field.
+    """
+
+    def __init__(self, detail: str, problems: tuple[FieldProblem, ...] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.problems = problems
+
+
+class NotFoundError(ServiceError):
+    """No resource has this name."""
+
+
+class DependedUponError(ServiceError):
+    """Conditions use the stream in a way that the write would break; they are listed."""
+
+
+class PreconditionError(ServiceError):
+    """If-Match or If-None-Match does not hold."""
+
+
+class InvalidDocumentError(ServiceError):
+    """The document is wrong; the problems name its fields."""
+
+    @classmethod
+    def of(cls, field: str, problem: str, remedy: str) -> InvalidDocumentError:
+        """Make the error of one field."""
+        found = FieldProblem(field, problem, remedy)
+        return cls(f"{field or 'document'}: {problem}", (found,))
+
+
+class BodyError(ServiceError):
+    """The body of a request is not JSON that can be read."""
+
+
+class BodyTooLargeError(ServiceError):
+    """The body of a request is longer than the service reads."""
+
+
+class MediaTypeError(ServiceError):
+    """The body of a request is declared to be something else than JSON."""
+
+
+class BrokerError(ServiceError):
+    """The broker did not answer in time, or refused."""
+
+
+class LogStoppedError(ServiceError):
+    """The reader of the config topic stopped: a record cannot be read, or the log is broken."""
+
+
+class NotReadyError(ServiceError):
+    """The service has not read what was there when it was asked."""
+
+
+class UnreadableRecordError(ServiceError):
+    """A stored record is no JSON object of the form that this version writes."""

@@ -1,0 +1,163 @@
+"""The Prometheus page: the job's totals and the service's own numbers as metric families."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+from prometheus_client import Histogram as OwnHistogram
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from service.metrics import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from service.metrics import Histogram, Labels
+    from service.plane import ControlPlane
+
+_PREFIX = "coincide_"
+_HELP = {
+    "events_consumed_total": "Events read and accepted.",
+    "events_rejected_total": "Records that went to the dead letter.",
+    "events_late_total": "Events that came later than their stream declares.",
+    "transmission_delay_seconds": "Kafka timestamp less the event's latest time.",
+    "interval_length_seconds": "Length of the events' intervals.",
+    "low_mark_timestamp_seconds": "No event still to come is later than promised before this time.",
+    "buffered_events": "Events kept for pairs to come.",
+    "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
+    "state_bytes": "Size of the state.",
+    "pairs_total": "Pairs found, by what decided them.",
+    "probe_region_events_total": "Events that stood in a probe region.",
+    "lookup_hits_total": "Events in probe regions decided by the look-up table.",
+    "lookup_hit_ratio": "Share of the events in probe regions that took no probability.",
+    "probability_evaluations_total": "Probabilities computed for a decision.",
+    "alarms_total": "Alarms written.",
+    "response_time_seconds": "Completion of a pair less the later of both latest times.",
+    "pipeline_latency_seconds": "Completion of a pair less Kafka's timestamp of its later record.",
+    "batch_duration_seconds": "Duration of the newest batch, by phase.",
+    "batch_events": "Records in the newest batch.",
+    "consumer_lag_records": "Records not yet read by the job.",
+    "config_applied_offset": "Newest record of the config topic that the job has applied.",
+    "config_head_offset": "Newest record of the config topic.",
+    "job_up": "Whether the job runs and has said so lately.",
+    "topk_stock_pairs": "Pairs kept for the present top-k lists.",
+    "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
+}
+
+
+class JobCollector(Collector):
+    """Reads the numbers when Prometheus asks for them.
+
+    Parameters
+    ----------
+    plane : ControlPlane
+        Whose view of the metrics topic is exposed.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+
+    def collect(self) -> Iterator[Metric]:
+        """Give every family once."""
+        view = self._plane.metrics
+        unreadable = _sample("metrics_records_unreadable_total", view.unreadable)
+        yield from _families("counter", [*view.counters(), unreadable])
+        yield from _families("gauge", [*view.gauges(), *view.hit_ratios(), *self._own_gauges()])
+        yield from _histogram_families(view.histograms())
+        yield from _families(
+            "counter", [_sample("metrics_records_unreadable_total", view.unreadable)]
+        )
+
+    def describe(self) -> Iterator[Metric]:
+        """Give nothing: the families come with the job's records."""
+        return iter(())
+
+    def _own_gauges(self) -> Iterator[Sample]:
+        plane = self._plane
+        yield _sample("config_head_offset", plane.log.position - 1)
+        yield _sample("job_up", int(plane.job_is_up()))
+        for stream, mark in plane.metrics.low_marks().items():
+            if mark is not None:
+                yield _sample("low_mark_timestamp_seconds", mark / 1e6, stream=stream)
+        job = plane.metrics.job()
+        if job is None:
+            return
+        if (applied := _number(job.get("applied_config_offset"))) is not None:
+            yield _sample("config_applied_offset", applied)
+        if (events := _number(job.get("batch_events"))) is not None:
+            yield _sample("batch_events", events)
+        for phase, seconds in _numbers(job.get("durations")):
+            yield _sample("batch_duration_seconds", seconds, phase=phase)
+        lags = [lag for _, lag in _numbers_below(job.get("lag"))]
+        if lags:
+            yield _sample("consumer_lag_records", sum(lags))
+
+
+def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]:
+    """Make the registry of one service, and the histogram of its own requests.
+
+    Parameters
+    ----------
+    plane : ControlPlane
+        Of the service.
+    """
+    registry = CollectorRegistry()
+    registry.register(JobCollector(plane))
+    requests = OwnHistogram(
+        f"{_PREFIX}http_request_duration_seconds",
+        "Duration of the requests to this service.",
+        registry=registry,
+    )
+    return registry, requests
+
+
+def _sample(name: str, value: float, **labels: str) -> Sample:
+    return Sample(name, tuple(sorted(labels.items())), value)
+
+
+def _families(kind: str, samples: Iterable[Sample]) -> Iterator[Metric]:
+    found: dict[str, Metric] = {}
+    for name, labels, value in samples:
+        # A counter's family is named without _total, its samples with it.
+        family = name.removesuffix("_total") if kind == "counter" else name
+        metric = found.setdefault(family, Metric(_PREFIX + family, _HELP.get(name, name), kind))
+        suffix = "_total" if kind == "counter" else ""
+        metric.add_sample(_PREFIX + family + suffix, dict(labels), value)
+    yield from found.values()
+
+
+def _histogram_families(histograms: Iterable[Histogram]) -> Iterator[Metric]:
+    found: dict[str, Metric] = {}
+    for name, labels, buckets, total in histograms:
+        metric = found.setdefault(name, Metric(_PREFIX + name, _HELP.get(name, name), "histogram"))
+        _add_histogram(metric, labels, buckets, total)
+    yield from found.values()
+
+
+def _add_histogram(metric: Metric, labels: Labels, buckets: dict[str, int], total: float) -> None:
+    plain = dict(labels)
+    for bound, count in buckets.items():
+        metric.add_sample(f"{metric.name}_bucket", {**plain, "le": bound}, count)
+    metric.add_sample(f"{metric.name}_count", plain, max(buckets.values(), default=0))
+    metric.add_sample(f"{metric.name}_sum", plain, total)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value
+
+
+def _numbers(value: object) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for name, found in value.items():
+            if (number := _number(found)) is not None:
+                yield str(name), number
+
+
+def _numbers_below(value: object) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for found in value.values():
+            yield from _numbers(found)

@@ -1,0 +1,305 @@
+"""A Kafka topic as a log that a service reads from its beginning and writes to.
+
+One partition is read by one background thread, which hands every record to a function and keeps
+the position. `wait_for` gives read-your-writes: a writer waits until its own record came back.
+Caught up means position ≥ end; an empty partition is caught up. The position comes from the
+consumer, also over what it does not deliver (compacted records, markers of transactions).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from service.errors import BrokerError, LogStoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from service.settings import Settings
+
+_LOGGER = logging.getLogger(__name__)
+_POLL_SECONDS = 0.1
+# Errors after which the records seen so far are no longer what the topic holds.
+_BROKEN_LOG = frozenset(
+    {
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  librdkafka's own codes carry the underscore
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+_END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001  as above
+
+
+class LogRecord(NamedTuple):
+    """One record: its offset, key, value (None deletes) and Kafka timestamp in µs."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    appended_us: int
+
+
+class TopicLog:
+    """The one partition of a topic, read from the beginning and kept up with.
+
+    Parameters
+    ----------
+    settings : Settings
+        Where the broker is and how long it may take.
+    topic : str
+        A topic of one partition.
+    apply : callable
+        Takes each record, in order, in the reader's thread. An exception stops the log for good.
+    on_failure : callable, optional
+        Called in the reader's thread when the log stops by itself.
+    writes : bool
+        Whether `send` will be called.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        apply: Callable[[LogRecord], None],
+        on_failure: Callable[[Exception], None] | None = None,
+        *,
+        writes: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._partition = TopicPartition(topic, 0, OFFSET_BEGINNING)
+        self._apply = apply
+        self._on_failure = on_failure
+        self._writes = writes
+        self._moved = threading.Condition()
+        self._position = 0
+        self._failure: Exception | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._consumer: Consumer | None = None
+        self._producer: Producer | None = None
+
+    @property
+    def position(self) -> int:
+        """Offset of the next record to be read."""
+        return self._position
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the log stopped by itself, or None."""
+        return self._failure
+
+    def start(self) -> None:
+        """Begin to read; returns when every record that was there has been applied.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer, or the topic is not read in the time set.
+        LogStoppedError
+            When a record cannot be read; the cause is chained.
+        """
+        timeout_ms = int(self._settings.write_timeout_seconds * 1000)
+        self._producer = Producer(
+            {
+                **self._settings.client_properties("coincide-service"),
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                # A write that nobody waits for any more must not be stored minutes later.
+                "message.timeout.ms": max(1000, timeout_ms),
+            }
+        )
+        self._consumer = Consumer(
+            {
+                **self._settings.client_properties("coincide-service"),
+                # librdkafka wants a name; the partition is assigned and nothing is committed.
+                "group.id": "coincide-service",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign([self._partition])
+        self._thread = threading.Thread(
+            target=self._read, name=f"log-{self._partition.topic}", daemon=True
+        )
+        self._thread.start()
+        self.read_to_end(self._settings.start_timeout_seconds)
+
+    def stop(self) -> None:
+        """Stop reading and let go of the clients."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+        if self._producer is not None:
+            self._producer.flush(self._settings.write_timeout_seconds)
+            self._producer = None
+
+    def end_offset(self, timeout_seconds: float | None = None) -> int:
+        """Ask the broker where the partition ends.
+
+        Raises
+        ------
+        BrokerError
+            When it does not answer in time.
+        """
+        consumer = self._consumer
+        if consumer is None:
+            raise LogStoppedError("the log is not started")
+        timeout = self._settings.broker_timeout_seconds
+        timeout = timeout if timeout_seconds is None else min(timeout, timeout_seconds)
+        try:
+            offsets = consumer.get_watermark_offsets(self._partition, timeout=timeout)
+        except (KafkaException, RuntimeError) as error:
+            raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
+        if offsets is None:
+            raise BrokerError("the broker does not answer")
+        return int(offsets[1])
+
+    def read_to_end(self, timeout_seconds: float) -> int:
+        """Wait until everything that is in the partition now was applied; gives the end.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer, or reading took longer.
+        LogStoppedError
+            When the log stopped by itself.
+        """
+        end = self.end_offset()
+        if not self.wait_for(end - 1, timeout_seconds):
+            raise BrokerError(
+                f"{self._partition.topic} was read up to offset {self._position} of {end} "
+                f"in {timeout_seconds:g} s"
+            )
+        return end
+
+    def wait_for(self, offset: int, timeout_seconds: float) -> bool:
+        """Wait until the record at `offset` was applied; False when it was not in time.
+
+        Raises
+        ------
+        LogStoppedError
+            When the log stopped by itself.
+        """
+        with self._moved:
+            self._moved.wait_for(
+                lambda: self._position > offset or self._failure is not None, timeout_seconds
+            )
+            if self._failure is not None:
+                raise LogStoppedError(
+                    f"reading {self._partition.topic} stopped: {self._failure}"
+                ) from self._failure
+            return self._position > offset
+
+    def send(self, key: bytes, value: bytes | None, timeout_seconds: float) -> int | None:
+        """Write one record and wait until the broker has it.
+
+        Returns
+        -------
+        int or None
+            Its offset; None when the broker has not answered in time.
+
+        Raises
+        ------
+        BrokerError
+            When the record was not stored, or an earlier one is still on its way.
+        """
+        producer = self._producer
+        if producer is None:
+            raise LogStoppedError("the log is not started")
+        answers: list[tuple[KafkaError | None, Message]] = []
+        deadline = time.monotonic() + timeout_seconds
+        if producer.flush(timeout_seconds):
+            raise BrokerError("an earlier write is still on its way")
+        try:
+            producer.produce(
+                self._partition.topic,
+                value,
+                key,
+                partition=0,
+                on_delivery=lambda error, message: answers.append((error, message)),
+            )
+        except (KafkaException, BufferError) as error:
+            raise BrokerError(f"the record was not written: {_sentence(error)}") from error
+        while not answers and (left := deadline - time.monotonic()) > 0:
+            producer.poll(min(left, _POLL_SECONDS))
+        if not answers:
+            return None
+        error_code, message = answers[0]
+        if error_code is not None:
+            raise BrokerError(f"the record was not written: {error_code.str()}")
+        return message.offset()
+
+    def _producer_properties(self) -> dict[str, str | int | float | bool]:
+        timeout_ms = int(self._settings.write_timeout_seconds * 1000)
+        return {
+            **self._settings.client_properties("coincide-service"),
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            # A write that nobody waits for any more must not be stored minutes later.
+            "message.timeout.ms": max(1000, timeout_ms),
+        }
+
+    def _read(self) -> None:
+        """Body of the reader's thread."""
+        consumer = self._consumer
+        if consumer is None:
+            return
+        try:
+            while not self._stopping.is_set():
+                message = consumer.poll(_POLL_SECONDS)
+                if message is not None:
+                    self._take(message)
+        # Whatever it is: a service that no longer follows its log must not go on answering.
+        except Exception as error:  # noqa: BLE001  see the line above
+            _LOGGER.critical("reading %s stopped: %s", self._partition.topic, error)
+            with self._moved:
+                self._failure = error
+                self._moved.notify_all()
+            if self._on_failure is not None:
+                self._on_failure(error)
+
+    def _take(self, message: Message) -> None:
+        error, offset = message.error(), message.offset()
+        if error is None and offset is not None:
+            appended_us = message.timestamp()[1] * 1000
+            self._apply(LogRecord(offset, message.key(), message.value(), appended_us))
+            self._move(offset + 1)
+        elif error is not None and error.code() == _END_OF_PARTITION and offset is not None:
+            self._move(offset)
+        elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
+            raise LogStoppedError(error.str())
+        elif error is not None:
+            _LOGGER.warning("reading %s: %s", self._partition.topic, error.str())
+
+    def _move(self, position: int) -> None:
+        with self._moved:
+            self._position = max(position, self._position)
+            self._moved.notify_all()
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, KafkaException) and error.args:
+        found = error.args[0]
+        if isinstance(found, KafkaError):
+            return found.str()
+    return str(error)

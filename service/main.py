@@ -1,0 +1,79 @@
+"""Running the service as a process."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from correlation.errors import CorrelationError
+from service.app import create_app
+from service.errors import ServiceError
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.plane import ControlPlane
+
+FAILED = 1
+
+
+def serve(settings: Settings) -> int:
+    """Run the service until it is told to stop.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the service.
+
+    Returns
+    -------
+    int
+        Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, or a
+        record of the config topic cannot be read.
+    """
+    logging.basicConfig(
+        level=settings.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    app = create_app(settings)
+    plane: ControlPlane = app.state.plane
+    try:
+        plane.start()
+    except (ServiceError, CorrelationError) as error:
+        _say(f"the service does not start: {error}")
+        return FAILED
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+        )
+    )
+    plane.on_failure = lambda: setattr(server, "should_exit", True)
+    try:
+        server.run()
+    finally:
+        plane.stop()
+    if plane.log.failure is not None:
+        _say(f"the service stopped: {plane.log.failure}")
+        return FAILED
+    # uvicorn says in its log why it did not start, for example that the port is taken.
+    return 0 if server.started else FAILED
+
+
+def main() -> None:
+    """Run the service with the settings of the environment."""
+    sys.exit(serve(Settings()))
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"coincide: {sentence}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The documents of the REST interface, as pydantic models.
+
+The models of conditions are made from `correlation.kinds.KINDS`: a kind that is registered there
+needs no line here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, Union, get_args
+
+from pydantic import Field as PydanticField
+
+from correlation.kinds import KINDS
+from correlation.operators import Field
+from correlation.times import TimeFormat
+from service.errors import FieldProblem
+from service.fields import Document, FieldPath, Whole, document_model, spellings
+
+
+def condition_models() -> dict[str, type[Document]]:
+    """Make the model of every kind of condition, keyed by kind."""
+    return {
+        kind.name: document_model(
+            "".join(part.title() for part in kind.name.split("_")) + "Condition",
+            kind.summary,
+            kind.fields,
+            kind.example,
+            more={"kind": (Literal[kind.name], PydanticField(description="Kind of condition."))},
+        )
+        for kind in KINDS.values()
+    }
+
+
+class _Mapping(Document):
+    id: FieldPath | None = PydanticField(
+        default=None, description="Path of the id; without it: topic-partition-offset."
+    )
+    key: FieldPath | None = PydanticField(
+        default=None, description="Path of the join key; without it: the record's key."
+    )
+    time: FieldPath | None = PydanticField(default=None, description="Path of the one time.")
+    earliest: FieldPath | None = PydanticField(
+        default=None, description="Path of the earliest possible time."
+    )
+    latest: FieldPath | None = PydanticField(
+        default=None, description="Path of the latest possible time."
+    )
+    timezone: Annotated[str, PydanticField(max_length=64)] = PydanticField(
+        default="UTC", description="IANA name of the zone of ISO 8601 times without an offset."
+    )
+
+    def _more_problems(self) -> list[FieldProblem]:
+        given = self.model_fields_set if self.time is None else set()
+        return [
+            FieldProblem(name, "goes with `time` only", "leave it out, or give `time`")
+            for duration in self.durations
+            for name in spellings(duration.name)
+            if name in given
+        ]
+
+
+class _Partitioning(Document):
+    by: Literal["key", "grid"] = PydanticField(
+        default="key", description="key: events with equal keys meet; grid: all events meet."
+    )
+    groups: Whole = PydanticField(
+        default=1, ge=1, le=1, description="Groups of the grid; 1 in this version."
+    )
+
+
+class _Stream(Document):
+    partitioning: _Partitioning = PydanticField(
+        default=_Partitioning(), description="Which events can meet."
+    )
+
+
+_FORMATS = get_args(TimeFormat)
+
+if TYPE_CHECKING:
+    # Made from data at run time; all that the type checker can know is that they are documents.
+    StreamDocument = Document
+    ConditionDocument = Document
+else:
+    MappingDocument = document_model(
+        "Mapping",
+        "How a record's JSON becomes an event; without it events are canonical.",
+        (
+            Field("before", "duration", "How much earlier than `time`.", required=False, default=0),
+            Field("after", "duration", "How much later than `time`.", required=False, default=0),
+            Field(
+                "format",
+                "choice",
+                "Of the times.",
+                required=False,
+                default=_FORMATS[0],
+                choices=_FORMATS,
+            ),
+        ),
+        {"time": "detected.at", "after": "1min", "key": "station"},
+        base=_Mapping,
+    )
+    StreamDocument = document_model(
+        "StreamDocument",
+        "A stream: where its events are read, how they get their times, what they promise.",
+        (
+            Field("topic", "topic", "Kafka topic of the events."),
+            Field(
+                "shortest", "duration", "No event's interval is shorter.", required=False, default=0
+            ),
+            Field("longest", "duration", "No event's interval is longer."),
+            Field("max_delay", "duration", "An event reaches Kafka within this after `latest`."),
+            Field(
+                "max_skew",
+                "duration",
+                "How far a clock may be ahead.",
+                required=False,
+                default=1_000_000,
+            ),
+            Field(
+                "clock",
+                "choice",
+                "replay: recorded data.",
+                required=False,
+                default="live",
+                choices=("live", "replay"),
+            ),
+        ),
+        {"topic": "acoustic", "longest": "200ms", "max_delay": "1s"},
+        base=_Stream,
+        more={
+            "mapping": (
+                MappingDocument | None,
+                PydanticField(None, description="How a record becomes an event."),
+            )
+        },
+    )
+    ConditionDocument = Annotated[
+        Union[tuple(condition_models().values())],  # noqa: UP007  made from a tuple
+        PydanticField(discriminator="kind"),
+    ]

@@ -1,0 +1,304 @@
+"""The control plane: what a write means, from its checks to its record being read back.
+
+One write at a time: read to the end of the log, check, produce, read back. So what a write was
+checked against is what it changes. A rejected write is never produced.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
+from correlation.records import Resource, ResourceKind, stream_from_document, stream_to_document
+from service.errors import InvalidDocumentError, NotFoundError, ServiceError
+from service.log import TopicLog
+from service.metrics import MetricsView
+from service.registry import Registry, Stored
+from service.topics import TopicKeeper, TopicProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from service.settings import Settings
+
+    Precondition = Callable[[Stored | None], None]
+    Document = dict[str, Any]
+
+_LOGGER = logging.getLogger(__name__)
+# The job speaks in every batch, and heartbeats make batches when nothing else does.
+JOB_SILENCE_US = 60_000_000
+_TOPIC_FIELDS: dict[ResourceKind, str] = {"stream": "topic", "condition": "output_topic"}
+
+
+class Written(NamedTuple):
+    """What became of a write.
+
+    Parameters
+    ----------
+    resource : Resource
+        As it stands afterwards (before, for a delete).
+    offset : int or None
+        Of its record; None for a dry run, or when the broker has not answered in time.
+    created : bool
+        Whether there was none of this name before.
+    applied : bool
+        Whether its record was read back in time; also true when nothing had to be written.
+    """
+
+    resource: Resource
+    offset: int | None
+    created: bool = False
+    applied: bool = True
+
+
+class ControlPlane:
+    """Everything behind the REST interface; nothing happens before `start`.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the service.
+    now_us : callable
+        Gives the time in µs since 1970.
+    """
+
+    def __init__(self, settings: Settings, now_us: Callable[[], int]) -> None:
+        self.settings = settings
+        self.now_us = now_us
+        self.registry = Registry()
+        self.metrics = MetricsView()
+        self.topic_problems: tuple[TopicProblem, ...] = ()
+        self.on_failure: Callable[[], None] = _do_nothing
+        self._topics = TopicKeeper(settings)
+        self.log = TopicLog(
+            settings, settings.topics.config, self.registry.apply, self._fail, writes=True
+        )
+        self._metrics_log = TopicLog(settings, settings.topics.metrics, self.metrics.apply)
+        self._writing = threading.Lock()
+        self._started = False
+
+    def start(self) -> None:
+        """Create the topics and read the config topic; a second call does nothing.
+
+        Raises
+        ------
+        ServiceError
+            When the broker does not answer, or a record cannot be read.
+        """
+        if self._started:
+            return
+        self.topic_problems = self._topics.ensure_own()
+        for problem in self.topic_problems:
+            _LOGGER.warning(
+                "topic %s: %s is %s, %s is needed (not changed)",
+                problem.topic,
+                problem.setting,
+                problem.found,
+                problem.needed,
+            )
+        try:
+            self.log.start()
+            self._metrics_log.start()
+        except ServiceError:
+            self.stop()
+            raise
+        self._started = True
+
+    def stop(self) -> None:
+        """Let go of Kafka."""
+        self.log.stop()
+        self._metrics_log.stop()
+        self._started = False
+
+    def find(self, kind: ResourceKind, name: str) -> Stored:
+        """Give a resource.
+
+        Raises
+        ------
+        NotFoundError
+            When there is none of this name.
+        """
+        stored = self.registry.get(kind, name)
+        if stored is None:
+            raise NotFoundError(f"no {kind} is called {name!r}")
+        return stored
+
+    def put(
+        self,
+        kind: ResourceKind,
+        name: str,
+        document: Document,
+        precondition: Precondition,
+        *,
+        dry_run: bool = False,
+    ) -> Written:
+        """Create or replace a resource; an unchanged document writes nothing.
+
+        Parameters
+        ----------
+        kind, name
+            Of the resource.
+        document : dict
+            With durations in µs and all defaults.
+        precondition : callable
+            Raises PreconditionError for a current state that the caller did not expect.
+        dry_run : bool
+            Check everything, write nothing.
+
+        Raises
+        ------
+        ServiceError, InvalidFieldError
+            When the write is refused or Kafka does not answer.
+        """
+        with self._writing:
+            self.log.read_to_end(self.settings.broker_timeout_seconds)
+            current = self.registry.get(kind, name)
+            precondition(current)
+            version = self.registry.next_version(kind, name)
+            document, topic = self._check(kind, name, version, document)
+            missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
+            if current is not None and current.resource.document == document:
+                return Written(current.resource, current.offset)
+            paused = current is not None and current.resource.paused
+            resource = Resource(kind, name, version, self.now_us(), document, paused)
+            if dry_run:
+                return Written(resource, None, created=current is None)
+            if missing:
+                self._topics.create(missing)
+            return self._write(
+                resource, orjson.dumps(resource.to_record()), created=current is None
+            )
+
+    def delete(
+        self,
+        kind: ResourceKind,
+        name: str,
+        precondition: Precondition,
+        *,
+        dry_run: bool = False,
+    ) -> Written:
+        """Delete a resource.
+
+        Raises
+        ------
+        ServiceError
+            When there is none, conditions read the stream, or Kafka does not answer.
+        """
+        with self._writing:
+            self.log.read_to_end(self.settings.broker_timeout_seconds)
+            precondition(self.registry.get(kind, name))
+            resource = self.find(kind, name).resource
+            if kind == "stream":
+                self.registry.check_unused(name, "the stream cannot be deleted")
+            if dry_run:
+                return Written(resource, None)
+            return self._write(resource, None)
+
+    def pause(self, name: str, *, paused: bool) -> Written:
+        """Pause or resume a condition; its version stays, for its document does.
+
+        Raises
+        ------
+        ServiceError
+            When there is none, or Kafka does not answer.
+        """
+        with self._writing:
+            self.log.read_to_end(self.settings.broker_timeout_seconds)
+            stored = self.find("condition", name)
+            found = stored.resource
+            if found.paused == paused:
+                return Written(found, stored.offset)
+            resource = Resource(
+                "condition", name, found.version, self.now_us(), found.document, paused
+            )
+            return self._write(resource, orjson.dumps(resource.to_record()))
+
+    def derive(self, document: Document, rates: Mapping[str, float]) -> Document:
+        """Check a condition's document and compute what it would cost.
+
+        Parameters
+        ----------
+        document : dict
+            With durations in µs and all defaults.
+        rates : mapping of stream to float
+            Events per second.
+
+        Raises
+        ------
+        ServiceError, InvalidFieldError
+            When the document is wrong.
+        """
+        condition = self.registry.check_condition("validated", 1, document)
+        self._missing_topic(condition.output_topic, _TOPIC_FIELDS["condition"])
+        streams = self.registry.streams()
+        return KINDS[condition.kind].derive(condition, streams, rates)
+
+    def plan(self, name: str) -> Document:
+        """Say how a condition is evaluated.
+
+        Raises
+        ------
+        NotFoundError
+            When there is none of this name.
+        """
+        condition = self.find("condition", name).resource.to_condition()
+        return KINDS[condition.kind].plan(condition, self.registry.streams())
+
+    def job_is_up(self) -> bool:
+        """Say whether the job's newest record says that it runs, and is not old."""
+        job = self.metrics.job()
+        if job is None or job["state"] != "running":
+            return False
+        return bool(self.now_us() - job["at"] <= JOB_SILENCE_US)
+
+    def _check(
+        self, kind: ResourceKind, name: str, version: int, document: Document
+    ) -> tuple[Document, str | None]:
+        """Check a document; give it as it is stored, and the topic it needs."""
+        if kind == "condition":
+            topic = self.registry.check_condition(name, version, document).output_topic
+        else:
+            stream = stream_from_document(name, document)
+            self.registry.check_stream(stream)
+            document, topic = stream_to_document(stream), stream.topic
+        # Alarms may be events again; what stands in the others is not for others to write.
+        if topic in set(self.settings.topics.all()) - {self.settings.topics.alarms}:
+            raise InvalidFieldError(
+                _TOPIC_FIELDS[kind],
+                f"{topic} is one of Coincide's own topics",
+                "name another topic",
+            )
+        return document, topic
+
+    def _missing_topic(self, topic: str | None, field: str) -> str | None:
+        """Give the topic back when it has to be created first."""
+        if topic is None or self._topics.exists(topic):
+            return None
+        if not self.settings.create_event_topics:
+            raise InvalidDocumentError.of(
+                field, f"there is no topic {topic!r} on the broker", "create it, or name another"
+            )
+        return topic
+
+    def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
+        timeout = self.settings.write_timeout_seconds
+        deadline = time.monotonic() + timeout
+        offset = self.log.send(resource.key, value, timeout)
+        applied = offset is not None and self.log.wait_for(
+            offset, max(0.0, deadline - time.monotonic())
+        )
+        return Written(resource, offset, created=created, applied=applied)
+
+    def _fail(self, error: Exception) -> None:
+        _LOGGER.critical("the service stops: %s", error)
+        self.on_failure()
+
+
+def _do_nothing() -> None:
+    """Stand where nobody wants to know."""

@@ -1,0 +1,195 @@
+"""The registered streams and conditions: a fold of the config topic's records over two dicts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.kinds import KINDS
+from correlation.records import Resource, ResourceKind, condition_from_document, resource_key
+from service.errors import (
+    DependedUponError,
+    FieldProblem,
+    InvalidDocumentError,
+    UnreadableRecordError,
+)
+
+if TYPE_CHECKING:
+    from correlation.operators import Condition
+    from correlation.streams import Stream
+    from service.log import LogRecord
+
+
+class Stored(NamedTuple):
+    """A resource and the offset of its record, which changes with every write."""
+
+    resource: Resource
+    offset: int
+
+
+class Registry:
+    """Streams and conditions as the records read so far make them.
+
+    `apply` is called by one thread; any thread may read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stored: dict[ResourceKind, dict[str, Stored]] = {"stream": {}, "condition": {}}
+        # Also of names that are deleted: a condition made anew does not repeat old alarm ids.
+        self._versions: dict[bytes, int] = {}
+
+    def apply(self, record: LogRecord) -> None:
+        """Take one record of the config topic.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When another version of this software wrote it.
+        UnreadableRecordError
+            When it is not a resource under its own key.
+        """
+        if record.value is None:
+            kind, _, name = (record.key or b"").decode("utf-8", "replace").partition("/")
+            with self._lock:
+                for known, stored in self._stored.items():
+                    if known == kind:
+                        stored.pop(name, None)
+            return
+        resource = _read_resource(record)
+        with self._lock:
+            self._stored[resource.kind][resource.name] = Stored(resource, record.offset)
+            self._versions[resource.key] = resource.version
+
+    def get(self, kind: ResourceKind, name: str) -> Stored | None:
+        """Give a resource, or None."""
+        with self._lock:
+            return self._stored[kind].get(name)
+
+    def page(self, kind: ResourceKind, limit: int, after: str) -> tuple[list[Stored], str | None]:
+        """Give up to `limit` resources with names over `after`, and the name to go on after."""
+        with self._lock:
+            names = sorted(self._stored[kind])
+            first = bisect_right(names, after)
+            found = [self._stored[kind][name] for name in names[first : first + limit]]
+        return found, found[-1].resource.name if first + limit < len(names) else None
+
+    def next_version(self, kind: ResourceKind, name: str) -> int:
+        """Give the version that a new document of this name gets."""
+        with self._lock:
+            return self._versions.get(resource_key(kind, name), 0) + 1
+
+    def streams(self) -> dict[str, Stream]:
+        """Give every stream."""
+        with self._lock:
+            return {name: it.resource.to_stream() for name, it in self._stored["stream"].items()}
+
+    def conditions_on(self, stream: str) -> list[str]:
+        """List the conditions that read a stream, by name."""
+        with self._lock:
+            found = list(self._stored["condition"].values())
+        return sorted(
+            it.resource.name for it in found if stream in it.resource.to_condition().streams
+        )
+
+    def check_stream(self, stream: Stream) -> None:
+        """Refuse a change of a stream that its conditions would not survive.
+
+        Raises
+        ------
+        DependedUponError
+            When the partitioning changes while conditions read the stream.
+        """
+        current = self.get("stream", stream.name)
+        if current is None or current.resource.to_stream().partitioning == stream.partitioning:
+            return
+        self.check_unused(stream.name, "the partitioning of a stream in use cannot change")
+
+    def check_unused(self, stream: str, detail: str) -> None:
+        """Refuse when conditions read the stream.
+
+        Raises
+        ------
+        DependedUponError
+            Listing the conditions.
+        """
+        conditions = self.conditions_on(stream)
+        if conditions:
+            raise DependedUponError(
+                f"{detail}: {', '.join(conditions)} read it",
+                tuple(
+                    FieldProblem(
+                        f"conditions.{name}", "reads the stream", f"DELETE /v1/conditions/{name}"
+                    )
+                    for name in conditions
+                ),
+            )
+
+    def check_condition(self, name: str, version: int, document: dict[str, Any]) -> Condition:
+        """Build a condition and check it against the registered streams.
+
+        Raises
+        ------
+        InvalidFieldError
+            When a value is wrong in itself.
+        InvalidDocumentError
+            When it names a stream that is not there, or streams whose events cannot meet.
+        """
+        condition = condition_from_document(name, version, document)
+        streams = self.streams()
+        fields = [
+            field.name
+            for field in KINDS[condition.kind].fields
+            if field.type == "stream" and document.get(field.name) is not None
+        ]
+        problems = [
+            FieldProblem(
+                field,
+                f"no stream is called {document[field]!r}",
+                f"register it first: PUT /v1/streams/{document[field]}",
+            )
+            for field in fields
+            if document[field] not in streams
+        ]
+        if not problems:
+            first, *others = fields
+            problems = [
+                FieldProblem(
+                    field,
+                    f"is not partitioned like {first}, so their events cannot meet",
+                    "register both streams with the same partitioning",
+                )
+                for field in others
+                if streams[document[field]].partitioning != streams[document[first]].partitioning
+            ]
+        if problems:
+            raise InvalidDocumentError(
+                f"{problems[0].field}: {problems[0].problem}", tuple(problems)
+            )
+        return condition
+
+
+def _read_resource(record: LogRecord) -> Resource:
+    where = f"the record at offset {record.offset} of the config topic"
+    try:
+        resource = Resource.from_record(orjson.loads(record.value or b""))
+        if resource.key != record.key:
+            raise UnreadableRecordError(f"{where} stands under another key than its own")
+        if resource.kind == "stream":
+            resource.to_stream()
+        else:
+            resource.to_condition()
+    except json.JSONDecodeError as error:
+        raise UnreadableRecordError(f"{where} is not JSON: {error}") from error
+    except InvalidFieldError as error:
+        raise UnreadableRecordError(f"{where} holds {error}") from error
+    except (TypeError, AttributeError, LookupError) as error:
+        raise UnreadableRecordError(f"{where} is not a resource: {error}") from error
+    except CorrelationError as error:
+        raise type(error)(f"{where}: {error}") from error
+    return resource

@@ -1,0 +1,109 @@
+"""Settings of the service, read from the environment once (prefix COINCIDE_)."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from correlation.streams import check_topic
+from correlation.topics import Topics
+
+# A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
+_PREFIX_LENGTH = 200
+
+
+class Settings(BaseSettings):
+    """Every setting of the service; `COINCIDE_` and the name in capitals is its variable."""
+
+    model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True)
+
+    bootstrap: str = Field(
+        default="127.0.0.1:9092",
+        min_length=1,
+        description="Addresses of Kafka brokers, host:port with commas between.",
+    )
+    prefix: str = Field(
+        default="coincide",
+        max_length=_PREFIX_LENGTH,
+        description="Put before the names of Coincide's own topics, with a dot.",
+    )
+    kafka_properties: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        description="More librdkafka properties for every client, as a JSON object "
+        "(security.protocol, sasl.username, ...).",
+    )
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address the service listens on; the default is this machine only.",
+    )
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="Port the service listens on; 0 takes a free one."
+    )
+    write_timeout_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=300,
+        description="How long a write waits until its own record was read back; "
+        "afterwards it answers 202.",
+    )
+    broker_timeout_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=300,
+        description="How long the service waits for an answer of the broker, also at its start.",
+    )
+    start_timeout_seconds: float = Field(
+        default=120.0,
+        gt=0,
+        description="How long reading the config topic may take at start.",
+    )
+    replication_factor: int = Field(
+        default=1, ge=1, le=32767, description="Replicas of the topics that the service creates."
+    )
+    create_event_topics: bool = Field(
+        default=True,
+        description="Create the topic of a stream (or a condition's output topic) that does "
+        "not exist yet; otherwise registering it is refused.",
+    )
+    event_partitions: int = Field(
+        default=2,
+        ge=1,
+        le=10_000,
+        description="Partitions of the event, output, alarm, late and dead-letter topics that the "
+        "service creates.",
+    )
+    max_body_bytes: int = Field(
+        default=1_048_576, ge=1024, description="Longest request body that is read, in bytes."
+    )
+    log_level: str = Field(
+        default="info",
+        pattern="^(critical|error|warning|info|debug)$",
+        description="Least severity that is logged: critical, error, warning, info or debug.",
+    )
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix_names_topics(cls, value: str) -> str:
+        return check_topic(value, "prefix")
+
+    @property
+    def topics(self) -> Topics:
+        """Names of Coincide's own topics."""
+        return Topics(self.prefix)
+
+    def client_properties(self, client_id: str) -> dict[str, str | int | float | bool]:
+        """Properties of a librdkafka client.
+
+        Parameters
+        ----------
+        client_id : str
+            Shown in the broker's logs.
+        """
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": client_id,
+            # The service logs what matters itself; librdkafka repeats every failed connection.
+            "log_level": 2,
+            **self.kafka_properties,
+        }

@@ -1,0 +1,221 @@
+"""Coincide's own topics: what each must be like, made at start, and what is wrong with the rest.
+
+A topic that exists is never changed: what differs is reported (in the log and by /readyz), because
+its owner may have had a reason.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from service.errors import BrokerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from service.settings import Settings
+
+_T = TypeVar("_T")
+
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    # Small segments and an eager cleaner: both topics are read from the beginning at every start.
+    "segment.bytes": str(16 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+# A record of 10 MB, with the headers that say why it was set aside, must fit.
+_ANY_RECORD = {"max.message.bytes": str(16 * 1024 * 1024)}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """What a topic must be like.
+
+    Parameters
+    ----------
+    name : str
+        Of the topic.
+    partitions : int
+        How many it is created with.
+    settings : mapping
+        Kafka's settings it is created with.
+    checked : frozenset of str
+        Which of them an existing topic must have too; max.message.bytes may be larger.
+    one_partition : bool
+        Whether an existing topic must have exactly one partition.
+    """
+
+    name: str
+    partitions: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    checked: frozenset[str] = frozenset()
+    one_partition: bool = False
+
+
+class TopicProblem(NamedTuple):
+    """A setting of an existing topic that is not as it must be."""
+
+    topic: str
+    setting: str
+    found: str
+    needed: str
+
+
+def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
+    """List what Coincide's own topics must be like."""
+    topics, many = settings.topics, settings.event_partitions
+    deleted = {"cleanup.policy": "delete"}
+    policy = frozenset({"cleanup.policy"})
+    any_record = policy | frozenset(_ANY_RECORD)
+    return (
+        TopicSpec(topics.config, 1, _COMPACTED, policy, one_partition=True),
+        TopicSpec(topics.metrics, 1, _COMPACTED, policy, one_partition=True),
+        TopicSpec(topics.heartbeats, 1, deleted, policy),
+        TopicSpec(topics.alarms, many, deleted, policy),
+        TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
+        TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),
+    )
+
+
+class TopicKeeper:
+    """Creates and checks topics.
+
+    Parameters
+    ----------
+    settings : Settings
+        Where the broker is, how long it may take, and what new topics are like.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin: AdminClient | None = None
+
+    def ensure_own(self) -> tuple[TopicProblem, ...]:
+        """Create Coincide's own topics; give what is wrong with those that were there.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer or refuses to create one.
+        """
+        specs = own_topics(self._settings)
+        partitions = self._partitions()
+        existing = [spec for spec in specs if spec.name in partitions]
+        self._create([spec for spec in specs if spec.name not in partitions])
+        return self._check(existing, partitions)
+
+    def exists(self, topic: str) -> bool:
+        """Say whether there is such a topic.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer.
+        """
+        return topic in self._partitions()
+
+    def create(self, topic: str) -> None:
+        """Create a topic for events or alarms, with the broker's own settings.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer or refuses.
+        """
+        self._create([TopicSpec(topic, self._settings.event_partitions)])
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+        return self._admin
+
+    def _partitions(self) -> dict[str, int]:
+        try:
+            found = self._client().list_topics(timeout=self._settings.broker_timeout_seconds)
+        except KafkaException as error:
+            raise BrokerError(
+                f"no answer from Kafka at {self._settings.bootstrap}: {error.args[0].str()}"
+            ) from error
+        return {name: len(topic.partitions) for name, topic in found.topics.items()}
+
+    def _create(self, specs: list[TopicSpec]) -> None:
+        if not specs:
+            return
+        replicas = self._settings.replication_factor
+        created = self._client().create_topics(
+            [
+                NewTopic(
+                    spec.name,
+                    num_partitions=spec.partitions,
+                    replication_factor=replicas,
+                    config=dict(spec.settings),
+                )
+                for spec in specs
+            ],
+            operation_timeout=self._settings.broker_timeout_seconds,
+            request_timeout=self._settings.broker_timeout_seconds,
+        )
+        for name, future in created.items():
+            try:
+                self._result(future, f"creating {name}")
+            except BrokerError as error:
+                # Another service that starts at the same moment may have been first.
+                if not _already_there(error.__cause__):
+                    raise
+
+    def _check(
+        self, specs: list[TopicSpec], partitions: Mapping[str, int]
+    ) -> tuple[TopicProblem, ...]:
+        resources = {
+            ConfigResource(ResourceType.TOPIC, spec.name): spec for spec in specs if spec.checked
+        }
+        problems = [
+            TopicProblem(spec.name, "partitions", str(partitions[spec.name]), "1")
+            for spec in specs
+            if spec.one_partition and partitions[spec.name] != 1
+        ]
+        if not resources:
+            return tuple(problems)
+        described = self._client().describe_configs(
+            list(resources), request_timeout=self._settings.broker_timeout_seconds
+        )
+        for resource, future in described.items():
+            spec = resources[resource]
+            found = self._result(future, f"describing {spec.name}")
+            problems += [
+                TopicProblem(spec.name, setting, str(found[setting].value), spec.settings[setting])
+                for setting in sorted(spec.checked)
+                if not _is_enough(setting, str(found[setting].value), spec.settings[setting])
+            ]
+        return tuple(problems)
+
+    def _result(self, future: Future[_T], doing: str) -> _T:
+        try:
+            return future.result(self._settings.broker_timeout_seconds)
+        except (KafkaException, FutureTimeoutError) as error:
+            found = error.args[0] if error.args else None
+            reason = found.str() if isinstance(found, KafkaError) else "no answer in time"
+            raise BrokerError(f"{doing}: {reason}") from error
+
+
+def _already_there(cause: BaseException | None) -> bool:
+    found = cause.args[0] if cause is not None and cause.args else None
+    return isinstance(found, KafkaError) and found.code() == KafkaError.TOPIC_ALREADY_EXISTS
+
+
+def _is_enough(setting: str, found: str, needed: str) -> bool:
+    """Say whether a setting will do: sizes may be larger, anything else must be equal."""
+    if setting == "max.message.bytes":
+        return found.isdecimal() and int(found) >= int(needed)
+    return set(found.split(",")) == {needed}
