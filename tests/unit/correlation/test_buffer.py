@@ -1,0 +1,131 @@
+"""Segments and the buffer made of them, against plain lists."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation import buffer as buffer_module
+from correlation.buffer import Segment, StreamBuffer, match_groups
+from correlation.columns import Events
+
+# Key, latest, length, and whether it is late.
+Row = tuple[bytes, int, int, bool]
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from([b"a", b"b", b"", b"ab"]),
+        st.integers(-50, 50),
+        st.integers(0, 9),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def _segment(rows: list[Row], first: int = 0) -> Segment:
+    events = Events.from_rows(
+        "s",
+        [
+            (key, b"%d" % number, latest - length, latest, 0, number, 0)
+            for number, (key, latest, length, _) in enumerate(rows, first)
+        ],
+    )
+    segment, order = Segment.from_events(events, np.array([late for *_, late in rows]))
+    assert events.id.take(order).to_list() == segment.id.to_list()
+    return segment
+
+
+def _rows(segment: Segment) -> list[tuple[bytes, int, int, bytes, bool]]:
+    keys = segment.key_of_rows(np.arange(len(segment)))
+    return [
+        (keys[i], int(segment.latest[i]), int(segment.earliest[i]), segment.id[i], late)
+        for i, late in enumerate(segment.late.tolist())
+    ]
+
+
+def _plain(rows: list[Row], first: int = 0) -> list[tuple[bytes, int, int, bytes, bool]]:
+    return [
+        (key, latest, latest - length, b"%d" % number, late)
+        for number, (key, latest, length, late) in enumerate(rows, first)
+    ]
+
+
+def _check_order(segment: Segment) -> None:
+    assert segment.group_starts[0] == 0
+    assert segment.group_starts[-1] == len(segment)
+    for key, group in segment.groups().items():
+        low, high = segment.group_starts[group : group + 2]
+        assert low < high
+        assert (np.diff(segment.latest[low:high]) >= 0).all()
+        assert set(segment.key_of_rows(np.arange(low, high)).to_list()) == {key}
+    lengths = segment.latest - segment.earliest
+    assert (segment.shortest, segment.longest) == (lengths.min(), lengths.max())
+    assert segment.least_latest == segment.latest.min()
+    assert segment.greatest_latest == segment.latest.max()
+
+
+@given(rows=ROWS)
+def test_a_segment_holds_its_events_in_order(rows: list[Row]) -> None:
+    segment = _segment(rows)
+    _check_order(segment)
+    assert sorted(_rows(segment)) == sorted(_plain(rows))
+    again = Segment.from_bytes(segment.to_bytes())
+    assert _rows(again) == _rows(segment)
+
+
+@given(first=ROWS, second=ROWS)
+def test_groups_match_where_keys_are_equal(first: list[Row], second: list[Row]) -> None:
+    base, target = _segment(first), _segment(second)
+    keys = {
+        (base.key_of_rows(np.array([b]))[0], int(b_end - b), int(t_end - t))
+        for b, b_end, t, t_end in match_groups(base, target)
+        if base.key_of_rows(np.array([b]))[0] == target.key_of_rows(np.array([t]))[0]
+    }
+    expected = {
+        (key, sum(row[0] == key for row in first), sum(row[0] == key for row in second))
+        for key in {row[0] for row in first} & {row[0] for row in second}
+    }
+    assert keys == expected
+    assert len(match_groups(base, target)) == len(expected)
+
+
+@given(blocks=st.lists(st.tuples(ROWS, st.integers(-60, 60)), max_size=12))
+def test_a_buffer_keeps_all_that_is_needed_and_little_more(
+    blocks: list[tuple[list[Row], int]],
+) -> None:
+    buffer, number, count, keep = StreamBuffer(), 0, 0, -60
+    plain: list[tuple[bytes, int, int, bytes, bool]] = []
+    seen: dict[int, Segment] = {}
+    for rows, step in blocks:
+        keep = max(keep, step)
+        number = buffer.insert(_segment(rows, count), number, keep)
+        number = buffer.drop(keep, number)
+        plain += _plain(rows, count)
+        count += len(rows)
+        held = [row for _, segment in buffer.segments for row in _rows(segment)]
+        needed = [row for row in plain if row[1] >= keep]
+        assert set(needed) <= set(held)
+        assert len(set(held)) == len(held) == len(buffer)
+        assert len(held) <= 2 * len(needed)
+        for name, segment in buffer.segments:
+            _check_order(segment)
+            assert seen.setdefault(name, segment) is segment
+            assert name < number
+
+
+def test_small_segments_are_merged_and_full_ones_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(buffer_module, "FULL_SEGMENT_EVENTS", 64)
+    buffer, number = StreamBuffer(), 0
+    sizes = []
+    for block in range(40):
+        rows: list[Row] = [(b"k", 8 * block + i, 0, False) for i in range(8)]
+        number = buffer.insert(_segment(rows), number, -100)
+        sizes.append(len(buffer.segments))
+    assert len(buffer) == 320
+    assert max(len(segment) for _, segment in buffer.segments) <= 64
+    assert max(sizes) <= 10
