@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
+from correlation.timing.arguments import as_column
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from correlation.timing.window import TimingWindow
@@ -113,7 +114,7 @@ class Correlate(Protocol):
 def check_inputs(
     base: Side, target: Side, groups: NDArray[np.int64]
 ) -> tuple[Side, Side, NDArray[np.int64]]:
-    """Return contiguous int64 arrays, or say what does not fit.
+    """Return the arrays as the kernels take them, or say what does not fit.
 
     Raises
     ------
@@ -122,11 +123,11 @@ def check_inputs(
     """
     sides = []
     for name, side in (("base", base), ("target", target)):
-        columns = Side(*(np.ascontiguousarray(column, np.int64) for column in side))
+        columns = Side(*(as_column(column) for column in side))
         if columns.earliest.shape != columns.latest.shape or columns.latest.ndim != 1:
             raise ValueError(f"{name}: earliest and latest differ in shape")
         sides.append(columns)
-    ranges = np.ascontiguousarray(groups, np.int64).reshape(-1, _GROUP_COLUMNS)
+    ranges = as_column(groups).reshape(-1, _GROUP_COLUMNS)
     for name, side, low, high in (
         ("base", sides[0], ranges[:, 0], ranges[:, 1]),
         ("target", sides[1], ranges[:, 2], ranges[:, 3]),

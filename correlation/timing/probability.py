@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from correlation.timing.arguments import as_columns
 from correlation.timing.exact import _measure_cut_kernel
 
 if TYPE_CHECKING:
@@ -50,14 +51,8 @@ def probability(
     -----
     A pair that meets its threshold exactly may be reported one rounding below it.
     """
-    arrays = np.broadcast_arrays(
-        np.atleast_1d(np.asarray(earliest_a, np.int64)),
-        np.asarray(latest_a, np.int64),
-        np.asarray(earliest_b, np.int64),
-        np.asarray(latest_b, np.int64),
-    )
-    out = np.empty(arrays[0].shape, np.float64)
-    min_a, max_a, min_b, max_b = (np.ascontiguousarray(array) for array in arrays)
+    min_a, max_a, min_b, max_b = as_columns(earliest_a, latest_a, earliest_b, latest_b)
+    out = np.empty(min_a.shape, np.float64)
     _integrate_pairs_kernel(min_a, max_a, min_b, max_b, window.scalars(), out)
     return out
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from correlation.timing.arguments import as_columns
 from correlation.timing.exact import _decide_depths_kernel
 
 if TYPE_CHECKING:
@@ -57,13 +58,8 @@ def satisfied(
     ndarray of bool, shape (n,)
         True where P(lower ≤ T_B - T_A ≤ upper) ≥ threshold and floor ≤ s ≤ ceiling.
     """
-    arrays = np.broadcast_arrays(
-        np.atleast_1d(np.asarray(length_a, np.int64)),
-        np.asarray(length_b, np.int64),
-        np.asarray(s, np.int64),
-    )
-    out = np.empty(arrays[0].shape, np.bool_)
-    lengths_a, lengths_b, differences = (np.ascontiguousarray(array) for array in arrays)
+    lengths_a, lengths_b, differences = as_columns(length_a, length_b, s)
+    out = np.empty(lengths_a.shape, np.bool_)
     _decide_pairs_kernel(lengths_a, lengths_b, differences, window.scalars(), out)
     return out
 
@@ -86,14 +82,10 @@ def s_window(
         A pair is satisfied if and only if s_lo ≤ max_B - max_A ≤ s_hi; none if s_lo > s_hi.
         Microseconds.
     """
-    first, second = np.broadcast_arrays(
-        np.atleast_1d(np.asarray(length_a, np.int64)), np.asarray(length_b, np.int64)
-    )
-    low = np.empty(first.shape, np.int64)
-    high = np.empty(first.shape, np.int64)
-    _bound_lengths_kernel(
-        np.ascontiguousarray(first), np.ascontiguousarray(second), window.scalars(), low, high
-    )
+    lengths_a, lengths_b = as_columns(length_a, length_b)
+    low = np.empty(lengths_a.shape, np.int64)
+    high = np.empty(lengths_a.shape, np.int64)
+    _bound_lengths_kernel(lengths_a, lengths_b, window.scalars(), low, high)
     return low, high
 
 

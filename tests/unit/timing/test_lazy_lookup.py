@@ -1,0 +1,148 @@
+"""P-LOOKUP and the counts: what the look-up table decides, and that it never decides wrongly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
+from correlation.timing.pairs import LOOKUP, PROBE, SATISFACTION_REGION
+from correlation.timing.window import TimingWindow
+
+SEVEN_TENTHS = Fraction(7, 10)
+
+
+def side(*events: tuple[int, int]) -> Side:
+    earliest, latest = np.array(events, np.int64).reshape(-1, 2).T
+    return Side(earliest, latest)
+
+
+def one_group(base: Side, target: Side) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    return np.array([[0, len(base.latest), 0, len(target.latest)]], np.int64)
+
+
+def correlate(
+    base: Side, target: Side, window: TimingWindow, lengths: tuple[int, int] | None = None
+) -> Pairs:
+    return ALGORITHMS["lazy_lookup"](
+        base,
+        target,
+        one_group(base, target),
+        window,
+        exclude_same=False,
+        target_lengths=lengths,
+    )
+
+
+def decisions(pairs: Pairs) -> dict[tuple[int, int], int]:
+    keys = zip(pairs.base_index.tolist(), pairs.target_index.tolist(), strict=True)
+    return dict(zip(keys, pairs.decided_by.tolist(), strict=True))
+
+
+def test_satisfaction_region_needs_no_evaluation() -> None:
+    base, target = side((0, 20)), side((80, 100), (0, 200), (2000, 2200))
+    pairs = correlate(base, target, TimingWindow(-500, 500, None, None, SEVEN_TENTHS))
+    assert decisions(pairs) == {(0, 0): SATISFACTION_REGION, (0, 1): SATISFACTION_REGION}
+    assert pairs.counts == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("base", "target", "expected"),
+    [
+        # Left: the later base event reaches the target, so the earlier one does.
+        ([(200, 240), (205, 250)], (-330, -190), {(0, 0): LOOKUP, (1, 0): PROBE}),
+        # Left, but the earlier event starts later: it is computed.
+        ([(215, 240), (205, 250)], (-330, -190), {(0, 0): PROBE, (1, 0): PROBE}),
+        # Right: the earlier base event reaches the target, so the later one does.
+        ([(200, 240), (205, 250)], (640, 780), {(0, 0): PROBE, (1, 0): LOOKUP}),
+        ([(215, 240), (205, 250)], (640, 780), {(0, 0): PROBE, (1, 0): PROBE}),
+    ],
+)
+def test_p_lookup_decides_dominated_base_events(
+    base: list[tuple[int, int]], target: tuple[int, int], expected: dict[tuple[int, int], int]
+) -> None:
+    window = TimingWindow(-500, 500, None, None, Fraction(1, 2))
+    pairs = correlate(side(*base), side(target), window, (10, 400))
+    assert decisions(pairs) == expected
+    hits = list(expected.values()).count(LOOKUP)
+    assert pairs.counts == (2, hits, 2 - hits)
+
+
+def test_p_lookup_is_not_read_on_the_right_when_the_lower_end_cuts() -> None:
+    """A narrow window: the second base event is dominated by the first, and yet violated."""
+    window = TimingWindow(-5, 5, None, None, Fraction(1, 2))
+    base, target = side((0, 8), (9, 17)), side((2, 10))
+    assert decisions(correlate(base, target, window)) == {(0, 0): PROBE}
+
+
+def random_side(rng: np.random.Generator, size: int, span: int) -> Side:
+    latest = np.sort(rng.integers(-span, span, size))
+    return Side(latest - rng.integers(20, 201, size), latest)
+
+
+WINDOWS = [
+    (-1000, 1000, None, None),
+    (-400, 400, None, None),
+    (-399, 399, None, None),
+    (-250, 250, None, None),
+    (-100, 100, None, None),
+    (-10, 10, None, None),
+    (50, 300, None, None),
+    (-1000, 1000, -990, 300),
+    (None, 100, -800, None),
+    (100, None, None, 800),
+]
+
+
+@pytest.mark.parametrize("ct", ["0.1", "0.5", "0.7", "1"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_p_lookup_equals_deciding_every_pair(
+    window: tuple[int | None, int | None, int | None, int | None], ct: str
+) -> None:
+    rng = np.random.default_rng(20100713)
+    base, target = random_side(rng, 80, 1500), random_side(rng, 110, 1500)
+    made = TimingWindow(*window, Fraction(ct))
+    groups = one_group(base, target)
+    lazy = ALGORITHMS["lazy_lookup"](base, target, groups, made, exclude_same=False)
+    simple = ALGORITHMS["simple"](base, target, groups, made, exclude_same=False)
+    assert decisions(lazy).keys() == decisions(simple).keys()
+    assert len(lazy.base_index) == len(decisions(lazy))
+    assert lazy.counts.probe_region == lazy.counts.lookup_hits + lazy.counts.evaluations
+    assert lazy.counts.lookup_hits == (lazy.decided_by == LOOKUP).sum()
+    assert lazy.counts.evaluations < simple.counts.evaluations
+
+
+def test_lookup_decides_most_probed_pairs_when_sorted_and_certain() -> None:
+    """LL10 Figure 8: max-sorted input and ct = 1 are where the table pays."""
+    latest = np.arange(0, 4000, 4)
+    rng = np.random.default_rng(8)
+    base = Side(latest - 110, latest)
+    target = Side(latest - rng.integers(20, 201, len(latest)), latest)
+    pairs = correlate(base, target, TimingWindow(-1000, 1000, None, None, Fraction(1)))
+    assert (pairs.decided_by == LOOKUP).sum() > 10 * (pairs.decided_by == PROBE).sum()
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [[0, 3, 0, 1]],  # beyond the base events
+        [[0, 2, 0, 2]],  # beyond the target events
+        [[-1, 1, 0, 1]],
+        [[2, 1, 0, 1]],
+    ],
+)
+@pytest.mark.parametrize("name", ["simple", "lazy_lookup"])
+def test_correlate_refuses_groups_outside_the_sides(groups: list[list[int]], name: str) -> None:
+    base, target = side((0, 1), (0, 2)), side((0, 1))
+    window = TimingWindow(-5, 5, None, None, SEVEN_TENTHS)
+    with pytest.raises(ValueError, match="groups"):
+        ALGORITHMS[name](base, target, np.array(groups), window, exclude_same=False)
+
+
+def test_correlate_refuses_columns_of_different_length() -> None:
+    broken = Side(np.zeros(2, np.int64), np.zeros(3, np.int64))
+    window = TimingWindow(-5, 5, None, None, SEVEN_TENTHS)
+    with pytest.raises(ValueError, match="base"):
+        correlate(broken, side((0, 1)), window)
