@@ -1,0 +1,251 @@
+"""The stateful operator: one Program per slot, its state in segments that Spark keeps.
+
+State is a manifest (ValueState) and the blobs that it names by number (MapState). A worker keeps
+the programs of the slots it has served, with a random mark that the manifest carries too: a program
+is used again only when the manifest of this very transaction has its mark, so the cache is safe
+whatever Spark repeats, moves or throws away.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from correlation.columns import Events
+from correlation.operators import OutputRecord
+from correlation.program import Block, Control, Outcome, Program
+from correlation.progress import Heartbeat, Progress
+from correlation.reasons import Reason
+from correlation.streams import Stream
+from correlation.topics import Topics, error_headers
+from spark_jobs.envelope import (
+    CONTROL,
+    EVENTS,
+    HEARTBEAT,
+    PROGRESS,
+    REJECT,
+    Record,
+    RecordPacker,
+    unpack_headers,
+)
+from spark_jobs.pack import NO_KEY
+from spark_jobs.rejects import rejected_counts
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import (
+        MapState,
+        StatefulProcessorHandle,
+        TimerValues,
+        ValueState,
+    )
+
+_BLOB = StructType([StructField("blob", BinaryType(), nullable=False)])
+_NUMBER = StructType([StructField("number", LongType(), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What a run of the query works with; sent to the tasks as it is.
+
+    Parameters
+    ----------
+    run_id : str
+        Of this run: programs of an earlier one, perhaps with other streams, are not used again.
+    topics : Topics
+        Of the installation.
+    streams : mapping of name to Stream
+        The streams in force.
+    partitions : mapping of stream to int
+        Number of Kafka partitions of its topic.
+    slot_keys : tuple of int
+        Key of each slot.
+    """
+
+    run_id: str
+    topics: Topics
+    streams: Mapping[str, Stream]
+    partitions: Mapping[str, int]
+    slot_keys: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Cache:
+    """Programs of this worker by slot key, each with the mark of the manifest it agrees with."""
+
+    run_id: str = ""
+    programs: dict[int, tuple[str, Program]] = field(default_factory=dict)
+
+    def pop(self, run_id: str, slot_key: int, mark: str) -> Program | None:
+        """Take a program out, if it is the one that the manifest describes."""
+        if run_id != self.run_id:
+            self.run_id = run_id
+            self.programs = {}
+        found = self.programs.pop(slot_key, None)
+        return found[1] if found is not None and found[0] == mark else None
+
+
+_cache = _Cache()
+
+
+class SlotProcessor(StatefulProcessor):
+    """Advances the program of a slot by the rows of a batch.
+
+    Parameters
+    ----------
+    in_force : InForce
+        Streams and slots of this run.
+    """
+
+    def __init__(self, in_force: InForce) -> None:
+        self._in_force = in_force
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state."""
+        self._manifest: ValueState = handle.getValueState("manifest", _BLOB)
+        self._blobs: MapState = handle.getMapState("blobs", _NUMBER, _BLOB)
+
+    # The name is Spark's, and so is a type that covers its two forms, rows and frames.
+    def handleInputRows(  # type: ignore[override]  # noqa: N802
+        self,
+        key: Any,  # noqa: ANN401 - as Spark types it
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Evaluate the rows of a slot; all state is written before the first row comes out."""
+        slot_key = int(key[0])
+        gathered = _gather(rows)
+        program = self._load(slot_key)
+        outcome = program.advance(gathered.block, _wall_clock_us)
+        blobs = self._pack(slot_key, gathered, outcome)
+        self._store(slot_key, program)
+        yield pd.DataFrame({"blob": blobs})
+
+    def close(self) -> None:
+        """Leave everything as it is: state and cache outlive the batch."""
+
+    def _load(self, slot_key: int) -> Program:
+        stored = self._manifest.get()
+        in_force = self._in_force
+        if stored is None:
+            return Program(in_force.streams, in_force.partitions)
+        manifest = orjson.loads(stored[0])
+        cached = _cache.pop(in_force.run_id, slot_key, manifest["mark"])
+        if cached is not None:
+            return cached
+        return Program.restore(
+            manifest["program"], self._fetch, in_force.streams, in_force.partitions
+        )
+
+    def _fetch(self, number: int) -> bytes:
+        # One by one: an iterator over the map would put all blobs into one message.
+        found = self._blobs.getValue((number,))
+        if found is None:
+            raise KeyError(f"the state has no blob {number}, which its manifest names")
+        return bytes(found[0])
+
+    def _store(self, slot_key: int, program: Program) -> None:
+        snapshot = program.snapshot()
+        for number, blob in snapshot.added.items():
+            self._blobs.updateValue((number,), (blob,))
+        for number in snapshot.removed:
+            self._blobs.removeKey((number,))
+        mark = uuid.uuid4().hex
+        self._manifest.update((orjson.dumps({"mark": mark, "program": snapshot.manifest}),))
+        _cache.run_id = self._in_force.run_id
+        _cache.programs[slot_key] = (mark, program)
+
+    def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
+        topics = self._in_force.topics
+        packer = RecordPacker()
+        for result in outcome.results:
+            packer.extend(
+                _as_record(found, topics) for found in result.records(outcome.detected_at_us)
+            )
+        for events in outcome.late:
+            packer.extend(_late_records(events, topics, self._in_force.streams))
+        slot = self._in_force.slot_keys.index(slot_key)
+        value = orjson.dumps({**outcome.metrics, "slot": slot})
+        packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
+        return [*gathered.rejects, *packer.finish()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    block: Block
+    rejects: list[bytes]
+
+
+def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
+    """Sort the rows of a slot by kind; Program brings each kind into its order."""
+    controls: list[Control] = []
+    events: list[Events] = []
+    progress: list[Progress] = []
+    heartbeats: list[tuple[int, Heartbeat]] = []
+    rejects: list[bytes] = []
+    rejected: Counter[tuple[str, str]] = Counter()
+    for frame in frames:
+        for kind, position, blob in zip(
+            frame["kind"], frame["position"], frame["blob"], strict=True
+        ):
+            if kind == EVENTS:
+                events.append(Events.from_bytes(blob))
+            elif kind == PROGRESS:
+                progress += [Progress(*entry) for entry in orjson.loads(blob)]
+            elif kind == CONTROL:
+                control = orjson.loads(blob)
+                controls.append(Control(int(position), control["key"].encode(), control["record"]))
+            elif kind == HEARTBEAT:
+                heartbeats.append((int(position), Heartbeat(*orjson.loads(blob))))
+            elif kind == REJECT:
+                rejects.append(blob)
+                rejected += rejected_counts(blob)
+    heartbeats.sort(key=lambda entry: entry[0])
+    block = Block(
+        controls=controls,
+        events=events,
+        progress=sorted(progress, key=lambda entry: entry[:3]),
+        heartbeats=[heartbeat for _, heartbeat in heartbeats],
+        rejected=rejected,
+    )
+    return _Gathered(block, rejects)
+
+
+def _as_record(found: OutputRecord, topics: Topics) -> Record:
+    topic = found.topic or f"{topics.prefix}.{found.channel}"
+    return Record(topic, found.key, orjson.dumps(found.value), list(found.headers.items()))
+
+
+def _late_records(
+    events: Events, topics: Topics, streams: Mapping[str, Stream]
+) -> Iterator[Record]:
+    """Give late events as the records they were, untouched, with the reason in headers."""
+    stream = streams[events.stream]
+    keys = events.extra["record_key"]
+    values = events.extra["record_value"]
+    packed_headers = events.extra["record_headers"]
+    for row in range(len(events)):
+        detail = f"latest is before the low mark of stream {stream.name}"
+        added = error_headers(
+            Reason.LATE,
+            detail,
+            stream.name,
+            stream.topic,
+            int(events.partition[row]),
+            int(events.offset[row]),
+        )
+        packed = packed_headers[row]
+        key = None if packed[:1] == NO_KEY else keys[row]
+        yield Record(topics.late, key, values[row], (*unpack_headers(packed[1:]), *added.items()))
+
+
+def _wall_clock_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,347 @@
+"""Kafka records to packed rows: JSON becomes columns of events, one blob per stream and slot.
+
+It runs before the shuffle (`mapInArrow`), so that Spark moves a few large rows instead of many
+small ones. What cannot become an event becomes a dead letter, with its reason: no record is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from correlation.columns import BytesColumn, Events
+from correlation.errors import CorrelationError, RejectedEventError
+from correlation.mapping import EventReader, compile_mapping
+from correlation.partitioning import Partitioner
+from correlation.progress import Progress
+from correlation.reasons import Reason
+from correlation.records import heartbeat_from_record
+from correlation.streams import Stream
+from correlation.topics import Topics
+from spark_jobs.envelope import CONTROL, EVENTS, HEARTBEAT, PROGRESS, REJECT, Headers, pack_headers
+from spark_jobs.rejects import Rejects
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_PACKED = pa.schema(
+    [
+        pa.field("slot_key", pa.int32(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("blob", pa.binary(), nullable=False),
+    ]
+)
+Row = tuple[int, str, int, bytes]
+# First byte of the packed headers: whether the record has a key, which may also be empty.
+NO_KEY, KEY = b"\0", b"\1"
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Turns Kafka records into packed rows; sent to the tasks as it is.
+
+    Parameters
+    ----------
+    topics : Topics
+        Of the installation.
+    streams : sequence of Stream
+        The streams in force.
+    slot_keys : sequence of int
+        Key of each slot.
+    max_record_bytes : int
+        Longer values are not read.
+    """
+
+    topics: Topics
+    streams: tuple[Stream, ...]
+    slot_keys: tuple[int, ...]
+    max_record_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack the records of one task."""
+        task = _Task(self)
+        for batch in batches:
+            if rows := task.pack(batch):
+                yield _as_batch(rows)
+        if rows := task.finish():
+            yield _as_batch(rows)
+
+
+def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, _PACKED, strict=True)],
+        schema=_PACKED,
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """Records of an Arrow batch that stand behind each other in one Kafka partition."""
+
+    topic: str
+    partition: int
+    rows: range
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    headers: Sequence[list[dict[str, Any]] | None]
+    offsets: NDArray[np.int64]
+    appended_us: NDArray[np.int64]
+    value_column: BytesColumn
+    key_column: BytesColumn
+
+    def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
+        """Give the headers of a record."""
+        return [(header["key"], header["value"]) for header in self.headers[row] or ()]
+
+
+class _Reader:
+    """Reads the records of one stream."""
+
+    def __init__(self, stream: Stream, slots: int) -> None:
+        self.name = stream.name
+        self.read: EventReader = compile_mapping(stream)
+        self.partitioner = Partitioner(stream.partitioning, slots)
+
+
+class _Task:
+    """Packs the Arrow batches of one task."""
+
+    def __init__(self, packer: Packer) -> None:
+        self._topics = packer.topics
+        self._slot_keys = packer.slot_keys
+        self._most_bytes = packer.max_record_bytes
+        self._readers: dict[str, list[_Reader]] = {}
+        for stream in packer.streams:
+            readers = self._readers.setdefault(stream.topic, [])
+            readers.append(_Reader(stream, len(packer.slot_keys)))
+        self._progress: dict[tuple[str, int], tuple[int, int | None]] = {}
+
+    def pack(self, batch: pa.RecordBatch) -> list[Row]:
+        """Pack an Arrow batch of Kafka records."""
+        rejects = Rejects(self._topics.dead_letter)
+        rows: list[Row] = []
+        for run in _runs(batch):
+            if run.topic == self._topics.config:
+                rows += self._pack_controls(run, rejects)
+            elif run.topic == self._topics.heartbeats:
+                rows += self._pack_heartbeats(run, rejects)
+            else:
+                rows += self._pack_events(run, rejects)
+        rows += [
+            (self._slot_keys[partition % len(self._slot_keys)], REJECT, 0, blob)
+            for partition, blob in rejects.finish()
+        ]
+        return rows
+
+    def finish(self) -> list[Row]:
+        """Say how far each partition was read."""
+        if not self._progress:
+            return []
+        entries = [
+            tuple(Progress(stream, partition, next_offset, greatest))
+            for (stream, partition), (next_offset, greatest) in sorted(self._progress.items())
+        ]
+        return self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
+
+    def _to_every_slot(self, kind: str, position: int, blob: bytes) -> list[Row]:
+        return [(key, kind, position, blob) for key in self._slot_keys]
+
+    def _pack_controls(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+        for row in run.rows:
+            key, value, offset = run.keys[row] or b"", run.values[row], int(run.offsets[row])
+            try:
+                record = None if value is None else orjson.loads(value)
+                control = {"key": key.decode(), "record": record}
+            except ValueError as error:
+                rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
+                continue
+            yield from self._to_every_slot(CONTROL, offset, orjson.dumps(control))
+
+    def _pack_heartbeats(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+        for row in run.rows:
+            value, offset = run.values[row], int(run.offsets[row])
+            try:
+                heartbeat = heartbeat_from_record(orjson.loads(value or b"null"))
+            except (ValueError, CorrelationError) as error:
+                rejects.add(run, row, "", Reason.BAD_HEARTBEAT, str(error))
+                continue
+            yield from self._to_every_slot(HEARTBEAT, offset, orjson.dumps(tuple(heartbeat)))
+
+    def _pack_events(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+        readers = self._readers.get(run.topic)
+        if readers is None:
+            return
+        parsed = self._parse(run, [reader.name for reader in readers], rejects)
+        next_offset = int(run.offsets[run.rows[-1]]) + 1
+        for reader in readers:
+            accepted, columns = _read_events(reader, run, parsed, rejects)
+            greatest = max(columns[3], default=None)
+            self._note_progress((reader.name, run.partition), next_offset, greatest)
+            if accepted:
+                events = _as_events(reader.name, run, accepted, columns)
+                yield from self._spread(reader, events)
+
+    def _parse(
+        self, run: _Run, streams: Sequence[str], rejects: Rejects
+    ) -> list[tuple[int, object]]:
+        """Read the JSON of a run; what is none is rejected for each stream."""
+        parsed = []
+        loads, most_bytes, values = orjson.loads, self._most_bytes, run.values
+        for row in run.rows:
+            value = values[row]
+            if value is None:
+                problem = Reason.NULL_VALUE, "the record has no value"
+            elif len(value) > most_bytes:
+                problem = Reason.TOO_LARGE, f"{len(value)} bytes, at most {most_bytes} are read"
+            else:
+                try:
+                    parsed.append((row, loads(value)))
+                    continue
+                except orjson.JSONDecodeError as error:
+                    problem = _why_unreadable(value, error)
+            for stream in streams:
+                rejects.add(run, row, stream, *problem)
+        return parsed
+
+    def _note_progress(
+        self, place: tuple[str, int], next_offset: int, greatest: int | None
+    ) -> None:
+        before = self._progress.get(place)
+        if before is not None:
+            next_offset = max(next_offset, before[0])
+            if before[1] is not None:
+                greatest = before[1] if greatest is None else max(greatest, before[1])
+        self._progress[place] = (next_offset, greatest)
+
+    def _spread(self, reader: _Reader, events: Events) -> Iterable[Row]:
+        """Send copies of the events to their slots."""
+        assigned = reader.partitioner.assign(events.key)
+        for slot, slot_key in enumerate(self._slot_keys):
+            copies = np.flatnonzero(assigned.slot == slot)
+            if len(copies):
+                mine = events.take(assigned.row[copies])
+                blob = Events.to_bytes(_with_key(mine, assigned.join_key.take(copies)))
+                yield slot_key, EVENTS, int(mine.offset[0]), blob
+
+
+def _with_key(events: Events, key: BytesColumn) -> Events:
+    return Events(
+        events.stream,
+        key,
+        events.id,
+        events.earliest,
+        events.latest,
+        events.partition,
+        events.offset,
+        events.appended_us,
+        events.extra,
+    )
+
+
+Columns = tuple[list[bytes], list[bytes], list[int], list[int]]
+
+
+def _read_events(
+    reader: _Reader, run: _Run, parsed: Sequence[tuple[int, object]], rejects: Rejects
+) -> tuple[list[int], Columns]:
+    """Map parsed records to the columns key, id, earliest, latest of the accepted rows."""
+    read, record_keys = reader.read, run.keys
+    appended = run.appended_us.tolist()
+    prefix = f"{run.topic}-{run.partition}-"
+    rows: list[int] = []
+    keys: list[bytes] = []
+    ids: list[bytes] = []
+    earliest: list[int] = []
+    latest: list[int] = []
+    for row, value in parsed:
+        try:
+            event = read(value, record_keys[row], appended[row])
+        except RejectedEventError as error:
+            rejects.add(run, row, reader.name, error.reason, error.detail)
+            continue
+        rows.append(row)
+        ids.append(f"{prefix}{run.offsets[row]}".encode() if event[0] is None else event[0])
+        keys.append(event[1])
+        earliest.append(event[2])
+        latest.append(event[3])
+    return rows, (keys, ids, earliest, latest)
+
+
+def _as_events(stream: str, run: _Run, accepted: Sequence[int], columns: Columns) -> Events:
+    rows = np.array(accepted, np.int64)
+    return Events(
+        stream,
+        BytesColumn.from_list(columns[0]),
+        BytesColumn.from_list(columns[1]),
+        np.array(columns[2], np.int64),
+        np.array(columns[3], np.int64),
+        np.full(len(rows), run.partition, np.int32),
+        run.offsets[rows],
+        run.appended_us[rows],
+        {
+            "record_key": run.key_column.take(rows),
+            "record_value": run.value_column.take(rows),
+            "record_headers": BytesColumn.from_list(
+                [pack_record_headers(run.keys[row], run.headers_of(row)) for row in accepted]
+            ),
+        },
+    )
+
+
+def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
+    """Write a record's headers, and whether it has a key."""
+    mark = NO_KEY if key is None else KEY
+    return mark + pack_headers(headers) if headers else mark
+
+
+def _why_unreadable(value: bytes, error: orjson.JSONDecodeError) -> tuple[Reason, str]:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as wrong:
+        return Reason.WRONG_ENCODING, f"not UTF-8: {wrong.reason} at byte {wrong.start}"
+    if text.startswith("\N{BOM}"):
+        return Reason.WRONG_ENCODING, "begins with a byte order mark"
+    return Reason.MALFORMED_JSON, str(error)
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
+    """Cut a batch where topic or partition change."""
+    if not batch.num_rows:
+        return
+    topic = batch.column("topic").dictionary_encode()
+    codes = topic.indices.to_numpy()
+    partitions = batch.column("partition").to_numpy()
+    changes = np.flatnonzero((np.diff(codes) != 0) | (np.diff(partitions) != 0)) + 1
+    names = topic.dictionary.to_pylist()
+    values, keys = batch.column("value"), batch.column("key")
+    headers = batch.column("headers")
+    columns = {
+        "values": values.to_pylist(),
+        "keys": keys.to_pylist(),
+        "headers": [None] * batch.num_rows
+        if headers.null_count == batch.num_rows
+        else headers.to_pylist(),
+        "offsets": batch.column("offset").to_numpy(),
+        "appended_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
+        "value_column": _as_column(values),
+        "key_column": _as_column(keys),
+    }
+    for low, high in pairwise([0, *changes.tolist(), batch.num_rows]):
+        yield _Run(names[codes[low]], int(partitions[low]), range(low, high), **columns)
+
+
+def _as_column(array: pa.Array) -> BytesColumn:
+    """View an Arrow column of bytes as ours; null becomes empty."""
+    array = array.cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return BytesColumn(content, ends)

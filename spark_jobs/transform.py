@@ -1,0 +1,69 @@
+"""The job as a function from Kafka records to packed output records."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from spark_jobs.envelope import OUTPUT_SCHEMA, PACKED_SCHEMA
+from spark_jobs.operator import InForce, SlotProcessor
+from spark_jobs.pack import Packer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+_ROLE = "COINCIDE_WORKER_ROLE"
+
+
+def transform(
+    records: DataFrame, in_force: InForce, max_record_bytes: int, readers: int
+) -> DataFrame:
+    """Correlate: Kafka records in, packed output records out.
+
+    Parameters
+    ----------
+    records : DataFrame
+        As Spark's Kafka source gives them, headers included.
+    in_force : InForce
+        Streams and slots.
+    max_record_bytes : int
+        Longer records go to the dead letter unread.
+    readers : int
+        Number of tasks that read and pack.
+
+    Returns
+    -------
+    DataFrame
+        One column `blob`; see `spark_jobs.envelope`.
+    """
+    context = records.sparkSession.sparkContext
+    packer = Packer(
+        in_force.topics, tuple(in_force.streams.values()), in_force.slot_keys, max_record_bytes
+    )
+    with workers_for(context, "pack"):
+        packed = records.coalesce(readers).mapInArrow(packer, PACKED_SCHEMA)
+    with workers_for(context, "slots"):
+        return packed.groupBy("slot_key").transformWithStateInPandas(
+            SlotProcessor(in_force), OUTPUT_SCHEMA, outputMode="append", timeMode="None"
+        )
+
+
+@contextmanager
+def workers_for(context: SparkContext, role: str) -> Iterator[None]:
+    """Give the functions made inside Python workers of their own.
+
+    Spark keeps a pool of workers for each environment. With an environment per role, a worker that
+    holds the programs of a slot is not sent to pack records instead.
+    """
+    before = context.environment.get(_ROLE)
+    context.environment[_ROLE] = role
+    try:
+        yield
+    finally:
+        if before is None:
+            del context.environment[_ROLE]
+        else:
+            context.environment[_ROLE] = before

@@ -1,0 +1,175 @@
+"""Events of two streams, the alarms they must give, and the records of a Kafka topic as Arrow."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from correlation.records import Resource, stream_to_document
+from tests.oracle.intervals import is_satisfied
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from correlation.streams import Stream
+
+_SOURCE = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestampType", pa.int32()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A record as Spark's Kafka source gives it."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    offset: int = 0
+    appended_us: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def arrow_batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
+    """Put records into an Arrow batch with the columns of Spark's Kafka source."""
+    rows = [
+        {
+            "key": record.key,
+            "value": record.value,
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.appended_us,
+            "timestampType": 0,
+            "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
+        }
+        for record in records
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=_SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An event of a stream."""
+
+    stream: str
+    id: str
+    key: str
+    earliest: int
+    latest: int
+
+    @property
+    def value(self) -> bytes:
+        """Return its record's value, a canonical event."""
+        event = {"id": self.id, "earliest": self.earliest, "latest": self.latest}
+        return json.dumps(event).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class NearCondition:
+    """A mutual deadline between two streams."""
+
+    name: str
+    a: str
+    b: str
+    window_us: int
+    threshold: str
+    version: int = 1
+
+    @property
+    def resource(self) -> Resource:
+        """Return it as registered."""
+        document = {
+            "kind": "mutual_deadline",
+            "a": self.a,
+            "b": self.b,
+            "window_us": self.window_us,
+            "threshold": self.threshold,
+        }
+        return Resource("condition", self.name, self.version, 0, document)
+
+    def pairs(self, events: Iterable[Occurrence]) -> set[tuple[str, str, str]]:
+        """Return, as the judge finds them, all (condition, id of A, id of B)."""
+        window = (-self.window_us, self.window_us, None, None, Fraction(self.threshold))
+        every = list(events)
+        return {
+            (self.name, a.id, b.id)
+            for a in every
+            if a.stream == self.a
+            for b in every
+            if b.stream == self.b and a.key == b.key
+            # Cheap and safe: beyond it not even the ends of the intervals are close enough.
+            if b.earliest - a.latest <= self.window_us and a.earliest - b.latest <= self.window_us
+            if is_satisfied((a.earliest, a.latest), (b.earliest, b.latest), window)
+        }
+
+
+def stream_resource(stream: Stream) -> Resource:
+    """Return a stream as registered."""
+    return Resource("stream", stream.name, 1, 0, stream_to_document(stream))
+
+
+@dataclass(slots=True)
+class Workload:
+    """Random events of streams, in the order in which they happen to arrive.
+
+    `spacing_us` is the mean time between two events of a stream, `longest_us` the longest
+    interval; a tenth of the events end where an earlier one does, so that there are ties.
+    """
+
+    streams: Sequence[str]
+    seed: int
+    begin_us: int = 0
+    spacing_us: int = 1_000
+    longest_us: int = 2_000
+    keys: int = 3
+    _random: random.Random = field(init=False)
+    _clock: int = field(init=False)
+    _count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)  # noqa: S311 - no secret
+        self._clock = self.begin_us
+
+    def take(self, count: int) -> list[Occurrence]:
+        """Return the next events of each stream, `count` in all."""
+        events: list[Occurrence] = []
+        for _ in range(count):
+            tie = events and self._random.random() < 0.1
+            self._clock += 0 if tie else self._random.randrange(2 * self.spacing_us)
+            stream = self._random.choice(list(self.streams))
+            length = self._random.choice(
+                [0, self.longest_us, self._random.randrange(self.longest_us + 1)]
+            )
+            self._count += 1
+            events.append(
+                Occurrence(
+                    stream,
+                    f"{stream}{self._count}",
+                    f"k{self._random.randrange(self.keys)}",
+                    self._clock - length,
+                    self._clock,
+                )
+            )
+        return events
+
+
+def alarm_pairs(values: Iterable[bytes | None]) -> list[tuple[str, str, str]]:
+    """Return (condition, id of A, id of B) of alarm records, sorted, repeats kept."""
+    alarms: list[dict[str, Any]] = [json.loads(value or b"null") for value in values]
+    return sorted((alarm["condition"], alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms)

@@ -1,0 +1,253 @@
+"""The stateful operator without a JVM: same alarms whatever the batches, restarts and caches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from correlation.partitioning import Partitioning
+from correlation.streams import Stream
+from correlation.topics import Topics
+from spark_jobs import operator
+from spark_jobs.envelope import Record, unpack_records
+from spark_jobs.operator import InForce, SlotProcessor
+from spark_jobs.pack import Packer
+from tests.support.workload import (
+    NearCondition,
+    Occurrence,
+    SourceRecord,
+    Workload,
+    alarm_pairs,
+    arrow_batch,
+)
+
+TOPICS = Topics("p")
+SLOT_KEYS = (5, 9)
+PARTITIONS = 2
+LONGEST_US, DELAY_US = 2_000, 50_000
+CONDITIONS = [
+    NearCondition("near", "a", "b", 4_000, "0.6"),
+    NearCondition("self", "a", "a", 1_500, "0.5"),
+]
+STREAMS = {
+    name: Stream(name, f"events-{name}", LONGEST_US, DELAY_US, clock="replay") for name in "ab"
+}
+IN_FORCE = InForce("run", TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS)
+
+
+def config_records(conditions: Sequence[NearCondition] = CONDITIONS) -> list[SourceRecord]:
+    return [
+        SourceRecord(
+            TOPICS.config,
+            json.dumps(condition.resource.to_record()).encode(),
+            condition.resource.key,
+            0,
+            offset,
+        )
+        for offset, condition in enumerate(conditions)
+    ]
+
+
+def event_records(events: Sequence[Occurrence]) -> list[SourceRecord]:
+    """Place events in Kafka: offsets count per topic and partition."""
+    offsets: dict[tuple[str, int], int] = {}
+    records = []
+    for event in events:
+        place = (event.stream, int(event.id[1:]) % PARTITIONS)
+        offset = offsets.get(place, 0)
+        offsets[place] = offset + 1
+        topic = STREAMS[event.stream].topic
+        records.append(
+            SourceRecord(topic, event.value, event.key.encode(), place[1], offset, event.latest, ())
+        )
+    return records
+
+
+@dataclass
+class Job:
+    """Slots under TwsTester, one for each key, as Spark would run them."""
+
+    in_force: InForce = IN_FORCE
+    testers: dict[int, TwsTester] = field(default_factory=dict)
+    written: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for key in self.in_force.slot_keys:
+            self.testers[key] = TwsTester(SlotProcessor(self.in_force))
+
+    def restarted(self) -> Job:
+        """Return the same state in new workers."""
+        later = Job(replace(self.in_force, run_id=self.in_force.run_id + "+"))
+        for key, tester in later.testers.items():
+            old = self.testers[key]
+            manifest = old.peekValueState("manifest", key)
+            if manifest is not None:
+                tester.updateValueState("manifest", key, manifest)
+                tester.updateMapState("blobs", key, old.peekMapState("blobs", key))
+        later.written = self.written
+        return later
+
+    def run_batch(self, records: Sequence[SourceRecord]) -> list[Record]:
+        """Pack the records of a batch and advance every slot that has rows."""
+        streams = tuple(self.in_force.streams.values())
+        packer = Packer(TOPICS, streams, self.in_force.slot_keys, max_record_bytes=1_000_000)
+        rows = pd.concat(
+            [batch.to_pandas() for batch in packer(iter([arrow_batch(records)]))],
+            ignore_index=True,
+        )
+        written = []
+        for key, frame in rows.groupby("slot_key"):
+            output = self.testers[int(str(key))].testInPandas(key, frame)
+            written += [record for blob in output["blob"] for record in unpack_records(blob)]
+        self.written += written
+        return written
+
+    def alarms(self) -> list[tuple[str, str, str]]:
+        return alarm_pairs(record.value for record in self.written if record.topic == TOPICS.alarms)
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the last record of each slot."""
+        return {
+            (record.key or b"").decode(): json.loads(record.value or b"")
+            for record in self.written
+            if record.topic == TOPICS.metrics
+        }
+
+
+def expected_alarms(events: Sequence[Occurrence]) -> list[tuple[str, str, str]]:
+    near, same = (condition.pairs(events) for condition in CONDITIONS)
+    place = {event.id: (event.latest, event.earliest, event.id) for event in events}
+    # Within a stream each unordered pair is one alarm.
+    return sorted(near | {pair for pair in same if place[pair[1]] < place[pair[2]]})
+
+
+EVENTS = Workload("ab", seed=3, longest_us=LONGEST_US).take(400)
+
+
+def every(count: int) -> Callable[[int], bool]:
+    return lambda batch: batch % count == 0
+
+
+@pytest.mark.parametrize("batch_size", [400, 61, 7])
+@pytest.mark.parametrize("restarts", [every(10**9), every(2)], ids=["cached", "restarted"])
+def test_alarms_are_the_judges_whatever_the_batches_and_restarts(
+    batch_size: int, restarts: Callable[[int], bool]
+) -> None:
+    job = Job()
+    job.run_batch(config_records())
+    records = event_records(EVENTS)
+    for number, low in enumerate(range(0, len(records), batch_size), start=1):
+        if restarts(number):
+            job = job.restarted()
+        job.run_batch(records[low : low + batch_size])
+    expected = expected_alarms(EVENTS)
+    assert len(expected) > 100
+    assert job.alarms() == expected
+    consumed = [
+        value
+        for slot in job.metrics().values()
+        for name, _, value in slot["counters"]
+        if name == "events_consumed_total"
+    ]
+    assert sum(consumed) == len(EVENTS)
+
+
+def test_worker_whose_cache_is_older_than_the_state_takes_the_state() -> None:
+    """A batch that failed after the operator had run is run again, on the state before it."""
+    job = Job()
+    records = event_records(EVENTS)
+    job.run_batch(config_records())
+    job.run_batch(records[:200])
+    state = {
+        key: (tester.peekValueState("manifest", key), tester.peekMapState("blobs", key))
+        for key, tester in job.testers.items()
+    }
+    first = job.run_batch(records[200:])
+    for key, tester in job.testers.items():
+        manifest, blobs = state[key]
+        assert manifest is not None
+        tester.updateValueState("manifest", key, manifest)
+        tester.updateMapState("blobs", key, blobs)
+    again = job.run_batch(records[200:])
+
+    def outcome(written: list[Record]) -> list[tuple[str, str, str]]:
+        return alarm_pairs(record.value for record in written if record.topic == TOPICS.alarms)
+
+    assert outcome(again) == outcome(first)
+    assert outcome(first)
+
+
+def test_state_does_not_grow_when_time_goes_on() -> None:
+    job = Job()
+    job.run_batch(config_records())
+    sizes = []
+    workload = Workload("ab", seed=5, longest_us=LONGEST_US)
+    offsets: list[Occurrence] = []
+    for _ in range(12):
+        offsets += workload.take(400)
+        job.run_batch(event_records(offsets)[-400:])
+        sizes.append(
+            sum(
+                len(blob[0])
+                for key, tester in job.testers.items()
+                for blob in tester.peekMapState("blobs", key).values()
+            )
+        )
+    assert max(sizes[6:]) < 2 * max(sizes[2:6])
+
+
+def test_late_event_is_written_as_it_was_and_still_correlated() -> None:
+    job = Job()
+    job.run_batch(config_records())
+    # Both partitions must have moved on before an event can be late.
+    job.run_batch(
+        [
+            SourceRecord(
+                STREAMS[name].topic,
+                Occurrence(name, f"{name}{partition}", "k", 1_000_000, 1_000_000).value,
+                b"k",
+                partition,
+                0,
+                1_000_000,
+            )
+            for name in "ab"
+            for partition in range(PARTITIONS)
+        ]
+    )
+    late = Occurrence("a", "late", "k", 900_000, 901_000)
+    headers = (("mine", b"\xff"), ("null", None))
+    record = SourceRecord(STREAMS["a"].topic, late.value, b"k", 1, 1, 1_000_500, headers)
+    written = job.run_batch([record])
+    (found,) = (one for one in written if one.topic == TOPICS.late)
+    assert (found.key, found.value) == (b"k", late.value)
+    assert found.headers[:2] == list(headers)
+    added = dict(found.headers[2:])
+    assert added["coincide.error.reason"] == b"late"
+    assert added["coincide.error.offset"] == b"1"
+
+
+def test_programs_of_an_earlier_run_are_not_used_again() -> None:
+    job = Job()
+    job.run_batch(config_records())
+    job.run_batch(event_records(EVENTS))
+    renamed = Job(replace(IN_FORCE, run_id="later"))
+    renamed.run_batch(config_records())
+    assert operator._cache.run_id == "later"  # noqa: SLF001 - what a worker keeps is its own
+    assert set(operator._cache.programs) <= set(SLOT_KEYS)  # noqa: SLF001 - as above
+
+
+def test_grid_streams_meet_in_one_slot_without_keys() -> None:
+    streams = {
+        name: replace(stream, partitioning=Partitioning("grid")) for name, stream in STREAMS.items()
+    }
+    job = Job(replace(IN_FORCE, run_id="grid", streams=streams))
+    job.run_batch(config_records())
+    job.run_batch([replace(record, key=None) for record in event_records(EVENTS)])
+    keyless = [replace(event, key="") for event in EVENTS]
+    assert job.alarms() == expected_alarms(keyless)

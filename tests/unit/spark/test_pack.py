@@ -1,0 +1,217 @@
+"""Packing of Kafka records: what becomes an event, what a dead letter, and where each row goes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import orjson
+import pytest
+
+from correlation.columns import Events
+from correlation.mapping import EventMapping
+from correlation.partitioning import Partitioning
+from correlation.reasons import Reason
+from correlation.streams import Stream
+from correlation.topics import Topics
+from spark_jobs.envelope import Record, unpack_headers, unpack_records
+from spark_jobs.pack import Packer
+from spark_jobs.rejects import rejected_counts
+from tests.support.workload import SourceRecord, arrow_batch
+
+TOPICS = Topics("p")
+SLOT_KEYS = (11, 12, 13)
+STREAM = Stream("s", "events", longest_us=1_000, max_delay_us=0, shortest_us=10)
+Row = tuple[int, str, int, bytes]
+
+
+def pack(
+    records: Sequence[SourceRecord], streams: Sequence[Stream] = (STREAM,), cut: int = 1_000
+) -> list[Row]:
+    """Pack records in Arrow batches of `cut` rows."""
+    batches = (arrow_batch(records[low : low + cut]) for low in range(0, len(records), cut))
+    packer = Packer(TOPICS, tuple(streams), SLOT_KEYS, max_record_bytes=1_000_000)
+    return [tuple(row.values()) for batch in packer(batches) for row in batch.to_pylist()]
+
+
+def rows_of(rows: Sequence[Row], kind: str) -> Iterator[Row]:
+    return (row for row in rows if row[1] == kind)
+
+
+def dead_letters(rows: Sequence[Row]) -> list[Record]:
+    return [record for row in rows_of(rows, "reject") for record in unpack_records(row[3])]
+
+
+def event(**fields: object) -> bytes:
+    return json.dumps({"id": "e", "key": "k", "earliest": 0, "latest": 100, **fields}).encode()
+
+
+BAD = {
+    "nothing": (None, Reason.NULL_VALUE),
+    "empty": (b"", Reason.MALFORMED_JSON),
+    "cut": (b'{"id": "e"', Reason.MALFORMED_JSON),
+    "two": (b"{} {}", Reason.MALFORMED_JSON),
+    "deep": (b"[" * 100_000, Reason.MALFORMED_JSON),
+    "nan": (b'{"id":"e","key":"k","earliest":NaN,"latest":1}', Reason.MALFORMED_JSON),
+    "infinity": (b'{"id":"e","key":"k","earliest":0,"latest":Infinity}', Reason.MALFORMED_JSON),
+    "latin-1": ('{"id":"é"}'.encode("latin-1"), Reason.WRONG_ENCODING),
+    "utf-16": ("{}".encode("utf-16"), Reason.WRONG_ENCODING),
+    "byte order mark": (b"\xef\xbb\xbf{}", Reason.WRONG_ENCODING),
+    "lone surrogate": (b'{"id":"\\ud800","earliest":0,"latest":50}', Reason.MALFORMED_JSON),
+    "null": (b"null", Reason.NOT_AN_OBJECT),
+    "list": (b"[1,2]", Reason.NOT_AN_OBJECT),
+    "number": (b"17", Reason.NOT_AN_OBJECT),
+    "no times": (b'{"id":"e","key":"k"}', Reason.MISSING_FIELD),
+    "one time": (b'{"id":"e","key":"k","earliest":1}', Reason.MISSING_FIELD),
+    "null time": (event(latest=None), Reason.WRONG_TYPE),
+    "true time": (event(latest=True), Reason.WRONG_TYPE),
+    "list time": (event(latest=[1]), Reason.WRONG_TYPE),
+    "text time": (event(latest="soon"), Reason.NOT_A_TIME),
+    "huge time": (event(earliest=10**18 * 2, latest=10**18 * 2 + 50), Reason.TIME_OUT_OF_RANGE),
+    "huger time": (event(latest=10**30), Reason.TIME_OUT_OF_RANGE),
+    "float time": (event(latest=1e300), Reason.TIME_OUT_OF_RANGE),
+    "reversed": (event(earliest=101), Reason.EARLIEST_AFTER_LATEST),
+    "short": (event(earliest=91), Reason.SHORTER_THAN_DECLARED),
+    "long": (event(latest=1_001), Reason.LONGER_THAN_DECLARED),
+    "future": (event(earliest=5_000_001, latest=5_000_050), Reason.FUTURE_DATED),
+    "no key": (b'{"id":"e","earliest":0,"latest":100}', Reason.MISSING_KEY),
+    "object id": (event(id={}), Reason.WRONG_TYPE),
+    "list key": (event(key=[]), Reason.WRONG_TYPE),
+    "10 MB": (event(pad="x" * 10_000_000), Reason.TOO_LARGE),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_record_is_a_dead_letter_untouched_and_the_next_one_an_event(name: str) -> None:
+    value, reason = BAD[name]
+    headers = (("mine", b"\xff"), ("null", None))
+    bad = SourceRecord("events", value, None, 2, 7, 4_000_000, headers)
+    good = SourceRecord("events", event(), b"k", 2, 8, 4_000_000)
+    rows = pack([bad, good])
+    (letter,) = dead_letters(rows)
+    assert (letter.topic, letter.key, letter.value) == ("p.dead-letter", None, value)
+    assert letter.headers[:2] == list(headers)
+    added = dict(letter.headers[2:])
+    assert added.pop("coincide.error.detail")
+    assert added == {
+        "coincide.error.reason": reason.value.encode(),
+        "coincide.error.stream": b"s",
+        "coincide.error.topic": b"events",
+        "coincide.error.partition": b"2",
+        "coincide.error.offset": b"7",
+    }
+    counts = [rejected_counts(row[3]) for row in rows_of(rows, "reject")]
+    assert sum(counts, Counter()) == {("s", reason.value): 1}
+    (packed,) = rows_of(rows, "events")
+    assert Events.from_bytes(packed[3]).offset.tolist() == [8]
+
+
+def test_event_columns_hold_what_the_record_says_and_the_record_itself() -> None:
+    records = [
+        SourceRecord("events", event(), b"other", 1, 41, 5_000, (("h", b"1"),)),
+        SourceRecord("events", b'{"earliest":-50,"latest":-40}', b"k", 1, 42, 6_000),
+        SourceRecord("events", event(id=None), None, 1, 44, 7_000),
+    ]
+    (row,) = rows_of(pack(records), "events")
+    events = Events.from_bytes(row[3])
+    assert events.stream == "s"
+    assert events.id.to_list() == [b"e", b"events-1-42", b"events-1-44"]
+    assert events.key.to_list() == [b"k", b"k", b"k"]
+    assert events.earliest.tolist() == [0, -50, 0]
+    assert events.latest.tolist() == [100, -40, 100]
+    assert events.partition.tolist() == [1, 1, 1]
+    assert events.offset.tolist() == [41, 42, 44]
+    assert events.appended_us.tolist() == [5_000, 6_000, 7_000]
+    assert events.extra["record_key"].to_list() == [b"other", b"k", b""]
+    assert events.extra["record_value"].to_list() == [record.value for record in records]
+    packed = events.extra["record_headers"].to_list()
+    assert [part[:1] for part in packed] == [b"\1", b"\1", b"\0"]
+    assert unpack_headers(packed[0][1:]) == [("h", b"1")]
+
+
+def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:
+    records = [
+        SourceRecord("events", event(id=n, key=f"k{n % 40}"), None, n % 2, n) for n in range(400)
+    ]
+    rows = list(rows_of(pack(records, cut=64), "events"))
+    slots_of_key: dict[bytes, set[int]] = {}
+    count = 0
+    for slot_key, _, position, blob in rows:
+        events = Events.from_bytes(blob)
+        assert len(set(events.partition.tolist())) == 1
+        assert position == events.offset[0]
+        count += len(events)
+        for key in events.key.to_list():
+            slots_of_key.setdefault(key, set()).add(slot_key)
+    assert count == 400
+    assert all(len(slots) == 1 for slots in slots_of_key.values())
+    assert {slot for slots in slots_of_key.values() for slot in slots} == set(SLOT_KEYS)
+
+
+def test_grid_stream_needs_no_key_and_its_events_meet_in_one_slot() -> None:
+    stream = Stream(
+        "g", "events", longest_us=1_000, max_delay_us=0, partitioning=Partitioning("grid")
+    )
+    records = [SourceRecord("events", event(key=None), None, 0, n) for n in range(9)]
+    (row,) = rows_of(pack(records, [stream]), "events")
+    assert row[0] == SLOT_KEYS[0]
+    assert len(set(Events.from_bytes(row[3]).key.to_list())) == 1
+
+
+def test_two_streams_read_the_same_topic_each_with_its_own_mapping() -> None:
+    other = Stream(
+        "o",
+        "events",
+        longest_us=1_000,
+        max_delay_us=0,
+        mapping=EventMapping("time", time_path=("at",), format="epoch_us", after_us=5),
+    )
+    record = SourceRecord("events", event(at=7), b"k", 0, 3)
+    rows = pack([record, SourceRecord("events", event(), b"k", 0, 4)], [STREAM, other])
+    found = {
+        events.stream: events.latest.tolist()
+        for events in (Events.from_bytes(row[3]) for row in rows_of(rows, "events"))
+    }
+    assert found == {"s": [100, 100], "o": [12]}
+    (letter,) = dead_letters(rows)
+    assert dict(letter.headers)["coincide.error.stream"] == b"o"
+
+
+def test_progress_reaches_every_slot_and_counts_rejected_records() -> None:
+    records = [
+        SourceRecord("events", event(latest=latest), b"k", partition, offset)
+        for partition, offset, latest in [(0, 5, 90), (0, 6, 70), (1, 9, 80), (0, 7, 60)]
+    ]
+    records.append(SourceRecord("events", None, None, 2, 3))
+    rows = list(rows_of(pack(records, cut=2), "progress"))
+    assert [row[0] for row in rows] == list(SLOT_KEYS)
+    for row in rows:
+        assert orjson.loads(row[3]) == [["s", 0, 8, 90], ["s", 1, 10, 80], ["s", 2, 4, None]]
+
+
+def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_letters() -> None:
+    rows = pack(
+        [
+            SourceRecord("p.config", b'{"v":1}', b"condition/c", 0, 4),
+            SourceRecord("p.config", None, b"condition/c", 0, 5),
+            SourceRecord("p.config", b"{", b"condition/d", 0, 6),
+            SourceRecord("p.heartbeats", b'{"stream":"s","read_up_to":9}', b"s", 0, 1),
+            SourceRecord("p.heartbeats", b'{"stream":"s","read_up_to":"soon"}', b"s", 0, 2),
+            SourceRecord("p.heartbeats", None, b"s", 0, 3),
+        ]
+    )
+    assert [(row[0], row[2]) for row in rows_of(rows, "control")] == [
+        (key, offset) for offset in (4, 5) for key in SLOT_KEYS
+    ]
+    assert {row[3] for row in rows_of(rows, "control") if row[2] == 4} == {
+        b'{"key":"condition/c","record":{"v":1}}'
+    }
+    assert [row[0] for row in rows_of(rows, "heartbeat")] == list(SLOT_KEYS)
+    assert orjson.loads(next(rows_of(rows, "heartbeat"))[3]) == ["s", None, 9, None]
+    reasons = [dict(letter.headers)["coincide.error.reason"] for letter in dead_letters(rows)]
+    assert sorted(reason or b"" for reason in reasons) == [
+        b"bad_control",
+        b"bad_heartbeat",
+        b"bad_heartbeat",
+    ]
