@@ -19,9 +19,10 @@ so that P = 1 - (K(u) + K(v)) / 2mM (LL10 Theorem 1, integrated) and
     satisfied  ⟺  q (K(u) + K(v)) ≤ (q - p) 2mM      for ct = p / q.
 
 No difference of large numbers is left but the last branch of K, whose value is at least half of
-its first term: float64 is wrong by less than 2**-49 of the two sides together, and only inside
-that bound the integers themselves are compared (docs/proofs.md, P-EXACT). One length zero:
-K(w) = min(w, M) of M; both zero: K(w) = 1 if w > 0, of 1.
+its first term (of short lengths K(w) = w² - (w - m)² - (w - M)², without rounding): float64 is
+wrong by less than 2**-49 of the two sides together, and only inside that bound the integers
+themselves are compared (docs/proofs.md, P-EXACT). One length zero: K(w) = min(w, M) of M; both
+zero: K(w) = 1 if w > 0, of 1.
 
 Reference. LL10 section 3; filtered predicates: Fortune and Van Wyk, "Efficient exact arithmetic
 for computational geometry", 1993.
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # Twice what P-EXACT proves: the rounding error of both sides, relative to their sum.
 ROUNDING_BOUND = 2.0**-49
+# Up to this length (33 s) every square is an integer that float64 holds exactly.
+_PLAIN_LENGTH = 2**25
 # Integers are held in digits of 24 bits, so that no product of two digit pairs leaves int64.
 _DIGIT_BITS = 24
 _DIGIT_MASK = 2**_DIGIT_BITS - 1
@@ -48,29 +51,39 @@ _DIGIT_MASK = 2**_DIGIT_BITS - 1
 @njit(cache=True)
 def _decide_depths_kernel(u: int, v: int, a: int, b: int, window: WindowScalars) -> bool:
     """Tell whether K(u) + K(v) leaves at least ct; floor and ceiling are the caller's."""
-    if u <= 0 and v <= 0:
-        return True
     small = min(a, b)
     large = max(a, b)
-    if large == 0:
-        return False  # a point outside the window
     # Filter: float64, certain outside the rounding bound.
     if small == 0:
+        if large == 0:
+            return u <= 0 and v <= 0
         whole = float(large)
         lost = float(min(max(u, 0), large)) + float(min(max(v, 0), large))
     else:
         whole = 2.0 * float(small) * float(large)
-        lost = _measure_cut_kernel(u, small, large, whole)
-        lost += _measure_cut_kernel(v, small, large, whole)
+        if large <= _PLAIN_LENGTH:
+            lost = _square_cut_kernel(u, small, large) + _square_cut_kernel(v, small, large)
+        else:
+            lost = _measure_cut_kernel(u, small, large, whole)
+            lost += _measure_cut_kernel(v, small, large, whole)
     allowed = window.slack * whole
     margin = allowed - lost
     doubt = ROUNDING_BOUND * (allowed + lost)
-    if margin > doubt:
+    if margin >= doubt:
         return True
     if margin < -doubt:
         return False
     decision: bool = _compare_exactly_kernel(u, v, small, large, window)
     return decision
+
+
+@njit(cache=True)
+def _square_cut_kernel(w: int, small: int, large: int) -> float:
+    """K(w) without branches, exact where all squares are below 2**53: 0 < small ≤ large ≤ 2**25."""
+    depth = float(min(max(w, 0), small + large))
+    over_small = max(depth - float(small), 0.0)
+    over_large = max(depth - float(large), 0.0)
+    return depth * depth - over_small * over_small - over_large * over_large
 
 
 @njit(cache=True)

@@ -193,18 +193,31 @@ def _collect_certain_kernel(
             begin = located[row, 1]
             end = located[row, 2]
             row += 1
-            gap = end
             if exclude_same and begin <= i < end:
-                gap = i
-            for j in range(begin, gap):
-                base_index[found + j - begin] = i
-                target_index[found + j - begin] = j
-            found += gap - begin
-            for j in range(gap + 1, end):
-                base_index[found] = i
-                target_index[found] = j
-                found += 1
+                found = _fill_pairs_kernel(i, begin, i, base_index, target_index, found)
+                begin = i + 1
+            found = _fill_pairs_kernel(i, begin, end, base_index, target_index, found)
     return found
+
+
+@njit(cache=True)
+def _fill_pairs_kernel(
+    i: int,
+    begin: int,
+    end: int,
+    base_index: NDArray[np.int64],
+    target_index: NDArray[np.int64],
+    found: int,
+) -> int:
+    """Write (i, begin) to (i, end - 1) in two plain loops, which the compiler vectorises."""
+    size = end - begin
+    base_part = base_index[found : found + size]
+    target_part = target_index[found : found + size]
+    for k in range(size):
+        base_part[k] = i
+    for k in range(size):
+        target_part[k] = begin + k
+    return found + size
 
 
 @njit(cache=True)

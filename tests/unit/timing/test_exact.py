@@ -15,6 +15,7 @@ from correlation.timing.exact import (
     ROUNDING_BOUND,
     _compare_exactly_kernel,
     _measure_cut_kernel,
+    _square_cut_kernel,
 )
 from correlation.timing.satisfaction import satisfied
 from correlation.timing.window import TimingWindow
@@ -122,6 +123,20 @@ def test_p_exact_rounding_bound(a: int, b: int, part: Fraction, off: int) -> Non
     got = _measure_cut_kernel(w, small, large, 2.0 * float(small) * float(large))
     exact = cut(w, small, large)
     assert abs(Fraction(got) - exact) <= Fraction(ROUNDING_BOUND) * 5 / 16 * exact
+
+
+@given(
+    a=st.integers(1, 2**25),
+    b=st.integers(1, 2**25),
+    part=st.fractions(0, 1),
+    off=st.integers(-2, 2),
+)
+def test_p_exact_squares_are_not_rounded(a: int, b: int, part: Fraction, off: int) -> None:
+    small, large = sorted((a, b))
+    w = int(part * (small + large)) + off
+    assert Fraction(_square_cut_kernel(w, small, large)) == cut(w, small, large)
+    assert Fraction(_square_cut_kernel(2**25, 2**25, 2**25)) == 2**50
+    assert Fraction(_square_cut_kernel(2**26, 2**25, 2**25)) == 2**51
 
 
 @given(
