@@ -191,3 +191,22 @@ def test_algorithm_takes_no_groups_and_empty_sides(name: str) -> None:
     check(name, Case([], [], [], window))
     check(name, Case([(0, 1)], [], [(0, 1, 0, 0)], window))
     check(name, Case([], [(0, 1)], [(0, 0, 0, 1)], window))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("lower", "upper", "floor", "ceiling"),
+    [
+        (-(2**50), 2**50, None, None),
+        (-(2**45), 2**45, None, None),
+        (None, 2**45, -(2**50), None),
+        (2**45, None, None, 2**50),
+    ],
+)
+def test_p_range_across_all_of_time(
+    name: str, lower: int | None, upper: int | None, floor: int | None, ceiling: int | None
+) -> None:
+    window = TimingWindow(lower, upper, floor, ceiling, Fraction(7, 10))
+    latest = [-(2**60) + 2**45, -(2**60) + 2**46, 0, 2**45, 2**60 - 2**46, 2**60]
+    events = [(t - length, t) for t in latest for length in (0, 1, 2**44, 2**45)]
+    check(name, Case(events, events, [(0, len(events), 0, len(events))], window))

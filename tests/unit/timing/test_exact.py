@@ -158,3 +158,26 @@ def test_p_exact_is_used_where_float_cannot_tell() -> None:
     sample = s[:: len(s) // 50]
     expected = [judge(length, length, int(x), window) for x in sample]
     assert satisfied(length, length, sample, window).tolist() == expected
+
+
+@pytest.mark.parametrize("length", [0, 1, LENGTH_LIMIT_US])
+@pytest.mark.parametrize("s", [-(2**61), 2**61])
+@pytest.mark.parametrize(
+    ("lower", "upper", "floor", "ceiling"),
+    [
+        (-DURATION_LIMIT_US, DURATION_LIMIT_US, None, None),
+        (None, -DURATION_LIMIT_US, -DURATION_LIMIT_US, None),
+        (DURATION_LIMIT_US, None, None, DURATION_LIMIT_US),
+    ],
+)
+def test_p_range_at_the_limits_of_time(
+    lower: int | None,
+    upper: int | None,
+    floor: int | None,
+    ceiling: int | None,
+    s: int,
+    length: int,
+) -> None:
+    window = TimingWindow(lower, upper, floor, ceiling, Fraction(1, PLACES))
+    assert not decide(length, length, s, window)
+    assert not decide(0, length, s, window)
