@@ -1,0 +1,154 @@
+"""deploy/compose.yaml and the Dockerfile name things that exist, and agree with each other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+import yaml
+
+from cli.main import app
+from cli.settings import Settings as CliSettings
+from service.settings import Settings as ServiceSettings
+from spark_jobs.settings import Settings as JobSettings
+
+if TYPE_CHECKING:
+    from pydantic_settings import BaseSettings
+
+ROOT = Path(__file__).parents[3]
+DEPLOY = ROOT / "deploy"
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, Any] = COMPOSE["services"]
+PROMETHEUS = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
+# The settings that each role reads.
+ROLES: dict[str, tuple[type[BaseSettings], ...]] = {
+    "service": (ServiceSettings,),
+    "job": (JobSettings, CliSettings),
+    "cli": (CliSettings,),
+}
+# What only this machine reaches.
+LOOPBACK = "127.0.0.1:"
+
+
+def _variables(*classes: type[BaseSettings]) -> set[str]:
+    return {f"COINCIDE_{name}".upper() for found in classes for name in found.model_fields}
+
+
+def _commands() -> set[str]:
+    group = typer.main.get_group(app)
+    return set(group.list_commands(typer.Context(group)))
+
+
+def _dockerfile_variables() -> set[str]:
+    return set(re.findall(r"^\s*(?:ENV )?(COINCIDE_\w+)=", DOCKERFILE, re.MULTILINE))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_compose_gives_a_role_only_settings_that_it_reads(role: str) -> None:
+    given = {name for name in SERVICES[role]["environment"] if name.startswith("COINCIDE_")}
+    assert given <= _variables(*ROLES[role])
+
+
+def test_dockerfile_sets_only_settings_that_exist() -> None:
+    found = _dockerfile_variables()
+    assert found == {"COINCIDE_JARS", "COINCIDE_CHECKPOINT", "COINCIDE_HOST"}
+    assert found <= _variables(ServiceSettings, JobSettings, CliSettings)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_compose_runs_a_command_that_exists(role: str) -> None:
+    assert SERVICES[role]["command"][0] in _commands()
+
+
+def test_dockerfile_default_is_a_command_that_exists() -> None:
+    default = re.search(r'^CMD \["(\w+)"\]', DOCKERFILE, re.MULTILINE)
+    assert default is not None
+    assert default.group(1) in _commands()
+
+
+def test_prometheus_scrapes_the_port_of_the_service() -> None:
+    targets = PROMETHEUS["scrape_configs"][0]["static_configs"][0]["targets"]
+    port = SERVICES["service"]["environment"]["COINCIDE_PORT"]
+    assert targets == [f"service:{port}"]
+    assert SERVICES["service"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert f"EXPOSE {port}" in DOCKERFILE
+    assert ServiceSettings.model_fields["port"].default == int(port)
+
+
+def test_prometheus_container_has_every_file_its_configuration_names() -> None:
+    mounted = dict(volume.split(":")[:2] for volume in SERVICES["prometheus"]["volumes"])
+    inside = {path: DEPLOY / file for file, path in mounted.items() if file.startswith("./")}
+    assert all(file.is_file() for file in inside.values())
+    needed = {"prometheus.yml", *PROMETHEUS["rule_files"]}
+    assert {f"/etc/prometheus/{name}" for name in needed} == set(inside)
+
+
+def test_compose_opens_ports_to_this_machine_only() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith(LOOPBACK) for port in ports)
+
+
+def test_compose_waits_only_for_services_with_a_health_check() -> None:
+    for service in SERVICES.values():
+        for name, needed in service.get("depends_on", {}).items():
+            assert needed == {"condition": "service_healthy"}
+            assert "test" in SERVICES[name]["healthcheck"]
+
+
+def test_compose_names_every_volume_it_mounts() -> None:
+    mounted = {
+        volume.split(":")[0]
+        for service in SERVICES.values()
+        for volume in service.get("volumes", [])
+    }
+    assert {name for name in mounted if not name.startswith("./")} == set(COMPOSE["volumes"])
+
+
+def test_job_keeps_its_checkpoint_on_a_volume() -> None:
+    inside = re.search(r"COINCIDE_CHECKPOINT=(\S+)", DOCKERFILE)
+    assert inside is not None
+    assert f"checkpoint:{inside.group(1)}" in SERVICES["job"]["volumes"]
+
+
+def test_containers_stop_later_than_the_job_gives_a_batch_up() -> None:
+    grace = SERVICES["job"]["stop_grace_period"]
+    assert int(grace.removesuffix("s")) > JobSettings.model_fields["stop_seconds"].default
+
+
+def test_clients_use_the_listener_that_the_broker_advertises_to_containers() -> None:
+    kafka = SERVICES["kafka"]["environment"]
+    advertised = dict(
+        entry.split("://") for entry in kafka["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    )
+    for role in ROLES:
+        assert SERVICES[role]["environment"]["COINCIDE_BOOTSTRAP"] == advertised["CONTAINERS"]
+    assert [advertised["MACHINE"]] == [JobSettings.model_fields["bootstrap"].default]
+    listeners = [entry.split(":")[0] for entry in kafka["KAFKA_LISTENERS"].split(",")]
+    protocols = kafka["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
+    assert listeners == [entry.split(":")[0] for entry in protocols]
+
+
+def test_broker_image_is_the_version_of_the_embedded_broker() -> None:
+    ivy = (ROOT / "cli" / "ivy.xml").read_text(encoding="utf-8")
+    version = re.search(r'name="kafka_2.13" rev="([\d.]+)"', ivy)
+    assert version is not None
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{version.group(1)}"
+
+
+def test_image_is_tagged_with_the_version_of_the_project() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.search(r'^version = "(.+)"', project, re.MULTILINE)
+    assert version is not None
+    assert {SERVICES[role]["image"] for role in ROLES} == {f"coincide:{version.group(1)}"}
+
+
+def test_files_name_no_registry() -> None:
+    images = [service["image"] for service in SERVICES.values()]
+    images += re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    # A host has a dot or a port before the first slash.
+    assert not [image for image in images if re.match(r"[^/]*[.:][^/]*/", image)]

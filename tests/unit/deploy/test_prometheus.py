@@ -1,0 +1,64 @@
+"""deploy/prometheus.yml and deploy/alerts.yml: right for promtool, and over metrics that exist."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+# What the page can hold stands in one table there, which nothing else needs.
+from service.exposition import _HELP
+
+HERE = Path(__file__).parent
+DEPLOY = HERE.parents[2] / "deploy"
+ALERTS = DEPLOY / "alerts.yml"
+PROMTOOL = shutil.which("promtool")
+# Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+
+
+def _promtool(*arguments: str | Path) -> None:
+    # Our own files, checked by the promtool of the path.
+    done = subprocess.run(  # noqa: S603
+        [PROMTOOL or "promtool", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=HERE,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+def test_configuration_is_valid() -> None:
+    _promtool("check", "config", DEPLOY / "prometheus.yml")
+
+
+@needs_promtool
+def test_alerts_come_when_they_must_and_only_then() -> None:
+    _promtool("test", "rules", HERE / "alerts_test.yml")
+
+
+def _rules() -> list[dict[str, object]]:
+    groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_alerts_use_metrics_that_exist() -> None:
+    used = {
+        name for rule in _rules() for name in re.findall(r"\bcoincide_(\w+)", str(rule["expr"]))
+    }
+    assert used
+    assert used <= set(_HELP)
+
+
+def test_every_alert_has_a_case_and_a_place_in_the_manual() -> None:
+    manual = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    cases = (HERE / "alerts_test.yml").read_text(encoding="utf-8")
+    for rule in _rules():
+        assert f"alertname: {rule['alert']}\n" in cases
+        assert f"`{rule['alert']}`" in manual
