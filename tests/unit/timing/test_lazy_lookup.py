@@ -71,10 +71,11 @@ def test_p_lookup_decides_dominated_base_events(
 
 
 def test_p_lookup_is_not_read_on_the_right_when_the_lower_end_cuts() -> None:
-    """A narrow window: the second base event is dominated by the first, and yet violated."""
-    window = TimingWindow(-5, 5, None, None, Fraction(1, 2))
-    base, target = side((0, 8), (9, 17)), side((2, 10))
-    assert decisions(correlate(base, target, window)) == {(0, 0): PROBE}
+    """A narrow window: the second base event is later than a satisfied one, and yet violated."""
+    window = TimingWindow(-5, 5, None, None, Fraction(1, 20))
+    pairs = correlate(side((0, 100), (60, 160)), side((0, 100)), window)
+    assert decisions(pairs) == {(0, 0): PROBE}
+    assert pairs.counts == (2, 0, 2)
 
 
 def random_side(rng: np.random.Generator, size: int, span: int) -> Side:
