@@ -7,6 +7,7 @@ own ``jars`` folder: no other build tool is needed. In the folder of jars stand:
     broker/         Apache Kafka
     ivy/            Ivy's cache
 
+A folder of a site's own may also hold the jars of ``spark`` themselves, without the folder below.
 A folder that this module filled holds a marker with the descriptor's hash, and is used as it is
 while the hash is the same. A folder without the marker is a site's own (air-gapped) and never
 touched. An interrupted download leaves nothing half done: jars are collected beside their place and
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import subprocess
 import sys
 import tempfile
@@ -31,13 +31,13 @@ from rich.status import Status
 
 from cli.errors import JarsError
 from cli.java import find_java
+from cli.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Configuration = Literal["spark", "broker"]
 
-DEFAULT_FOLDER = Path(".cache/jars")
 MARKER = ".complete"
 _DESCRIPTOR = Path(__file__).with_name("ivy.xml")
 # One archive of each configuration without which a folder of jars is surely not complete.
@@ -48,10 +48,9 @@ _ESSENTIAL: Mapping[Configuration, str] = {
 _SHOWN_LINES = 12
 
 
-def default_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of jars: COINCIDE_JARS, else ``.cache/jars`` below the present one."""
-    variables = os.environ if environment is None else environment
-    return Path(variables.get("COINCIDE_JARS") or DEFAULT_FOLDER).absolute()
+def default_folder() -> Path:
+    """Return the folder of jars that the settings name."""
+    return Settings().jars.absolute()
 
 
 def spark_jars(folder: Path | None = None) -> list[Path]:
@@ -79,22 +78,29 @@ def broker_jars(folder: Path | None = None) -> list[Path]:
 
 def present(folder: Path, configuration: Configuration) -> bool:
     """Tell whether a configuration's jars are there and belong to this version's descriptor."""
-    home = folder / configuration
+    home = home_of(folder, configuration)
     marker = home / MARKER
     if marker.is_file():
         return marker.read_text(encoding="ascii") == _fingerprint()
     return any(home.glob(_ESSENTIAL[configuration]))
 
 
+def home_of(folder: Path, configuration: Configuration) -> Path:
+    """Return the folder that holds, or will hold, the jars of a configuration themselves."""
+    home = folder / configuration
+    if not home.exists() and any(folder.glob(_ESSENTIAL[configuration])):
+        return folder
+    return home
+
+
 def _jars(folder: Path, configuration: Configuration) -> list[Path]:
     """Return a configuration's jars in the order of their names."""
-    home = folder / configuration
     if not present(folder, configuration):
         with _locked(folder):
             # Another process may have fetched them while this one waited for the lock.
             if not present(folder, configuration):
                 _fetch(folder, configuration)
-    return sorted(home.glob("*.jar"))
+    return sorted(home_of(folder, configuration).glob("*.jar"))
 
 
 def _fetch(folder: Path, configuration: Configuration) -> None:
@@ -123,8 +129,8 @@ def _fetch(folder: Path, configuration: Configuration) -> None:
         _run_ivy(command, configuration)
         if not any(fetched.glob(_ESSENTIAL[configuration])):
             raise JarsError(
-                f"the {configuration} jars were not found by the Ivy settings in force "
-                f"(COINCIDE_IVY_SETTINGS={os.environ.get('COINCIDE_IVY_SETTINGS', '')})"
+                f"the {configuration} jars were not found where the Ivy settings in force look "
+                f"(COINCIDE_IVY_SETTINGS: {Settings().ivy_settings or 'not set'})"
             )
         (fetched / MARKER).write_text(_fingerprint(), encoding="ascii")
         home = folder / configuration
@@ -165,12 +171,12 @@ def _run_ivy(command: list[str], configuration: Configuration) -> None:
 
 def _settings_option() -> list[str]:
     """Return Ivy's option for a site's own settings file, where one is given."""
-    given = os.environ.get("COINCIDE_IVY_SETTINGS")
-    if not given:
+    given = Settings().ivy_settings
+    if given is None:
         return []
-    if not Path(given).is_file():
+    if not given.is_file():
         raise JarsError(f"COINCIDE_IVY_SETTINGS names {given}, which is not a file")
-    return ["-settings", given]
+    return ["-settings", str(given)]
 
 
 def _ivy_archive() -> Path:

@@ -1,0 +1,293 @@
+"""The ``coincide`` command: what a person or a script types.
+
+Exit codes: 0 done; 1 the answer is no (a check failed); 2 wrong usage or settings; 3 Java, 4 the
+Java archives, 5 the broker, 6 the service, 7 a process of the local stack; 130 interrupted.
+Commands import what they need when they run, so that ``--help`` is quick.
+"""
+
+# Imports inside commands: Spark and Kafka's client take a second that --help need not wait for.
+# ruff: noqa: PLC0415
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+
+from cli.errors import BrokerError, CliError, UsageError
+from cli.settings import Settings
+
+_INTERRUPTED = 130
+_WRONG_SETTINGS = 2
+
+app = typer.Typer(
+    name="coincide",
+    help="Which events belong together in time when nobody knows exactly when each happened.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default."),
+]
+Url = Annotated[str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; errors are one sentence on standard error.
+
+    Parameters
+    ----------
+    arguments
+        Without the program's name; those of the process by default.
+
+    Raises
+    ------
+    SystemExit
+        Always, with the exit code.
+    """
+    problem = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        app(args=arguments, prog_name="coincide")
+    except CliError as error:
+        problem.print("error: ", style="bold red", end="")
+        problem.print(str(error), markup=False)
+        sys.exit(error.exit_code)
+    except ValidationError as error:
+        for found in error.errors():
+            name = "_".join(str(part) for part in found["loc"][:1]).upper()
+            problem.print(f"error: COINCIDE_{name}: {found['msg']}", markup=False)
+        sys.exit(_WRONG_SETTINGS)
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+@app.command()
+def up(
+    *,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(help="Use this Kafka instead of starting the embedded one."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port of the service; 0: a free one.", min=0, max=65535)
+    ] = None,
+    broker_port: Annotated[
+        int, typer.Option(help="Port of the embedded broker; 0: a free one.", min=0, max=65535)
+    ] = 9092,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of data, checkpoint and logs; COINCIDE_DATA by default."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Remove what earlier runs left first.")
+    ] = False,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep nothing after the end.")
+    ] = False,
+) -> None:
+    """Start the whole local stack: broker, service and job; Ctrl-C takes it down."""
+    from cli.stack import StackOptions
+    from cli.up import run_up
+
+    if fresh and ephemeral:
+        raise UsageError("--fresh and --ephemeral exclude each other")
+    folder = None if ephemeral else (data or Settings().data)
+    if port is None:
+        from service.settings import Settings as ServiceSettings
+
+        port = ServiceSettings().port
+    run_up(
+        StackOptions(data=folder, bootstrap=bootstrap, broker_port=broker_port, service_port=port),
+        fresh=fresh,
+        console=Console(stderr=True, highlight=False),
+    )
+
+
+@app.command()
+def serve() -> None:
+    """Run the service (REST, metrics) in the foreground."""
+    from service.main import serve as run_service
+    from service.settings import Settings as ServiceSettings
+
+    raise typer.Exit(run_service(ServiceSettings()))
+
+
+@app.command()
+def job() -> None:
+    """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches."""
+    from cli.jars import default_folder, home_of, spark_jars
+    from cli.java import find_java
+    from spark_jobs.main import main as run_job
+    from spark_jobs.settings import Settings as JobSettings
+
+    find_java()
+    folder = default_folder()
+    spark_jars(folder)
+    settings = JobSettings().model_copy(update={"jars": home_of(folder, "spark")})
+    raise typer.Exit(run_job(settings) or 0)
+
+
+@app.command()
+def jars() -> None:
+    """Fetch the Java archives of Spark and of the embedded broker, where they are missing."""
+    from cli.jars import broker_jars, default_folder, spark_jars
+
+    folder = default_folder()
+    found = len(spark_jars(folder)) + len(broker_jars(folder))
+    Console().print(f"{found} archives in {folder}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def apply(
+    *,
+    file: Annotated[
+        list[Path],
+        typer.Option("--file", "-f", help="YAML or JSON file; - is standard input. Repeatable."),
+    ],
+    url: Url = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, write nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Register the streams and conditions of files: what is new or changed is written."""
+    from cli.resources import apply_resources, read_resources
+    from cli.rest import ServiceClient
+
+    resources = read_resources(file)
+    console = Console(highlight=False, soft_wrap=True)
+    colours = {"created": "green", "changed": "yellow", "unchanged": "dim", "unchecked": "magenta"}
+    with ServiceClient(url or Settings().url) as service:
+        for applied in apply_resources(service, resources, dry_run=dry_run):
+            if as_json:
+                _write_json(applied)
+            else:
+                change = f"[{colours[applied.change]}]{applied.change:<9}[/]"
+                console.print(f"{change} {applied.kind} {applied.name}")
+    if dry_run and not as_json:
+        console.print("[dim]dry run: nothing was written[/]")
+
+
+@app.command()
+def produce(
+    file: Annotated[Path, typer.Argument(help="One JSON document a line; - is standard input.")],
+    *,
+    topic: Annotated[str | None, typer.Option(help="Topic to send to.")] = None,
+    stream: Annotated[str | None, typer.Option(help="Stream whose topic to send to.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Events per second.", min=0.001)] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option(help="Times as fast as recorded; needs --stream.", min=0.000001),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Path of the field that becomes the record's key.")
+    ] = None,
+    close_stream: Annotated[
+        list[str] | None,
+        typer.Option(help="At the end say that nothing will follow on this stream. Repeatable."),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send the lines of a file to a topic, at a pace."""
+    from cli.replay import ReplayOptions, replay_file
+
+    given = {"bootstrap": bootstrap, "url": url}
+    settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
+    options = ReplayOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
+    delivery = replay_file(settings, options, Console(stderr=True, highlight=False))
+    if as_json:
+        _write_json(delivery._asdict())
+    else:
+        Console(soft_wrap=True).print(f"{delivery.sent - delivery.failed} events sent")
+    if delivery.failed:
+        raise BrokerError(
+            f"{delivery.failed} of {delivery.sent} events were not taken; "
+            f"the first: {delivery.first_error}"
+        )
+
+
+@app.command()
+def tail(
+    *,
+    condition: Annotated[
+        list[str] | None, typer.Option(help="Only alarms of this condition. Repeatable.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="A condition's own output topic.")] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Begin with the oldest alarm kept.")
+    ] = False,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", help="End after so many alarms.", min=1)
+    ] = None,
+    bootstrap: Bootstrap = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show alarms as they come, each exactly once."""
+    from cli.alarms import describe_alarm, follow_alarms
+
+    settings = Settings()
+    if bootstrap:
+        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    console = Console(highlight=False, soft_wrap=True)
+    shown = 0
+    for alarm in follow_alarms(settings, topic, from_beginning=from_beginning):
+        if alarm is None or (condition and alarm["condition"] not in condition):
+            continue
+        if as_json:
+            _write_json(alarm)
+        else:
+            console.print(describe_alarm(alarm), markup=False)
+        shown += 1
+        if shown == count:
+            return
+
+
+@app.command()
+def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = False) -> None:
+    """Check what Coincide runs on: Java, packages, archives, ports, broker, service."""
+    from cli.doctor import examine, show
+
+    given = {"bootstrap": bootstrap, "url": url}
+    settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
+    checks = examine(settings)
+    if as_json:
+        _write_json([check.to_document() for check in checks])
+    else:
+        show(checks, Console(highlight=False))
+    if any(check.essential and not check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    *,
+    days: Annotated[
+        int, typer.Option(help="Days of the year 2013 to replay, from its begin.", min=1, max=365)
+    ] = 59,
+    rate: Annotated[float, typer.Option(help="Events per second sent to Kafka.", min=1)] = 2000,
+    as_json: AsJson = False,
+) -> None:
+    """Flights and weather through Kafka and Spark; checks its own answer."""
+    from cli.demo import run_demo
+
+    report = run_demo(days, rate, Console(stderr=True, highlight=False))
+    if as_json:
+        _write_json(report)
+
+
+def _write_json(value: object) -> None:
+    """Write a value as one line on standard output."""
+    sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

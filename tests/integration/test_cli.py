@@ -1,0 +1,225 @@
+"""The commands that talk to the service and to Kafka, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.broker import free_port
+from tests.support.command import coincide, running_service
+from tests.support.kafka import Sent, create_topics, produce, read_committed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.kafka
+
+_RESOURCES = """\
+kind: mutual_deadline
+name: near
+a: acoustic
+b: seismic
+window: 2s
+threshold: "0.6"
+---
+kind: stream
+name: acoustic
+topic: {prefix}.acoustic
+longest: {longest}
+max_delay: 1s
+mapping: {{time: at, format: epoch_s, after: 0.1s, key: station.code}}
+---
+kind: stream
+name: seismic
+topic: {prefix}.seismic
+longest: 1s
+max_delay: 1s
+"""
+_EVENTS = [
+    {"at": 1_700_000_000, "station": {"code": "x"}},
+    {"at": 1_700_000_001, "station": {"code": 7}},
+    {"at": 1_700_000_002, "station": None},
+]
+
+
+def _alarm(condition: str, number: int) -> bytes:
+    event = {"id": str(number), "stream": "s", "key": None, "earliest": 0, "latest": 1}
+    alarm = {
+        "v": 1,
+        "alarm_id": str(number),
+        "condition": condition,
+        "probability": 1.0,
+        "threshold": 0.6,
+        "decided_by": "probe",
+        "late": False,
+        "detected_at": number,
+        "a": event,
+        "b": event,
+    }
+    return json.dumps(alarm).encode()
+
+
+@pytest.fixture
+def environment(
+    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[dict[str, str]]:
+    """Run a service of the test's own and return the settings that lead there."""
+    with running_service(kafka_bootstrap, topic_prefix, tmp_path) as url:
+        yield {
+            "COINCIDE_BOOTSTRAP": kafka_bootstrap,
+            "COINCIDE_PREFIX": topic_prefix,
+            "COINCIDE_URL": url,
+        }
+
+
+def _write_resources(folder: Path, prefix: str, longest: str = "100ms") -> str:
+    file = folder / "resources.yaml"
+    file.write_text(_RESOURCES.format(prefix=prefix, longest=longest))
+    return str(file)
+
+
+def test_apply_tells_what_it_created_changed_and_left(
+    environment: dict[str, str], topic_prefix: str, tmp_path: Path
+) -> None:
+    file = _write_resources(tmp_path, topic_prefix)
+    dry = coincide("apply", "-f", file, "--dry-run", environment=environment)
+    assert dry.stdout.splitlines() == [
+        "created   stream acoustic",
+        "created   stream seismic",
+        "unchecked condition near",
+        "dry run: nothing was written",
+    ]
+    first = coincide("apply", "-f", file, environment=environment)
+    assert first.stdout.splitlines() == [
+        "created   stream acoustic",
+        "created   stream seismic",
+        "created   condition near",
+    ]
+    file = _write_resources(tmp_path, topic_prefix, longest="200ms")
+    again = coincide("apply", "-f", file, "--json", environment=environment)
+    assert [json.loads(line) for line in again.stdout.splitlines()] == [
+        {"kind": "stream", "name": "acoustic", "change": "changed"},
+        {"kind": "stream", "name": "seismic", "change": "unchanged"},
+        {"kind": "condition", "name": "near", "change": "unchanged"},
+    ]
+    assert (dry.returncode, first.returncode, again.returncode) == (0, 0, 0)
+
+
+def test_apply_reads_standard_input_and_says_what_the_service_refuses(
+    environment: dict[str, str],
+) -> None:
+    document = '{"kind": "stream", "name": "acoustic", "topic": "t", "longest": "1 fortnight"}'
+    done = coincide("apply", "-f", "-", environment=environment, given=document)
+    assert done.returncode == 6
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: PUT /v1/streams/acoustic: 422 ")
+    assert "longest" in done.stderr
+
+
+def test_produce_sends_lines_with_keys_and_closes_the_stream(
+    environment: dict[str, str], kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    applied = coincide(
+        "apply", "-f", _write_resources(tmp_path, topic_prefix), environment=environment
+    )
+    assert applied.returncode == 0, applied.stderr
+    file = tmp_path / "events.jsonl"
+    file.write_text("\n".join(json.dumps(event) for event in _EVENTS) + "\n\nno JSON")
+    arguments = ("--stream", "acoustic", "--key", "station.code", "--close-stream", "acoustic")
+    done = coincide("produce", str(file), *arguments, "--json", environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"sent": 4, "failed": 0, "first_error": None}
+    read = read_committed(kafka_bootstrap, f"{topic_prefix}.acoustic")
+    assert sorted((record.value or b"", record.key) for record in read) == sorted(
+        [
+            (json.dumps(_EVENTS[0]).encode(), b"x"),
+            (json.dumps(_EVENTS[1]).encode(), b"7"),
+            (json.dumps(_EVENTS[2]).encode(), None),
+            (b"no JSON", None),
+        ]
+    )
+    ends = dict.fromkeys(range(2), 0)
+    for record in read:
+        ends[record.partition] = max(ends[record.partition], record.offset + 1)
+    heartbeats = [
+        json.loads(record.value or b"")
+        for record in read_committed(kafka_bootstrap, f"{topic_prefix}.heartbeats")
+    ]
+    assert heartbeats == [
+        {"v": 1, "stream": "acoustic", "partition": number, "read_up_to": "end", "offset": end}
+        for number, end in ends.items()
+    ]
+
+
+def test_produce_keeps_the_recorded_pace(
+    environment: dict[str, str], topic_prefix: str, kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    coincide("apply", "-f", _write_resources(tmp_path, topic_prefix), environment=environment)
+    moments = (1_700_000_000, 1_700_000_001, 1_700_000_002)
+    lines = "\n".join(json.dumps({"at": at, "station": {"code": "x"}}) for at in moments)
+    arguments = ("--stream", "acoustic", "--speed", "2")
+    done = coincide("produce", "-", *arguments, environment=environment, given=lines)
+    assert done.returncode == 0, done.stderr
+    read = read_committed(kafka_bootstrap, f"{topic_prefix}.acoustic")
+    times = sorted(record.timestamp_ms for record in read)
+    # Two seconds of recorded time at twice the pace, less what rounding to ms may take.
+    assert times[-1] - times[0] >= 990
+
+
+def test_produce_says_so_when_the_topic_is_missing(environment: dict[str, str]) -> None:
+    done = coincide("produce", "-", "--topic", "missing", environment=environment, given="{}")
+    assert done.returncode == 5
+    assert "there is no topic missing" in done.stderr
+
+
+def test_produce_counts_what_the_broker_does_not_take(
+    environment: dict[str, str], kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    create_topics(kafka_bootstrap, {f"{topic_prefix}.small": 1}, {"max.message.bytes": "2000"})
+    # Hardly compressible, or the client's compression would make it fit.
+    long = "".join(sha256(bytes([number])).hexdigest() for number in range(150))
+    lines = f"{{}}\n{json.dumps(long)}\n{{}}"
+    arguments = ("--topic", f"{topic_prefix}.small", "--rate", "20")
+    done = coincide("produce", "-", *arguments, environment=environment, given=lines)
+    assert done.returncode == 5
+    assert "1 of 3 events were not taken" in done.stderr
+    assert len(read_committed(kafka_bootstrap, f"{topic_prefix}.small")) == 2
+
+
+def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix: str) -> None:
+    topic = f"{topic_prefix}.alarms"
+    create_topics(kafka_bootstrap, {topic: 1})
+    alarms = [_alarm("near", 1), _alarm("far", 2), _alarm("near", 3), _alarm("near", 4)]
+    produce(kafka_bootstrap, topic, [Sent(alarm) for alarm in alarms])
+    environment = {"COINCIDE_BOOTSTRAP": kafka_bootstrap, "COINCIDE_PREFIX": topic_prefix}
+    arguments = ("tail", "--from-beginning", "--condition", "near", "-n", "2")
+    as_json = coincide(*arguments, "--json", environment=environment)
+    assert [json.loads(line)["alarm_id"] for line in as_json.stdout.splitlines()] == ["1", "3"]
+    pretty = coincide(*arguments, environment=environment)
+    assert "near  s:1 [1970-01-01T00:00:00Z" in pretty.stdout
+    assert (as_json.returncode, pretty.returncode) == (0, 0)
+
+
+def test_doctor_tells_what_answers(environment: dict[str, str]) -> None:
+    done = coincide("doctor", "--json", environment=environment)
+    assert done.returncode == 0, done.stdout
+    found = {check["name"]: check for check in json.loads(done.stdout)}
+    assert (found["broker"]["ok"], found["service"]["ok"]) == (True, True)
+    assert (found["Java"]["ok"], found["Python"]["ok"], found["pyspark"]["ok"]) == (True,) * 3
+    assert found["pyspark"]["found"] == "4.2.0"
+
+
+def test_commands_say_so_when_nothing_answers(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    environment = {"COINCIDE_BOOTSTRAP": address, "COINCIDE_URL": f"http://{address}"}
+    file = _write_resources(tmp_path, "t")
+    applied = coincide("apply", "-f", file, environment=environment)
+    assert applied.returncode == 6
+    assert f"no service answers at http://{address}" in applied.stderr
+    served = coincide("serve", environment=environment)
+    assert served.returncode == 1
+    assert "no answer from Kafka" in served.stderr

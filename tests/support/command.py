@@ -1,0 +1,73 @@
+"""Run the ``coincide`` command as a process, as a user does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cli.broker import free_port
+from cli.processes import ChildProcess
+from cli.rest import ServiceClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_TIMEOUT_SECONDS = 60
+_START_SECONDS = 60
+
+COMMAND = (sys.executable, "-m", "cli.main")
+
+
+def coincide(
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    given: str | None = None,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end and return what it wrote and its exit code.
+
+    Parameters
+    ----------
+    *arguments
+        As typed after ``coincide``.
+    environment
+        Variables in addition to this process's own.
+    given
+        Standard input.
+    timeout_seconds
+        Longest run.
+    """
+    # The command under test, with arguments of the tests.
+    return subprocess.run(  # noqa: S603
+        [*COMMAND, *arguments],
+        env={**os.environ, **(environment or {})},
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+    )
+
+
+@contextmanager
+def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
+    """Run the service as a process, on a given broker and prefix, and give its URL."""
+    port = free_port()
+    environment = {
+        "COINCIDE_BOOTSTRAP": bootstrap,
+        "COINCIDE_PREFIX": prefix,
+        "COINCIDE_PORT": str(port),
+    }
+    url = f"http://127.0.0.1:{port}"
+    process = ChildProcess("service", [*COMMAND, "serve"], logs / "service.log", environment)
+    process.start()
+    try:
+        with ServiceClient(url) as client:
+            process.wait_until(client.ready, _START_SECONDS)
+        yield url
+    finally:
+        process.stop()

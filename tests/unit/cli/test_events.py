@@ -1,0 +1,45 @@
+"""When events are due, and what may be asked for together."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from cli.errors import UsageError
+from cli.events import at_rate, at_recorded_times
+from cli.replay import ReplayOptions
+
+
+def test_at_rate_spreads_events_evenly() -> None:
+    due = at_rate(4)
+    assert [due(number, b"") for number in range(3)] == [0.0, 0.25, 0.5]
+
+
+def test_at_recorded_times_follows_the_times_at_the_given_speed() -> None:
+    def read(value: bytes) -> int | None:
+        found = orjson.loads(value)
+        return found if isinstance(found, int) else None
+
+    due = at_recorded_times(read, factor=2)
+    assert [due(0, b"null"), due(1, b"1000000"), due(2, b"3000000"), due(3, b"{}")] == [
+        0.0,
+        0.0,
+        1.0,
+        0.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "either --topic or --stream"),
+        ({"topic": "t", "stream": "s"}, "either --topic or --stream"),
+        ({"stream": "s", "rate": 1.0, "speed": 1.0}, "exclude each other"),
+        ({"topic": "t", "speed": 1.0}, "--speed needs --stream"),
+    ],
+)
+def test_replay_options_refuse_what_does_not_go_together(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        ReplayOptions(file="events.jsonl", **options)  # type: ignore[arg-type]  # a table of cases

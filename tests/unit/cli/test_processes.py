@@ -1,0 +1,77 @@
+"""Child processes: started, waited for, ended."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.errors import ProcessError
+from cli.processes import ChildProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_READY = "import signal; print('ready', flush=True); signal.pause()"
+_STUBBORN = (
+    "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "print('ready', flush=True); signal.pause()\nwhile True: signal.pause()"
+)
+
+
+def _child(script: str, tmp_path: Path) -> ChildProcess:
+    return ChildProcess("child", [sys.executable, "-c", script], tmp_path / "logs" / "child.log")
+
+
+def _is_ready(child: ChildProcess) -> bool:
+    return child.log_path.is_file() and "ready" in child.log_path.read_text()
+
+
+def test_stop_ends_the_process_by_sigterm(tmp_path: Path) -> None:
+    child = _child(_READY, tmp_path)
+    child.start()
+    child.wait_until(lambda: _is_ready(child), 30)
+    assert child.running
+    assert child.stop() == -15
+    assert (child.running, child.pid) == (False, None)
+
+
+def test_stop_kills_a_process_that_does_not_end(tmp_path: Path) -> None:
+    child = _child(_STUBBORN, tmp_path)
+    child.start()
+    child.wait_until(lambda: _is_ready(child), 30)
+    assert child.stop(patience_seconds=0.2) == -9
+
+
+def test_wait_until_shows_the_end_of_the_log_when_the_process_ends(tmp_path: Path) -> None:
+    child = _child("print('why it failed'); raise SystemExit(3)", tmp_path)
+    child.start()
+    with pytest.raises(ProcessError, match=r"(?s)child ended with exit code 3; .*why it failed"):
+        child.wait_until(lambda: False, 30)
+
+
+def test_wait_until_gives_up_after_the_timeout(tmp_path: Path) -> None:
+    child = _child(_READY, tmp_path)
+    child.start()
+    with pytest.raises(ProcessError, match=r"child was not ready after 0\.2 s"):
+        child.wait_until(lambda: False, 0.2)
+    child.stop()
+
+
+def test_check_is_silent_before_the_start_and_after_the_stop(tmp_path: Path) -> None:
+    child = _child(_READY, tmp_path)
+    child.check()
+    child.start()
+    child.check()
+    child.stop()
+    child.check()
+
+
+def test_environment_is_added_to_that_of_the_parent(tmp_path: Path) -> None:
+    script = "import os; print(os.environ['COINCIDE_X'], 'PATH' in os.environ); raise SystemExit(0)"
+    command = [sys.executable, "-c", script]
+    child = ChildProcess("child", command, tmp_path / "child.log", {"COINCIDE_X": "x"})
+    child.start()
+    with pytest.raises(ProcessError, match="x True"):
+        child.wait_until(lambda: False, 30)
