@@ -7,6 +7,7 @@ Commands import what they need when they run, so that ``--help`` is quick.
 
 # Imports inside commands: Spark and Kafka's client take a second that --help need not wait for.
 # ruff: noqa: PLC0415
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -124,13 +125,13 @@ def job() -> None:
     from cli.jars import default_folder, home_of, spark_jars
     from cli.java import find_java
     from spark_jobs.main import main as run_job
-    from spark_jobs.settings import Settings as JobSettings
 
     find_java()
     folder = default_folder()
     spark_jars(folder)
-    settings = JobSettings().model_copy(update={"jars": home_of(folder, "spark")})
-    raise typer.Exit(run_job(settings) or 0)
+    # The job takes the folder of the connector's jars themselves.
+    os.environ["COINCIDE_JARS"] = str(home_of(folder, "spark"))
+    raise typer.Exit(run_job())
 
 
 @app.command()
