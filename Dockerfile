@@ -7,8 +7,10 @@
 FROM python:3.11-slim-bookworm AS base
 
 # Not pinned: Debian removes superseded builds, and a pin would keep a hole or break the build.
+# Java's package links its manual pages: their folder must be there, though slim images have none.
 # hadolint ignore=DL3008
-RUN apt-get update \
+RUN mkdir --parents /usr/share/man/man1 \
+    && apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 coincide \
