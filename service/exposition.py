@@ -66,9 +66,6 @@ class JobCollector(Collector):
         yield from _families("counter", [*view.counters(), unreadable])
         yield from _families("gauge", [*view.gauges(), *view.hit_ratios(), *self._own_gauges()])
         yield from _histogram_families(view.histograms())
-        yield from _families(
-            "counter", [_sample("metrics_records_unreadable_total", view.unreadable)]
-        )
 
     def describe(self) -> Iterator[Metric]:
         """Give nothing: the families come with the job's records."""

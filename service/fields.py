@@ -55,6 +55,8 @@ def _read_whole(value: object) -> object:
     number = read_number(value)
     if isinstance(number, Decimal) and number == number.to_integral_value():
         return int(number)
+    if isinstance(number, float):
+        raise PydanticCustomError("finite_number", "out of range")
     if not isinstance(number, int):
         raise ValueError("is not a whole number")  # noqa: TRY004  as above
     return number

@@ -11,17 +11,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     Producer,
     TopicPartition,
 )
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from service.errors import BrokerError, LogStoppedError
 
@@ -38,6 +41,14 @@ _BROKEN_LOG = frozenset(
         KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  librdkafka's own codes carry the underscore
         KafkaError.OFFSET_OUT_OF_RANGE,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+# Errors of a topic that was created, or moved, a moment ago.
+_SETTLING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
     }
 )
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001  as above
@@ -90,6 +101,7 @@ class TopicLog:
         self._thread: threading.Thread | None = None
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
+        self._admin: AdminClient | None = None
 
     @property
     def position(self) -> int:
@@ -134,6 +146,7 @@ class TopicLog:
             }
         )
         self._consumer.assign([self._partition])
+        self._admin = AdminClient(self._settings.client_properties("coincide-service"))
         self._thread = threading.Thread(
             target=self._read, name=f"log-{self._partition.topic}", daemon=True
         )
@@ -148,6 +161,7 @@ class TopicLog:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+        self._admin = None
         if self._producer is not None:
             self._producer.flush(self._settings.write_timeout_seconds)
             self._producer = None
@@ -160,18 +174,19 @@ class TopicLog:
         BrokerError
             When it does not answer in time.
         """
-        consumer = self._consumer
-        if consumer is None:
+        admin = self._admin
+        if admin is None:
             raise LogStoppedError("the log is not started")
         timeout = self._settings.broker_timeout_seconds
         timeout = timeout if timeout_seconds is None else min(timeout, timeout_seconds)
-        try:
-            offsets = consumer.get_watermark_offsets(self._partition, timeout=timeout)
-        except (KafkaException, RuntimeError) as error:
-            raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
-        if offsets is None:
-            raise BrokerError("the broker does not answer")
-        return int(offsets[1])
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return self._ask_end(admin, max(_POLL_SECONDS, deadline - time.monotonic()))
+            except (KafkaException, FutureTimeoutError) as error:
+                settled = _code(error) not in _SETTLING or time.monotonic() > deadline
+                if settled or self._stopping.wait(_POLL_SECONDS):
+                    raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
 
     def read_to_end(self, timeout_seconds: float) -> int:
         """Wait until everything that is in the partition now was applied; gives the end.
@@ -248,6 +263,16 @@ class TopicLog:
             raise BrokerError(f"the record was not written: {error_code.str()}")
         return message.offset()
 
+    def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
+        place = TopicPartition(self._partition.topic, self._partition.partition)
+        # Not asked of the consumer: its calls wait for each other, and it is always polling.
+        found = admin.list_offsets(
+            {place: OffsetSpec.latest()},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=timeout_seconds,
+        )
+        return int(found[place].result(timeout_seconds).offset)
+
     def _producer_properties(self) -> dict[str, str | int | float | bool]:
         timeout_ms = int(self._settings.write_timeout_seconds * 1000)
         return {
@@ -297,9 +322,11 @@ class TopicLog:
             self._moved.notify_all()
 
 
+def _code(error: Exception) -> int | None:
+    found = error.args[0] if error.args else None
+    return found.code() if isinstance(found, KafkaError) else None
+
+
 def _sentence(error: Exception) -> str:
-    if isinstance(error, KafkaException) and error.args:
-        found = error.args[0]
-        if isinstance(found, KafkaError):
-            return found.str()
-    return str(error)
+    found = error.args[0] if error.args else None
+    return found.str() if isinstance(found, KafkaError) else str(error) or "no answer in time"

@@ -56,7 +56,27 @@ def _preconditions(
         str | None, Header(description="ETag it must not have, or *: it must not exist.")
     ] = None,
 ) -> Callable[[Stored | None], None]:
-    """Make the check of If-Match and If-None-Match (RFC 9110, section 13.1)."""
+    return make_precondition(if_match, if_none_match)
+
+
+Preconditions = Annotated[Callable[[Stored | None], None], Depends(_preconditions)]
+
+
+def make_precondition(
+    if_match: str | None, if_none_match: str | None
+) -> Callable[[Stored | None], None]:
+    """Make the check of If-Match and If-None-Match (RFC 9110, section 13.1).
+
+    Parameters
+    ----------
+    if_match, if_none_match : str or None
+        The headers.
+
+    Returns
+    -------
+    callable
+        Takes the current state; raises PreconditionError when the headers do not hold for it.
+    """
 
     def check(current: Stored | None) -> None:
         found = None if current is None else etag(current.offset)
@@ -66,9 +86,6 @@ def _preconditions(
             raise PreconditionError(f"If-None-Match: the ETag is {found}")
 
     return check
-
-
-Preconditions = Annotated[Callable[[Stored | None], None], Depends(_preconditions)]
 
 
 def etag(offset: int) -> str:

@@ -59,6 +59,7 @@ _REMEDIES = {
     "union_tag_not_found": ("is missing", f"use one of: {', '.join(KINDS)}"),
     "union_tag_invalid": ("is unknown", f"use one of: {', '.join(KINDS)}"),
     "finite_number": ("is no number that can be held", "use a finite, smaller number"),
+    "decimal_max_places": ("has too many decimal places", "use at most 10 places"),
     "model_attributes_type": ("is not an object", "write a JSON object"),
     "model_type": ("is not an object", "write a JSON object"),
 }

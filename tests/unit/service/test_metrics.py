@@ -1,0 +1,178 @@
+"""The view of the metrics topic: records of slots in, sums out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from service.log import LogRecord
+from service.metrics import Histogram, MetricsView, Sample
+
+MINUTE_US = 60_000_000
+
+
+def slot(at: int = 1000, **parts: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+    return {"v": 1, "slot": 0, "at": at, **parts}
+
+
+def facts(offset: int, version: int = 1, state: str = "running", alarm: int | None = None) -> Any:  # noqa: ANN401  JSON
+    return {"version": version, "state": state, "config_offset": offset, "last_alarm_at": alarm}
+
+
+def view_of(*slots: dict[str, Any] | None) -> MetricsView:
+    view = MetricsView()
+    for number, found in enumerate(slots):
+        value = None if found is None else orjson.dumps(found)
+        view.apply(LogRecord(number, f"slot/{number}".encode(), value, 0))
+    assert view.unreadable == 0
+    return view
+
+
+def test_counters_are_summed_over_the_slots() -> None:
+    view = view_of(
+        slot(counters=[["alarms_total", {"condition": "c"}, 2], ["x_total", {}, 1]]),
+        slot(counters=[["alarms_total", {"condition": "c"}, 3]]),
+        slot(counters=[["alarms_total", {"condition": "d"}, 4]]),
+    )
+    assert view.counters() == [
+        Sample("alarms_total", (("condition", "c"),), 5),
+        Sample("alarms_total", (("condition", "d"),), 4),
+        Sample("x_total", (), 1),
+    ]
+    assert view.total("alarms_total") == 9
+    assert view.total("alarms_total", condition="c") == 5
+    assert view.total("alarms_total", condition="e") == 0
+
+
+def test_newest_record_of_a_slot_counts_once() -> None:
+    view = view_of(slot(counters=[["n_total", {}, 1]]))
+    for number, count in enumerate((5, 5, 7)):
+        value = orjson.dumps(slot(counters=[["n_total", {}, count]]))
+        view.apply(LogRecord(number, b"slot/0", value, 0))
+    assert view.total("n_total") == 7
+    view.apply(LogRecord(9, b"slot/0", None, 0))
+    assert view.counters() == []
+
+
+def test_gauges_are_summed_and_times_are_the_least() -> None:
+    view = view_of(
+        slot(gauges=[["buffered_events", {"stream": "x"}, 2], ["k_timestamp_seconds", {}, 9.5]]),
+        slot(gauges=[["buffered_events", {"stream": "x"}, 3], ["k_timestamp_seconds", {}, 7.5]]),
+    )
+    assert view.gauges() == [
+        Sample("buffered_events", (("stream", "x"),), 5),
+        Sample("k_timestamp_seconds", (), 7.5),
+    ]
+    assert view.gauge("buffered_events", stream="x") == 5
+    assert view.gauge("buffered_events", stream="y") is None
+
+
+def test_slot_of_an_earlier_checkpoint_keeps_its_totals_only() -> None:
+    old = slot(
+        counters=[["n_total", {}, 4]],
+        gauges=[["buffered_events", {}, 100]],
+        low_marks={"x": {"mark": 1}},
+    )
+    new = slot(
+        at=1000 + 11 * MINUTE_US,
+        counters=[["n_total", {}, 1]],
+        gauges=[["buffered_events", {}, 7]],
+        low_marks={"x": {"mark": 50}},
+    )
+    view = view_of(old, new)
+    assert view.total("n_total") == 5
+    assert view.gauge("buffered_events") == 7
+    assert view.low_marks() == {"x": 50}
+
+
+def test_histograms_are_summed_bucket_by_bucket() -> None:
+    def seconds(counts: tuple[int, int, int], total: float) -> dict[str, Any]:
+        bounds = (0.5, 10, "+Inf")
+        buckets = [list(pair) for pair in zip(bounds, counts, strict=True)]
+        return slot(
+            histograms=[["s_seconds", {"condition": "c"}, {"buckets": buckets, "sum": total}]]
+        )
+
+    view = view_of(seconds((1, 2, 3), 20.5), seconds((0, 4, 4), 8.0))
+    assert view.histograms() == [
+        Histogram("s_seconds", (("condition", "c"),), {"0.5": 1, "10": 6, "+Inf": 7}, 28.5)
+    ]
+    assert list(view.histograms()[0].buckets) == ["0.5", "10", "+Inf"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "least"),
+    [((5, 3), 3), ((5, None), None), ((None, None), None), ((-7, 0), -7)],
+)
+def test_low_mark_is_the_least_and_unknown_while_a_slot_knows_none(
+    marks: tuple[int | None, int | None], least: int | None
+) -> None:
+    view = view_of(
+        *(slot(low_marks={"x": {"mark": mark, "partitions": {"0": mark}}}) for mark in marks)
+    )
+    assert view.low_marks() == {"x": least}
+    assert view.partition_marks("x") == {"0": least}
+    assert view.partition_marks("y") == {}
+
+
+@pytest.mark.parametrize(
+    ("slots", "expected"),
+    [
+        ([], ("pending", None, None, None)),
+        ([{"c": facts(7)}, {}], ("pending", None, None, None)),
+        ([{"c": facts(7)}, {"c": facts(7, alarm=4)}], ("running", 1, 7, 4)),
+        ([{"c": facts(7, 2, alarm=9)}, {"c": facts(5, 1, "paused", 3)}], ("paused", 1, 5, 9)),
+    ],
+)
+def test_condition_is_as_far_as_its_slowest_slot(
+    slots: list[dict[str, Any]], expected: tuple[object, ...]
+) -> None:
+    view = view_of(*(slot(conditions=found) for found in slots))
+    assert view.condition("c") == expected
+
+
+def test_hit_ratio_is_hits_over_probed() -> None:
+    labels = {"condition": "c"}
+    view = view_of(
+        slot(counters=[["probe_region_events_total", labels, 4], ["lookup_hits_total", labels, 1]]),
+        slot(counters=[["probe_region_events_total", labels, 4], ["lookup_hits_total", labels, 3]]),
+        slot(counters=[["probe_region_events_total", {"condition": "idle"}, 0]]),
+    )
+    assert view.hit_ratios() == [Sample("lookup_hit_ratio", (("condition", "c"),), 0.5)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"v":2,"at":1}',
+        b'{"v":1,"at":"soon"}',
+        b'{"v":1,"at":1,"counters":[["n_total",{}]]}',
+        b'{"v":1,"at":1,"counters":[["n_total",{},null]]}',
+        b'{"v":1,"at":1,"counters":3}',
+        b'{"v":1,"at":1,"conditions":{"c":{}}}',
+        b'{"v":1,"at":1,"histograms":[["h",{},{"buckets":[]}]]}',
+        b'{"v":1,"at":1,"low_marks":{"x":3}}',
+    ],
+)
+def test_unreadable_record_is_counted_and_changes_nothing(value: bytes) -> None:
+    view = view_of(slot(counters=[["n_total", {}, 1]]))
+    view.apply(LogRecord(5, b"slot/0", value, 0))
+    assert view.unreadable == 1
+    assert view.total("n_total") == 1
+
+
+def test_job_gives_its_newest_record() -> None:
+    view = view_of()
+    assert view.job() is None
+    view.apply(LogRecord(1, b"job", b'{"v":1,"at":5,"state":"running","batch":3}', 0))
+    view.apply(LogRecord(2, b"job", b'{"v":1,"at":6}', 0))
+    assert view.job() == {"v": 1, "at": 5, "state": "running", "batch": 3}
+    assert view.unreadable == 1

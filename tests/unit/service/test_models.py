@@ -1,0 +1,162 @@
+"""Documents: durations in every spelling, exact decimals, and errors that name the field."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
+from correlation.records import condition_from_document, stream_from_document
+from service.api.body import parse_json
+from service.api.problems import field_problems
+from service.fields import Document, name_as_written
+from service.models import ConditionDocument, StreamDocument
+
+CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
+PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "threshold": Decimal("0.7")}
+STREAM: dict[str, Any] = {"topic": "t", "longest": "200ms", "max_delay": "1s"}
+
+
+def problems_of(document: object) -> list[str]:
+    with pytest.raises(ValidationError) as caught:
+        CONDITION.validate_python(document)
+    return sorted(it.field for it in field_problems(caught.value.errors()))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "window_us"),
+    [
+        ("window_us", 2_000_000, 2_000_000),
+        ("window_us", Decimal("2E6"), 2_000_000),
+        ("window_ms", 250, 250_000),
+        ("window_ms", Decimal("0.001"), 1),
+        ("window_s", Decimal("0.1"), 100_000),
+        ("window", "2s", 2_000_000),
+        ("window", "250ms", 250_000),
+        ("window", "5min", 300_000_000),
+        ("window", "1.5s", 1_500_000),
+    ],
+)
+def test_duration_is_normalised_exactly(field: str, value: object, window_us: int) -> None:
+    document = CONDITION.validate_python({**PAIR, field: value}).normalised()
+    assert document["window_us"] == window_us
+    assert "window" not in document
+    assert condition_from_document("c", 1, document).kind == "mutual_deadline"
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({}, ["window"]),
+        ({"window": "2s", "window_ms": 3}, ["window"]),
+        ({"window_ms": True}, ["window_ms"]),
+        ({"window_ms": "2"}, ["window_ms"]),
+        ({"window_ms": None}, ["window_ms"]),
+        ({"window_us": Decimal("0.5")}, ["window_us"]),
+        ({"window_us": float("inf")}, ["window_us"]),
+        ({"window_us": 2**70}, ["window_us"]),
+        ({"window": "soon"}, ["window"]),
+        ({"window": 2}, ["window"]),
+        ({"window": "2s", "windw": 1}, ["windw"]),
+        ({"window": "2s", "threshold": "much"}, ["threshold"]),
+        ({"window": "2s", "threshold": True}, ["threshold"]),
+        ({"window": "2s", "threshold": 0}, ["threshold"]),
+        ({"window": "2s", "threshold": Decimal("1.01")}, ["threshold"]),
+        ({"window": "2s", "threshold": Decimal("0.12345678901")}, ["threshold"]),
+        ({"window": "2s", "threshold": float("inf")}, ["threshold"]),
+        ({"window": "2s", "a": "X", "b": 3}, ["a", "b"]),
+        ({"window": "2s", "emit": "all"}, ["emit"]),
+        ({"window": "2s", "report_probability": "yes"}, ["report_probability"]),
+        ({"kind": "unheard_of"}, ["kind"]),
+        ({"kind": None}, ["kind"]),
+    ],
+)
+def test_condition_names_the_wrong_field(changes: dict[str, Any], fields: list[str]) -> None:
+    assert problems_of({**PAIR, **changes}) == fields
+
+
+@pytest.mark.parametrize("document", [None, [], "x", 3, {}])
+def test_condition_must_be_an_object_with_a_kind(document: object) -> None:
+    assert problems_of(document) in ([""], ["kind"])
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [("0.7", "0.7"), ("0.70", "0.7"), ("1", "1"), ("1.0", "1"), ("1e-10", "0.0000000001")],
+)
+def test_threshold_stays_the_decimal_that_was_written(written: str, stored: str) -> None:
+    body = b'{"threshold": %s}' % written.encode()
+    parsed = parse_json(body)
+    assert isinstance(parsed, dict)
+    document = CONDITION.validate_python({**PAIR, **parsed, "window": "2s"}).normalised()
+    assert document["threshold"] == stored
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_example_of_every_kind_is_valid(kind: Any) -> None:  # noqa: ANN401  of any kind
+    document = CONDITION.validate_python(dict(kind.example)).normalised()
+    assert set(document) == {"kind", *(field.stored_name for field in kind.fields)}
+    assert condition_from_document("c", 1, document).kind == kind.name
+
+
+def test_stream_fills_in_the_defaults() -> None:
+    stream = stream_from_document("s", StreamDocument.model_validate(STREAM).normalised())
+    assert (stream.longest_us, stream.max_delay_us, stream.shortest_us) == (200_000, 1_000_000, 0)
+    assert (stream.clock, stream.max_skew_us) == ("live", 1_000_000)
+    assert (stream.mapping.form, stream.partitioning.by) == ("canonical", "key")
+
+
+def test_stream_reads_a_mapping() -> None:
+    mapping = {"time": "at.when", "after": "1min", "key": ["a.b", "c"], "format": "epoch_ms"}
+    document = StreamDocument.model_validate({**STREAM, "longest": "1h", "mapping": mapping})
+    found = stream_from_document("s", document.normalised()).mapping
+    assert found.time_path == ("at", "when")
+    assert found.key_path == ("a.b", "c")
+    assert (found.before_us, found.after_us, found.format) == (0, 60_000_000, "epoch_ms")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"mapping": {"before": "1s", "earliest": "e", "latest": "l"}}, ["mapping.before"]),
+        ({"mapping": {"time": ""}}, ["mapping.time"]),
+        ({"mapping": {"time": []}}, ["mapping.time"]),
+        ({"mapping": {"time": [1]}}, ["mapping.time"]),
+        ({"mapping": {"tme": "t"}}, ["mapping.tme"]),
+        ({"partitioning": {"by": "name"}}, ["partitioning.by"]),
+        ({"partitioning": {"by": "grid", "groups": 2}}, ["partitioning.groups"]),
+        ({"topic": "no spaces"}, ["topic"]),
+        ({"clock": "broken"}, ["clock"]),
+        ({"longest_us": 3}, ["longest"]),
+    ],
+)
+def test_stream_names_the_wrong_field(changes: dict[str, Any], fields: list[str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        StreamDocument.model_validate({**STREAM, **changes})
+    assert [it.field for it in field_problems(caught.value.errors())] == fields
+
+
+def test_normalised_refuses_parts_of_a_microsecond() -> None:
+    document = CONDITION.validate_python({**PAIR, "window_ms": Decimal("0.0001")})
+    with pytest.raises(InvalidFieldError, match="window_ms"):
+        document.normalised()
+
+
+@pytest.mark.parametrize(
+    ("field", "document", "written"),
+    [
+        ("window", {"window_ms": 1}, "window_ms"),
+        ("window", {"window": "1s"}, "window"),
+        ("mapping.before", {"mapping": {"before_s": 1}}, "mapping.before_s"),
+        ("mapping.before", {"mapping": None}, "mapping.before"),
+        ("topic", {}, "topic"),
+    ],
+)
+def test_name_as_written_carries_the_unit(
+    field: str, document: dict[str, Any], written: str
+) -> None:
+    assert name_as_written(field, document) == written
