@@ -31,11 +31,19 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes) -> str:
     a_id, b_id : bytes
         Ids of the events.
     """
-    digest = blake2b(digest_size=16)
-    for part in (condition.encode(), str(version).encode(), a_id, b_id):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
+    digest = _alarm_digest(condition, version)
+    digest.update(_framed(a_id) + _framed(b_id))
     return digest.hexdigest()
+
+
+def _alarm_digest(condition: str, version: int) -> blake2b:
+    """Start the digest that all alarms of a condition have in common."""
+    return blake2b(_framed(condition.encode()) + _framed(str(version).encode()), digest_size=16)
+
+
+def _framed(part: bytes) -> bytes:
+    """Put the length before a part, so that no two lists of parts look alike."""
+    return len(part).to_bytes(8, "little") + part
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +96,9 @@ class PairBatch:
         late = (self.a.late[self.a_rows] | self.b.late[self.b_rows]).tolist()
         decided_by = self.decided_by.tolist()
         probabilities = self._probabilities() if condition.report_probability else None
-        a_ids = self.a.id.take(self.a_rows).to_list()
-        b_ids = self.b.id.take(self.b_rows).to_list()
+        a_ids = map(_framed, self.a.id.take(self.a_rows).to_list())
+        b_ids = map(_framed, self.b.id.take(self.b_rows).to_list())
+        start = _alarm_digest(condition.name, condition.version)
         common: dict[str, Any] = {
             "v": 1,
             "condition": condition.name,
@@ -99,9 +108,12 @@ class PairBatch:
             "detected_at": detected_at_us,
         }
         headers = _headers(condition.name, detected_at_us)
-        for i in range(len(self)):
-            ident = alarm_id(condition.name, condition.version, a_ids[i], b_ids[i])
-            value = common | {
+        for i, (a_id, b_id) in enumerate(zip(a_ids, b_ids, strict=True)):
+            digest = start.copy()
+            digest.update(a_id + b_id)
+            ident = digest.hexdigest()
+            value = {
+                **common,
                 "alarm_id": ident,
                 "decided_by": DECIDED_BY[decided_by[i]],
                 "late": late[i],
@@ -112,7 +124,7 @@ class PairBatch:
                 value["probability"] = probabilities[i]
             key = keys[i] if keys is not None else condition.name.encode()
             yield OutputRecord(
-                "alarms", condition.output_topic, key, value, headers | {"ce_id": ident.encode()}
+                "alarms", condition.output_topic, key, value, {**headers, "ce_id": ident.encode()}
             )
 
     def _probabilities(self) -> list[float]:

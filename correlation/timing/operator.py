@@ -111,6 +111,7 @@ class TimingOperator:
             match_groups(base, target),
             window,
             exclude_same=base is target,
+            target_lengths=(target.shortest, target.longest),
         )
         sides = [(base, pairs.base_index), (target, pairs.target_index)]
         (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]

@@ -1,0 +1,82 @@
+"""Alarms as records: what a consumer reads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from correlation.buffer import Segment
+from correlation.columns import Events
+from correlation.records import condition_from_document
+from correlation.timing.alarms import PairBatch, alarm_id
+from correlation.timing.conditions import TimingCondition
+
+DOCUMENT = {
+    "kind": "mutual_deadline",
+    "a": "acoustic",
+    "b": "seismic",
+    "window_us": 20,
+    "threshold": "0.7",
+    "output_topic": "mine",
+}
+
+
+def _batch(*, keyed: bool = True, **changes: object) -> PairBatch:
+    condition = condition_from_document("near", 3, {**DOCUMENT, **changes})
+    assert isinstance(condition, TimingCondition)
+    a = Events.from_rows("acoustic", [(b"k\xff", b"a1", 0, 10, 0, 0, 0)])
+    b = Events.from_rows("seismic", [(b"k\xff", b"b%d" % i, 5, 25, 0, i, 0) for i in range(2)])
+    return PairBatch(
+        condition,
+        keyed,
+        Segment.from_events(a, np.array([False]))[0],
+        Segment.from_events(b, np.array([False, True]))[0],
+        np.array([0, 0]),
+        np.array([0, 1]),
+        np.array([0, 2], np.uint8),
+    )
+
+
+def test_an_alarm_tells_all_about_its_pair() -> None:
+    first, second = _batch().records(1_000_000)
+    ident = alarm_id("near", 3, b"a1", b"b0")
+    assert first.value == {
+        "v": 1,
+        "alarm_id": ident,
+        "condition": "near",
+        "version": 3,
+        "kind": "mutual_deadline",
+        "probability": 0.9375,
+        "threshold": 0.7,
+        "decided_by": "satisfaction_region",
+        "late": False,
+        "a": {"id": "a1", "stream": "acoustic", "key": "k\\xff", "earliest": 0, "latest": 10},
+        "b": {"id": "b0", "stream": "seismic", "key": "k\\xff", "earliest": 5, "latest": 25},
+        "detected_at": 1_000_000,
+    }
+    assert (first.channel, first.topic, first.key) == ("alarms", "mine", b"k\xff")
+    assert first.headers["ce_id"] == ident.encode()
+    assert first.headers["ce_type"] == b"coincide.alarm.v1"
+    assert first.headers["ce_time"] == b"1970-01-01T00:00:01+00:00"
+    assert (second.value["decided_by"], second.value["late"]) == ("lookup", True)
+
+
+def test_probability_is_left_out_when_the_condition_says_so() -> None:
+    assert all("probability" not in a.value for a in _batch(report_probability=False).records(0))
+
+
+def test_without_a_key_the_conditions_name_is_the_records_key() -> None:
+    alarm = next(_batch(keyed=False).records(0))
+    assert alarm.key == b"near"
+    assert alarm.value["a"]["key"] is None
+
+
+def test_alarm_ids_differ_where_anything_differs() -> None:
+    idents = {
+        alarm_id("c", 1, b"a", b"b"),
+        alarm_id("c", 2, b"a", b"b"),
+        alarm_id("d", 1, b"a", b"b"),
+        alarm_id("c", 1, b"b", b"a"),
+        alarm_id("c", 1, b"ab", b""),
+        alarm_id("c1", 1, b"a", b"b"),
+    }
+    assert len(idents) == 6
