@@ -81,13 +81,13 @@ class JobCollector(Collector):
         job = plane.metrics.job()
         if job is None:
             return
-        if (applied := _number(job.get("applied_config_offset"))) is not None:
-            yield _sample("config_applied_offset", applied)
-        if (events := _number(job.get("batch_events"))) is not None:
-            yield _sample("batch_events", events)
-        for phase, seconds in _numbers(job.get("durations")):
+        if job["applied_config_offset"] is not None:
+            yield _sample("config_applied_offset", job["applied_config_offset"])
+        if job["batch_events"] is not None:
+            yield _sample("batch_events", job["batch_events"])
+        for phase, seconds in job["durations"].items():
             yield _sample("batch_duration_seconds", seconds, phase=phase)
-        lags = [lag for _, lag in _numbers_below(job.get("lag"))]
+        lags = [count for partitions in job["lag"].values() for count in partitions.values()]
         if lags:
             yield _sample("consumer_lag_records", sum(lags))
 
@@ -139,22 +139,3 @@ def _add_histogram(metric: Metric, labels: Labels, buckets: dict[str, int], tota
         metric.add_sample(f"{metric.name}_bucket", {**plain, "le": bound}, count)
     metric.add_sample(f"{metric.name}_count", plain, max(buckets.values(), default=0))
     metric.add_sample(f"{metric.name}_sum", plain, total)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value
-
-
-def _numbers(value: object) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for name, found in value.items():
-            if (number := _number(found)) is not None:
-                yield str(name), number
-
-
-def _numbers_below(value: object) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for found in value.values():
-            yield from _numbers(found)

@@ -30,8 +30,8 @@ def serve(settings: Settings) -> int:
     Returns
     -------
     int
-        Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, or a
-        record of the config topic cannot be read.
+        Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, a record
+        of the config topic cannot be read, or the port is taken.
     """
     logging.basicConfig(
         level=settings.log_level.upper(),
@@ -57,13 +57,15 @@ def serve(settings: Settings) -> int:
     plane.on_failure = lambda: setattr(server, "should_exit", True)
     try:
         server.run()
+    except SystemExit:
+        # uvicorn's way out when its port is taken; it has said so.
+        return FAILED
     finally:
         plane.stop()
     if plane.log.failure is not None:
         _say(f"the service stopped: {plane.log.failure}")
         return FAILED
-    # uvicorn says in its log why it did not start, for example that the port is taken.
-    return 0 if server.started else FAILED
+    return 0
 
 
 def main() -> None:

@@ -101,7 +101,7 @@ class MetricsView:
                 key = (name, _labels(labels))
                 totals[key] += found["sum"]
                 for bound, count in found["buckets"]:
-                    buckets[key][str(bound)] += count
+                    buckets[key][bound] += count
         return [
             Histogram(*key, dict(sorted(counts.items(), key=_bound)), totals[key])
             for key, counts in sorted(buckets.items())
@@ -180,7 +180,7 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
     if value["v"] != 1:
         raise ValueError(f"version {value['v']!r}")
     if key == _JOB:
-        return {**value, "at": int(value["at"]), "state": str(value["state"])}
+        return _checked_job(value)
     checked: dict[str, Any] = {
         "at": int(value["at"]),
         "conditions": {
@@ -188,16 +188,29 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
                 "version": int(facts["version"]),
                 "state": str(facts["state"]),
                 "config_offset": int(facts["config_offset"]),
-                "last_alarm_at": facts["last_alarm_at"],
+                "last_alarm_at": _whole(facts["last_alarm_at"]),
             }
             for name, facts in value.get("conditions", {}).items()
         },
         "low_marks": {
-            stream: {"mark": found["mark"], "partitions": dict(found.get("partitions", {}))}
+            stream: {
+                "mark": _whole(found["mark"]),
+                "partitions": {
+                    str(partition): _whole(mark)
+                    for partition, mark in found.get("partitions", {}).items()
+                },
+            }
             for stream, found in value.get("low_marks", {}).items()
         },
         "histograms": [
-            (str(name), dict(labels), {"buckets": found["buckets"], "sum": float(found["sum"])})
+            (
+                str(name),
+                dict(labels),
+                {
+                    "buckets": [(_bound_text(bound), int(n)) for bound, n in found["buckets"]],
+                    "sum": float(found["sum"]),
+                },
+            )
             for name, labels, found in value.get("histograms", [])
         ],
     }
@@ -206,6 +219,40 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
             (str(name), dict(labels), float(number)) for name, labels, number in value.get(part, [])
         ]
     return checked
+
+
+def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    rate = value.get("input_rate")
+    return {
+        "at": int(value["at"]),
+        "state": str(value["state"]),
+        "query_id": _text(value.get("query_id")),
+        "batch": _whole(value.get("batch")),
+        "batch_events": _whole(value.get("batch_events")),
+        "input_rate": None if rate is None else float(rate),
+        "lag": {
+            str(topic): {str(partition): int(count) for partition, count in found.items()}
+            for topic, found in (value.get("lag") or {}).items()
+        },
+        "durations": {
+            str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
+        },
+        "exception": _text(value.get("exception")),
+        "applied_config_offset": _whole(value.get("applied_config_offset")),
+    }
+
+
+def _whole(value: Any) -> int | None:  # noqa: ANN401  any JSON value
+    return None if value is None else int(value)
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401  any JSON value
+    return None if value is None else str(value)
+
+
+def _bound_text(bound: Any) -> str:  # noqa: ANN401  any JSON value
+    """Write an upper bound as Prometheus does; raises ValueError for what is no number."""
+    return "+Inf" if float(bound) == float("inf") else str(float(bound))
 
 
 def _labels(labels: Mapping[str, Any]) -> Labels:

@@ -1,7 +1,5 @@
 """Routes of the service's own state and of the job: health, metrics, job."""
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
@@ -96,7 +94,7 @@ def get_metrics(request: Request) -> Response:
 @router.get("/v1/job")
 def get_job(plane: Plane) -> JobState:
     """Say what the streaming job last said of itself."""
-    found: dict[str, Any] = dict(plane.metrics.job() or {})
+    found = plane.metrics.job() or {}
     return JobState(
         up=plane.job_is_up(),
         state=found.get("state", "unknown"),
@@ -104,8 +102,8 @@ def get_job(plane: Plane) -> JobState:
         batch=found.get("batch"),
         at=found.get("at"),
         input_rate=found.get("input_rate"),
-        lag=found.get("lag") or {},
-        durations=found.get("durations") or {},
+        lag=found.get("lag", {}),
+        durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),
         config_head_offset=plane.log.position - 1,

@@ -1,0 +1,64 @@
+"""Running the service inside a test, on a real Kafka, spoken to over HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import httpx
+import uvicorn
+
+from service.app import create_app
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_START_SECONDS = 60
+
+
+class Service(NamedTuple):
+    """A running service."""
+
+    settings: Settings
+    client: httpx.Client
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[Service]:
+    """Run the service in a thread, on a free port, until the block ends."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(settings), log_config=None, access_log=False, lifespan="on")
+    )
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    port = listening.getsockname()[1]
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            wait_until(lambda: server.started or not thread.is_alive())
+            assert server.started, "the service did not start"
+            yield Service(settings, client)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
+    """Wait until a condition holds, at most so long."""
+    deadline = time.monotonic() + seconds
+    tick = threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, f"not in {seconds:g} s"
+        tick.wait(0.02)
+
+
+def fresh_settings(bootstrap: str, **changes: object) -> Settings:
+    """Give settings with a prefix that no other test uses."""
+    values = {"bootstrap": bootstrap, "prefix": f"t{uuid.uuid4().hex[:10]}", **changes}
+    return Settings.model_validate(values)

@@ -1,0 +1,210 @@
+"""Health, metrics and the job's state, on a real Kafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.plane import JOB_SILENCE_US
+from tests.rest.running import Service, fresh_settings, running, wait_until
+from tests.support.kafka import Sent, create_topics, produce
+
+if TYPE_CHECKING:
+    import httpx
+
+    from cli.broker import EmbeddedBroker
+
+pytestmark = pytest.mark.kafka
+# Far in the future, so that the job counts as alive for the whole run.
+AT_US = 4_000_000_000_000_000
+
+
+def samples(client: httpx.Client) -> dict[str, float]:
+    """Read the Prometheus page: `name{label=value}` to number."""
+    found = {}
+    for family in text_string_to_metric_families(client.get("/metrics").text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+def say(service: Service, key: bytes, **record: Any) -> None:  # noqa: ANN401  JSON
+    value = orjson.dumps({"v": 1, **record})
+    produce(service.settings.bootstrap, service.settings.topics.metrics, [Sent(value, key)])
+
+
+def test_own_topics_are_created_with_the_right_settings(service: Service) -> None:
+    settings, topics = service.settings, service.settings.topics
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap})
+    found = admin.list_topics(timeout=10).topics
+    partitions = {name: len(found[name].partitions) for name in topics.all()}
+    assert partitions == {
+        topics.config: 1,
+        topics.metrics: 1,
+        topics.heartbeats: 1,
+        topics.alarms: 2,
+        topics.late: 2,
+        topics.dead_letter: 2,
+    }
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics.all()]
+    described = {
+        resource.name: future.result(10)
+        for resource, future in admin.describe_configs(resources).items()
+    }
+    policies = {name: it["cleanup.policy"].value for name, it in described.items()}
+    assert {name for name, it in policies.items() if it == "compact"} == {
+        topics.config,
+        topics.metrics,
+    }
+    for name in (topics.late, topics.dead_letter):
+        assert int(described[name]["max.message.bytes"].value) > 10_000_000
+
+
+def test_existing_topics_are_reported_not_changed(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    create_topics(kafka_bootstrap, {settings.topics.config: 1}, {"cleanup.policy": "delete"})
+    create_topics(kafka_bootstrap, {settings.topics.dead_letter: 3})
+    for _ in range(2):
+        with running(settings) as service:
+            found = service.client.get("/readyz").json()["topic_problems"]
+            assert [(it["topic"], it["setting"]) for it in found] == [
+                (settings.topics.config, "cleanup.policy"),
+                (settings.topics.dead_letter, "max.message.bytes"),
+            ]
+            assert (found[0]["found"], found[0]["needed"]) == ("delete", "compact")
+
+
+def test_ready_when_the_registry_has_caught_up(service: Service) -> None:
+    answer = service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["ready"]) == (200, True)
+    assert answer.json()["topic_problems"] == []
+    assert service.client.get("/livez").json() == {"live": True}
+
+
+def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
+    with running(fresh_settings(kafka_bootstrap)) as service:
+        client = service.client
+        assert client.get("/v1/job").json()["state"] == "unknown"
+        assert samples(client)["coincide_job_up{}"] == 0
+        for number, mark in ((0, 7_000_000), (1, 5_000_000)):
+            say(
+                service,
+                f"slot/{number}".encode(),
+                slot=number,
+                at=AT_US,
+                counters=[
+                    ["alarms_total", {"condition": "c"}, 2],
+                    ["probe_region_events_total", {"condition": "c"}, 8],
+                    ["lookup_hits_total", {"condition": "c"}, 6],
+                    ["events_late_total", {"stream": "s"}, 1],
+                ],
+                gauges=[["buffered_events", {"stream": "s"}, 10]],
+                histograms=[
+                    [
+                        "response_time_seconds",
+                        {"condition": "c"},
+                        {"buckets": [[0.5, 1], ["+Inf", 2]], "sum": 1.5},
+                    ]
+                ],
+                conditions={
+                    "c": {"version": 1, "state": "running", "config_offset": 1, "last_alarm_at": 9}
+                },
+                low_marks={"s": {"mark": mark, "partitions": {"0": mark}}},
+            )
+        say(
+            service,
+            b"job",
+            query_id="q",
+            batch=12,
+            state="running",
+            input_rate=3.5,
+            lag={"t": {"0": 4, "1": 5}},
+            durations={"commit": 0.25},
+            exception=None,
+            at=AT_US,
+            applied_config_offset=1,
+        )
+        wait_until(lambda: client.get("/v1/job").json()["state"] == "running")
+        found = samples(client)
+        expected = {
+            "coincide_alarms_total{condition=c}": 4,
+            "coincide_lookup_hit_ratio{condition=c}": 0.75,
+            "coincide_buffered_events{stream=s}": 20,
+            "coincide_low_mark_timestamp_seconds{stream=s}": 5,
+            "coincide_response_time_seconds_bucket{condition=c,le=0.5}": 2,
+            "coincide_response_time_seconds_bucket{condition=c,le=+Inf}": 4,
+            "coincide_response_time_seconds_count{condition=c}": 4,
+            "coincide_response_time_seconds_sum{condition=c}": 3,
+            "coincide_batch_duration_seconds{phase=commit}": 0.25,
+            "coincide_consumer_lag_records{}": 9,
+            "coincide_config_applied_offset{}": 1,
+            "coincide_config_head_offset{}": -1,
+            "coincide_job_up{}": 1,
+        }
+        assert {name: found[name] for name in expected} == expected
+        assert found["coincide_http_request_duration_seconds_count{}"] > 1
+        job = client.get("/v1/job").json()
+        assert (job["up"], job["batch"], job["lag"]) == (True, 12, {"t": {"0": 4, "1": 5}})
+        events = f"{service.settings.prefix}-events"
+        document = {"topic": events, "longest": "1s", "max_delay": "1s"}
+        client.put("/v1/streams/s", json=document)
+        pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "1s", "threshold": 1}
+        client.put("/v1/conditions/c", json=pair)
+        status = client.get("/v1/conditions/c/status").json()
+        assert status["streams"]["s"] == {
+            "low_mark": 5_000_000,
+            "partitions": {"0": 5_000_000},
+            "buffered_events": 20,
+            "late_events": 2,
+        }
+        assert (status["state"], status["applied"], status["job_up"]) == ("running", True, True)
+        assert (status["hit_ratio"], status["alarms"], status["last_alarm_at"]) == (0.75, 4, 9)
+        client.put("/v1/conditions/c/pause")
+        assert client.get("/v1/conditions/c/status").json()["applied"] is False
+
+
+def test_job_that_has_long_been_silent_is_not_up(kafka_bootstrap: str) -> None:
+    with running(fresh_settings(kafka_bootstrap)) as service:
+        now_us = service.client.get("/v1/job").json()["at"]
+        assert now_us is None
+        long_ago_us = 1_000_000_000_000_000
+        assert long_ago_us + JOB_SILENCE_US < AT_US
+        say(service, b"job", state="running", at=long_ago_us)
+        wait_until(lambda: service.client.get("/v1/job").json()["at"] == long_ago_us)
+        assert service.client.get("/v1/job").json()["up"] is False
+
+
+def test_metrics_record_that_cannot_be_read_is_counted(kafka_bootstrap: str) -> None:
+    with running(fresh_settings(kafka_bootstrap)) as service:
+        topic = service.settings.topics.metrics
+        produce(kafka_bootstrap, topic, [Sent(b"no JSON", b"slot/0"), Sent(b"{}", b"job")])
+        name = "coincide_metrics_records_unreadable_total{}"
+        wait_until(lambda: samples(service.client)[name] == 2)
+
+
+def test_not_ready_and_no_writes_while_the_broker_is_away(own_broker: EmbeddedBroker) -> None:
+    settings = fresh_settings(
+        own_broker.bootstrap, broker_timeout_seconds=2, write_timeout_seconds=2
+    )
+    with running(settings) as service:
+        client = service.client
+        document = {"topic": "events", "longest": "1s", "max_delay": "1s"}
+        assert client.put("/v1/streams/s", json=document).status_code == 201
+        own_broker.stop()
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.json()["error_code"]) == (503, 50303)
+        assert answer.headers["content-type"] == "application/problem+json"
+        answer = client.put("/v1/streams/t", json=document)
+        assert (answer.status_code, answer.json()["error_code"]) == (503, 50301)
+        assert answer.headers["Retry-After"]
+        # What was read is still there to be read.
+        assert client.get("/v1/streams/s").status_code == 200
+        assert client.get("/livez").status_code == 200
+        own_broker.start()
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        assert client.put("/v1/streams/t", json=document).status_code == 201
