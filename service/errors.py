@@ -79,6 +79,10 @@ class BrokerError(ServiceError):
     """The broker did not answer in time, or refused."""
 
 
+class TopicRefusedError(ServiceError):
+    """The broker does not want a topic of this name or size."""
+
+
 class LogStoppedError(ServiceError):
     """The reader of the config topic stopped: a record cannot be read, or the log is broken."""
 

@@ -46,6 +46,7 @@ _BROKEN_LOG = frozenset(
 # Errors of a topic that was created, or moved, a moment ago.
 _SETTLING = frozenset(
     {
+        KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -146,7 +147,7 @@ class TopicLog:
             }
         )
         self._consumer.assign([self._partition])
-        self._admin = AdminClient(self._settings.client_properties("coincide-service"))
+        self._admin = self._new_admin()
         self._thread = threading.Thread(
             target=self._read, name=f"log-{self._partition.topic}", daemon=True
         )
@@ -174,16 +175,18 @@ class TopicLog:
         BrokerError
             When it does not answer in time.
         """
-        admin = self._admin
-        if admin is None:
-            raise LogStoppedError("the log is not started")
         timeout = self._settings.broker_timeout_seconds
         timeout = timeout if timeout_seconds is None else min(timeout, timeout_seconds)
         deadline = time.monotonic() + timeout
         while True:
+            admin = self._admin
+            if admin is None:
+                raise LogStoppedError("the log is not started")
             try:
                 return self._ask_end(admin, max(_POLL_SECONDS, deadline - time.monotonic()))
             except (KafkaException, FutureTimeoutError) as error:
+                # The client keeps an outdated leader for ever: ask with a new one.
+                self._admin = self._new_admin()
                 settled = _code(error) not in _SETTLING or time.monotonic() > deadline
                 if settled or self._stopping.wait(_POLL_SECONDS):
                     raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
@@ -263,11 +266,14 @@ class TopicLog:
             raise BrokerError(f"the record was not written: {error_code.str()}")
         return message.offset()
 
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(self._settings.client_properties("coincide-service"))
+
     def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
         place = TopicPartition(self._partition.topic, self._partition.partition)
         # Not asked of the consumer: its calls wait for each other, and it is always polling.
         found = admin.list_offsets(
-            {place: OffsetSpec.latest()},
+            {place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]  # untyped in the client
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=timeout_seconds,
         )

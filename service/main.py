@@ -30,8 +30,8 @@ def serve(settings: Settings) -> int:
     Returns
     -------
     int
-        Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, a record
-        of the config topic cannot be read, or the port is taken.
+        Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, the
+        port is taken, or a record of the config topic cannot be read.
     """
     logging.basicConfig(
         level=settings.log_level.upper(),

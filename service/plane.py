@@ -16,7 +16,12 @@ import orjson
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.records import Resource, ResourceKind, stream_from_document, stream_to_document
-from service.errors import InvalidDocumentError, NotFoundError, ServiceError
+from service.errors import (
+    InvalidDocumentError,
+    NotFoundError,
+    ServiceError,
+    TopicRefusedError,
+)
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry, Stored
@@ -170,7 +175,7 @@ class ControlPlane:
             if dry_run:
                 return Written(resource, None, created=current is None)
             if missing:
-                self._topics.create(missing)
+                self._create_topic(missing, _TOPIC_FIELDS[kind])
             return self._write(
                 resource, orjson.dumps(resource.to_record()), created=current is None
             )
@@ -285,6 +290,13 @@ class ControlPlane:
                 field, f"there is no topic {topic!r} on the broker", "create it, or name another"
             )
         return topic
+
+    def _create_topic(self, topic: str, field: str) -> None:
+        try:
+            self._topics.create(topic)
+        except TopicRefusedError as error:
+            problem = f"the broker refuses to create {topic!r}: {error.detail}"
+            raise InvalidDocumentError.of(field, problem, "name another topic") from error
 
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from service.errors import BrokerError
+from service.errors import BrokerError, TopicRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,16 @@ _COMPACTED = {
     "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
 }
+# What is wrong is the topic that was asked for, not the broker.
+_REFUSALS = frozenset(
+    {
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
 # A record of 10 MB, with the headers that say why it was set aside, must fit.
 _ANY_RECORD = {"max.message.bytes": str(16 * 1024 * 1024)}
 
@@ -106,7 +116,7 @@ class TopicKeeper:
 
         Raises
         ------
-        BrokerError
+        BrokerError, TopicRefusedError
             When the broker does not answer or refuses to create one.
         """
         specs = own_topics(self._settings)
@@ -131,7 +141,9 @@ class TopicKeeper:
         Raises
         ------
         BrokerError
-            When the broker does not answer or refuses.
+            When the broker does not answer.
+        TopicRefusedError
+            When the broker does not want such a topic.
         """
         self._create([TopicSpec(topic, self._settings.event_partitions)])
 
@@ -205,6 +217,8 @@ class TopicKeeper:
             return future.result(self._settings.broker_timeout_seconds)
         except (KafkaException, FutureTimeoutError) as error:
             found = error.args[0] if error.args else None
+            if isinstance(found, KafkaError) and found.code() in _REFUSALS:
+                raise TopicRefusedError(found.str()) from error
             reason = found.str() if isinstance(found, KafkaError) else "no answer in time"
             raise BrokerError(f"{doing}: {reason}") from error
 

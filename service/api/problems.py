@@ -45,6 +45,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.PreconditionError: Entry(412, 41201, "The resource is not as expected"),
     errors.BrokerError: Entry(503, 50301, "Kafka does not answer"),
+    errors.TopicRefusedError: Entry(422, 42205, "The broker refuses the topic"),
     errors.LogStoppedError: Entry(503, 50302, "The config topic is no longer read"),
     errors.NotReadyError: Entry(503, 50303, "Not ready"),
     ServiceError: Entry(500, 50001, "Internal error"),

@@ -258,6 +258,16 @@ def test_event_topic_is_created_with_the_stream(service: Service) -> None:
     assert len(admin.list_topics(timeout=10).topics[topic].partitions) == 2
 
 
+def test_topic_that_the_broker_refuses_is_named(service: Service) -> None:
+    # Kafka takes "." and "_" for the same in the names of its metrics.
+    topic = f"{service.settings.prefix}.{fresh()}"
+    put_stream(service, topic=topic)
+    path = f"/v1/streams/{fresh()}"
+    answer = service.client.put(path, json=stream(service, topic=topic.replace(".", "_")))
+    assert problem(answer, 422, 42203) == ["topic"]
+    assert service.client.get(path).status_code == 404
+
+
 def test_topic_that_does_not_exist_is_refused_when_none_are_created(kafka_bootstrap: str) -> None:
     with running(fresh_settings(kafka_bootstrap, create_event_topics=False)) as service:
         client, alarms = service.client, service.settings.topics.alarms
