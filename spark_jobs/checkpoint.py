@@ -1,0 +1,167 @@
+"""The folder of the job's state: Spark's checkpoint, and beside it what must go with it.
+
+All files are reached through Hadoop's file systems, so the folder may be anywhere that Spark can
+write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from spark_jobs.errors import CheckpointMismatchError
+from spark_jobs.slots import slot_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.offsets import Place
+
+_VERSION = 1
+
+
+class Checkpoint:
+    """Files of a job's state.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Through which they are reached.
+    location : str
+        Folder or URL.
+    """
+
+    def __init__(self, session: SparkSession, location: str) -> None:
+        # Spark's Python API has no files; this is the way to Hadoop's.
+        jvm: Any = session._jvm  # noqa: SLF001 - see above
+        self._jvm = jvm
+        self._hadoop: Any = jvm.org.apache.hadoop.fs
+        self._configuration: Any = session._jsc.hadoopConfiguration()  # noqa: SLF001 - see above
+        self._root = self._hadoop.Path(location)
+        self._files: Any = self._root.getFileSystem(self._configuration)
+        self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above
+
+    @property
+    def query_location(self) -> str:
+        """Where Spark keeps the query's own checkpoint."""
+        return str(self._path("query").toString())
+
+    def _path(self, name: str) -> Any:  # noqa: ANN401 - an object of the JVM
+        return self._hadoop.Path(self._root, name)
+
+    def read(self, name: str) -> bytes | None:
+        """Give a file's content, None when there is no such file."""
+        path = self._path(name)
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole: whoever reads sees the old content or the new."""
+        path, unfinished = self._path(name), self._path(f".{name}.new")
+        stream = self._files.create(unfinished, True)  # noqa: FBT003 - Java has no keywords
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+        rename = self._hadoop.Options.Rename
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE
+        context = self._hadoop.FileContext.getFileContext(
+            self._files.makeQualified(self._root).toUri(), self._configuration
+        )
+        context.rename(
+            self._files.makeQualified(unfinished), self._files.makeQualified(path), options
+        )
+
+    def has_unfinished_batch(self) -> bool:
+        """Tell whether the newest batch that was begun has not been completed."""
+        return self._newest("query/offsets") > self._newest("query/commits")
+
+    def completed_offsets(self) -> dict[Place, int]:
+        """Give up to where the completed batches have read each (topic, partition)."""
+        newest = self._newest("query/commits")
+        stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
+        if stored is None:
+            return {}
+        # A version, the batch's properties, then one line for each source: there is one.
+        return parse_offsets(stored.decode().splitlines()[2])
+
+    def _newest(self, folder: str) -> int:
+        path = self._path(folder)
+        if not self._files.exists(path):
+            return -1
+        names = [status.getPath().getName() for status in self._files.listStatus(path)]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def parse_offsets(text: str | None) -> dict[Place, int]:
+    """Read the offsets of Spark's Kafka source: a JSON object, topic → partition → offset."""
+    return {
+        (topic, int(number)): offset
+        for topic, found in orjson.loads(text or "{}").items()
+        for number, offset in found.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What cannot change once a checkpoint is there.
+
+    Parameters
+    ----------
+    shuffle_partitions : int
+        Of Spark's stateful operator.
+    slot_keys : tuple of int
+        One for each slot; see `spark_jobs.slots`.
+    """
+
+    shuffle_partitions: int
+    slot_keys: tuple[int, ...]
+
+
+def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
+    """Give the layout of the checkpoint; a new one gets its own.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Of the job.
+    session : SparkSession
+        Tells how many cores there are.
+    slots : int
+        As set for the job.
+
+    Raises
+    ------
+    CheckpointMismatchError
+        When the checkpoint has another number of slots, or another version wrote it.
+    """
+    stored = checkpoint.read("layout.json")
+    if stored is None:
+        # A partition costs some 55 ms a batch: no more of them than can work at once.
+        partitions = min(slots, session.sparkContext.defaultParallelism)
+        layout = Layout(partitions, slot_keys(session, slots, partitions))
+        document = {
+            "v": _VERSION,
+            "shuffle_partitions": layout.shuffle_partitions,
+            "slot_keys": layout.slot_keys,
+        }
+        checkpoint.write("layout.json", orjson.dumps(document))
+        return layout
+    document = orjson.loads(stored)
+    if document["v"] != _VERSION:
+        raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is not known")
+    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]))
+    if len(layout.slot_keys) != slots:
+        raise CheckpointMismatchError(
+            f"the checkpoint has {len(layout.slot_keys)} slots, COINCIDE_SLOTS says {slots}: "
+            "set it back, or begin with a new checkpoint"
+        )
+    return layout

@@ -1,0 +1,139 @@
+"""The config topic as the driver sees it: which streams are registered, and how it goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from correlation.errors import CorrelationError, UnknownRecordVersionError
+from correlation.records import Resource
+from spark_jobs.errors import SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from confluent_kafka import Message
+
+    from correlation.streams import Stream
+    from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS = 30.0
+_MOST_RECORDS = 500
+
+
+class ConfigWatch:
+    """Follows the config topic and keeps the streams registered there.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    topic : str
+        The config topic; it has one partition.
+    """
+
+    def __init__(self, properties: Properties, topic: str) -> None:
+        self._place = TopicPartition(topic, 0, 0)
+        self._consumer = Consumer(
+            {
+                "log_level": 2,
+                **properties,
+                # The client needs a name; nothing is committed for it.
+                "group.id": f"{topic}.watch",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign([self._place])
+        self._streams: dict[str, Stream] = {}
+        self._changed_at = time.monotonic()
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """Every stream that is registered."""
+        return dict(self._streams)
+
+    @property
+    def quiet_seconds(self) -> float:
+        """Time since a record changed the streams, in seconds."""
+        return time.monotonic() - self._changed_at
+
+    def read_to_end(self) -> None:
+        """Read all that stands in the topic now; an empty one is read at once.
+
+        Raises
+        ------
+        SparkJobError
+            When the broker does not give it in time.
+        """
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        _, end = self._consumer.get_watermark_offsets(self._place, timeout=_TIMEOUT_SECONDS)
+        while self._position() < end:
+            if time.monotonic() > deadline:
+                raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
+            self.poll(0.1)
+
+    def _position(self) -> int:
+        # Before the first record the position is not known; then it is the beginning.
+        return max(int(self._consumer.position([self._place])[0].offset), 0)
+
+    def poll(self, seconds: float) -> None:
+        """Take in what comes within a time, and wait for something that long.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When a newer version of this software wrote a record.
+        KafkaException
+            When the topic cannot be read any more.
+        """
+        messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._take(message)
+            elif not error.retriable():
+                raise KafkaException(error)
+
+    def _take(self, message: Message) -> None:
+        key, value = message.key(), message.value()
+        kind, _, name = (
+            key.decode("utf-8", "replace") if isinstance(key, bytes) else ""
+        ).partition("/")
+        if kind != "stream":
+            return
+        before = self._streams.get(name)
+        if value is None:
+            self._streams.pop(name, None)
+        else:
+            try:
+                self._streams[name] = Resource.from_record(orjson.loads(value)).to_stream()
+            except UnknownRecordVersionError:
+                raise
+            except (ValueError, CorrelationError) as error:
+                _log.error("config record %d is not used: %s", message.offset() or 0, error)
+        if self._streams.get(name) != before:
+            self._changed_at = time.monotonic()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,266 @@
+"""The life of the job: query runs, one after the other, each with its streams in force.
+
+A run ends when the registered streams (or the partitions of their topics) change, when the job is
+told to stop, or when the query fails. What Spark had begun is completed before the next run with
+the streams with which it was begun; so a change, a stop and a kill all take the same path.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
+from pyspark.errors import PySparkException
+
+from spark_jobs.checkpoint import Checkpoint, Layout, parse_offsets
+from spark_jobs.errors import QueryFailedError
+from spark_jobs.heartbeats import WAKE_UP, Ticker
+from spark_jobs.operator import InForce
+from spark_jobs.query import start_query
+from spark_jobs.reports import Reporter, describe
+from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from spark_jobs.config_watch import ConfigWatch
+    from spark_jobs.offsets import KafkaOffsets, Place
+    from spark_jobs.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_FILE = "streams.json"
+_POLL_SECONDS = 0.1
+# Streams are mostly registered several at a time: one restart for all of them.
+_QUIET_SECONDS = 0.5
+_BOUNDARY_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the job works with.
+
+    Parameters
+    ----------
+    settings, session, layout, checkpoint, watch, offsets, reporter
+        As their classes say.
+    clock : callable
+        Wall time in µs since 1970.
+    stop : threading.Event
+        Set when the job shall stop.
+    """
+
+    settings: Settings
+    session: SparkSession
+    layout: Layout
+    checkpoint: Checkpoint
+    watch: ConfigWatch
+    offsets: KafkaOffsets
+    reporter: Reporter
+    clock: Callable[[], int]
+    stop: threading.Event
+
+
+class Job:
+    """Runs queries until it is told to stop.
+
+    Parameters
+    ----------
+    parts : Parts
+        What it works with.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._failures = 0
+
+    def run(self) -> None:
+        """Run until told to stop.
+
+        Raises
+        ------
+        QueryFailedError
+            When the query fails again and again.
+        """
+        stop, reporter = self._parts.stop, self._parts.reporter
+        while not stop.is_set():
+            try:
+                self._run_once()
+            except (PySparkException, KafkaException) as error:
+                self._failures += 1
+                reporter.state("failing", exception=describe(error))
+                _log.error("the query failed (%d in a row): %s", self._failures, describe(error))
+                if self._failures >= self._parts.settings.max_failures:
+                    raise QueryFailedError(describe(error)) from error
+                stop.wait(min(2.0**self._failures, _LONGEST_PAUSE_SECONDS))
+
+    def _run_once(self) -> None:
+        checkpoint = self._parts.checkpoint
+        stored = checkpoint.read(_FILE)
+        if stored is not None and checkpoint.has_unfinished_batch():
+            begun = StreamsInForce.from_bytes(stored)
+            if begun != self._wanted():
+                self._finish_begun(begun)
+                return
+        wanted = self._wanted()
+        checkpoint.write(_FILE, wanted.to_bytes())
+        self._follow(wanted)
+
+    def _wanted(self) -> StreamsInForce:
+        """Give the streams that are registered now and can be read."""
+        parts = self._parts
+        return streams_in_force(
+            parts.watch.streams, parts.offsets.partitions(), parts.settings.topics
+        )
+
+    def _start(self, in_force: StreamsInForce, *, until_caught_up: bool) -> StreamingQuery:
+        parts = self._parts
+        run = InForce(
+            uuid.uuid4().hex,
+            parts.settings.topics,
+            in_force.streams,
+            in_force.partitions,
+            parts.layout.slot_keys,
+        )
+        return start_query(
+            parts.session,
+            parts.settings,
+            run,
+            in_force.topics,
+            parts.layout.shuffle_partitions,
+            parts.checkpoint.query_location,
+            until_caught_up=until_caught_up,
+        )
+
+    def _finish_begun(self, begun: StreamsInForce) -> None:
+        """Complete the batch that was begun, with the streams with which it was begun."""
+        _log.info("completing the batch that was begun")
+        query = self._start(begun, until_caught_up=True)
+        while query.isActive and not self._parts.stop.is_set():
+            query.awaitTermination(1)
+            self._parts.reporter.refresh()
+        self._end(query)
+
+    def _follow(self, in_force: StreamsInForce) -> None:
+        """Run the query until something calls for its end."""
+        parts = self._parts
+        reporter = parts.reporter
+        reporter.state(
+            "starting",
+            streams=sorted(in_force.streams),
+            waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
+        )
+        watched = _Watched(parts, in_force)
+        # Before the query passes over what is gone, it is counted.
+        watched.look_for_losses(parts.checkpoint.completed_offsets())
+        reporter.heartbeats([WAKE_UP])
+        query = self._start(in_force, until_caught_up=False)
+        try:
+            while query.isActive and not parts.stop.is_set():
+                parts.watch.poll(_POLL_SECONDS)
+                if watched.take_progress(query.lastProgress):
+                    self._failures = 0
+                reporter.refresh()
+                if watched.needs_restart(self._wanted):
+                    _log.info("the streams have changed: the query starts again")
+                    reporter.state("restarting")
+                    break
+            else:
+                if parts.stop.is_set():
+                    reporter.state("stopping")
+        finally:
+            wait_for_boundary(
+                query, parts.settings.stop_seconds if parts.stop.is_set() else _BOUNDARY_SECONDS
+            )
+            self._end(query)
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Stop the query.
+
+        Raises
+        ------
+        StreamingQueryException
+            When it had failed.
+        """
+        query.stop()
+        error = query.exception()
+        if error is not None:
+            raise error
+
+
+class _Watched:
+    """What the driver looks at while a query runs."""
+
+    def __init__(self, parts: Parts, in_force: StreamsInForce) -> None:
+        self._parts = parts
+        self._in_force = in_force
+        self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
+        self._completed: dict[Place, int] = {}
+        self._batch = -1
+        self._next_tick = 0.0
+        self._registered = parts.watch.streams
+
+    def look_for_losses(self, completed: dict[Place, int]) -> None:
+        """Report what is gone between the completed batches and the oldest records."""
+        lost = self._ticker.lost(completed)
+        if lost:
+            self._parts.reporter.lost(lost)
+
+    def take_progress(self, progress: Any) -> bool:  # noqa: ANN401 - a dict of Spark's
+        """Take in Spark's progress; tell whether a batch was completed."""
+        if progress is None or not progress["sources"]:
+            return False
+        ends = parse_offsets(progress["sources"][0]["endOffset"])
+        if not ends:
+            return False
+        self._completed = ends
+        reporter = self._parts.reporter
+        reporter.progress(progress, self._parts.settings.topics.config)
+        if progress["batchId"] == self._batch:
+            return False
+        if self._batch < 0:
+            reporter.state("running", exception=None)
+            _log.info("running: batch %d completed", progress["batchId"])
+        self._batch = progress["batchId"]
+        return True
+
+    def needs_restart(self, wanted: Callable[[], StreamsInForce]) -> bool:
+        """Send heartbeats every so often; tell whether other streams are to be read now."""
+        registered = self._parts.watch.streams
+        changed = registered != self._registered
+        if changed and self._parts.watch.quiet_seconds < _QUIET_SECONDS:
+            return False
+        due = time.monotonic() >= self._next_tick
+        try:
+            if due:
+                self._tick()
+            if changed or due:
+                self._registered = registered
+                return wanted() != self._in_force
+        except KafkaException as error:
+            # The query itself says whether it can go on without an answer.
+            _log.warning("the broker does not answer: %s", error)
+        return False
+
+    def _tick(self) -> None:
+        self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
+        found = self._ticker.tick(self._completed)
+        self._parts.reporter.heartbeats(found.heartbeats)
+        if found.lost:
+            self._parts.reporter.lost(found.lost)
+
+
+def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:
+    """Wait until no batch is running, or the time is over: then it is done again later."""
+    deadline = time.monotonic() + seconds
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.005)

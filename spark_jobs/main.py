@@ -1,0 +1,174 @@
+"""Entry point of the job: `python -m spark_jobs.main`, or this file for spark-submit."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError
+from pydantic import ValidationError
+
+from correlation.errors import CorrelationError
+from spark_jobs.checkpoint import Checkpoint, open_layout
+from spark_jobs.config_watch import ConfigWatch
+from spark_jobs.errors import SparkJobError
+from spark_jobs.job import Job, Parts
+from spark_jobs.offsets import KafkaOffsets
+from spark_jobs.reports import Reporter, describe
+from spark_jobs.session import open_session
+from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("spark_jobs")
+
+_SAY_SECONDS = 10.0
+_ASK_SECONDS = 0.5
+
+
+def main() -> int:
+    """Run the job as the environment says, until SIGTERM or SIGINT.
+
+    Returns
+    -------
+    int
+        0 when it was told to stop, 1 when it failed, 2 when a setting is wrong.
+    """
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    # It tells each connection that it closes.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        for problem in error.errors():
+            name = "_".join(map(str, problem["loc"])).upper()
+            _log.error("COINCIDE_%s: %s", name, problem["msg"])
+        return 2
+    stop = threading.Event()
+    return run(settings, stop)
+
+
+def run(settings: Settings, stop: threading.Event) -> int:
+    """Run the job until `stop` is set or a signal comes.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the job.
+    stop : threading.Event
+        Set by the caller, or by SIGTERM and SIGINT.
+
+    Returns
+    -------
+    int
+        0 when it was told to stop, 1 when it failed.
+    """
+    _stop_on_signals(stop)
+    with ExitStack() as opened:
+        topics = settings.topics
+        offsets = opened.enter_context(
+            closing(KafkaOffsets(settings.client, f"{settings.prefix}.job"))
+        )
+        if not wait_for_topics(offsets, topics.all(), stop):
+            return 0
+        reporter = opened.enter_context(closing(Reporter(settings.client, topics, wall_clock_us)))
+        reporter.state("starting")
+        try:
+            watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
+            watch.read_to_end()
+            session = open_session(settings)
+            # Spark takes SIGINT for itself when its context starts.
+            _stop_on_signals(stop)
+            opened.callback(_end_session, session)
+            checkpoint = Checkpoint(session, settings.checkpoint)
+            layout = open_layout(checkpoint, session, settings.slots)
+            parts = Parts(
+                settings,
+                session,
+                layout,
+                checkpoint,
+                watch,
+                offsets,
+                reporter,
+                wall_clock_us,
+                stop,
+            )
+            Job(parts).run()
+        except (Py4JError, ConnectionError) as error:
+            # A signal to the whole process group ends Spark at once.
+            if stop.is_set():
+                _log.warning("Spark ended first; the next start completes the running batch")
+                reporter.state("stopped")
+                return 0
+            _log.error("the job ends: Spark is gone: %s", error)
+            reporter.state("failed", exception=describe(error))
+            return 1
+        except (SparkJobError, CorrelationError, KafkaException) as error:
+            _log.error("the job ends: %s", error)
+            reporter.state("failed", exception=describe(error))
+            return 1
+        reporter.state("stopped")
+        _log.info("stopped")
+    return 0
+
+
+def _end_session(session: SparkSession) -> None:
+    with suppress(Py4JError, ConnectionError):
+        session.stop()
+
+
+def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: threading.Event) -> bool:
+    """Wait until the installation's topics exist; False when told to stop before.
+
+    Parameters
+    ----------
+    offsets : KafkaOffsets
+        Asks the broker.
+    needed : tuple of str
+        Names of the topics; the service creates them at its start.
+    stop : threading.Event
+        Ends the wait.
+    """
+    said_at = -_SAY_SECONDS
+    while not stop.is_set():
+        try:
+            missing = sorted(set(needed) - set(offsets.partitions()))
+            reason = f"topics {', '.join(missing)} are missing; the service creates them"
+        except KafkaException as error:
+            missing, reason = list(needed), f"no broker answers: {error}"
+        if not missing:
+            return True
+        if time.monotonic() - said_at >= _SAY_SECONDS:
+            said_at = time.monotonic()
+            _log.warning("waiting: %s", reason)
+        stop.wait(_ASK_SECONDS)
+    return False
+
+
+def wall_clock_us() -> int:
+    """Give the wall time in µs since 1970."""
+    return time.time_ns() // 1_000
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def on_signal(number: int, _: FrameType | None) -> None:
+        _log.info("stopping: %s", signal.Signals(number).name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""What Kafka says of its partitions: how many, from where, up to where."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Properties
+
+Place = tuple[str, int]
+_TIMEOUT_SECONDS = 10.0
+_POLL_SECONDS = 0.1
+
+
+class KafkaOffsets:
+    """Asks the broker; keeps nothing but the connection.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    group : str
+        Name for the client; nothing is committed for it.
+    """
+
+    def __init__(self, properties: Properties, group: str) -> None:
+        quiet: Properties = {"log_level": 2, **properties}
+        self._admin = AdminClient(quiet)
+        self._consumer = Consumer(
+            {
+                **quiet,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 50,
+                # One record is wanted, not all that follow it.
+                "queued.max.messages.kbytes": 1024,
+            }
+        )
+
+    def partitions(self) -> dict[str, int]:
+        """Give the number of partitions of every topic.
+
+        Raises
+        ------
+        KafkaException
+            When no broker answers.
+        """
+        found = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Give the end offsets, open transactions included; partitions that are gone are left out.
+
+        Raises
+        ------
+        KafkaException
+            When the broker does not answer.
+        """
+        return self._list(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # the client's
+
+    def begins(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Give the offsets of the oldest records, as `ends`."""
+        return self._list(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # the client's
+
+    def _list(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+        asked = {TopicPartition(topic, number): spec for topic, number in places}
+        if not asked:
+            return {}
+        offsets: dict[Place, int] = {}
+        found = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
+        for place, future in found.items():
+            try:
+                offsets[place.topic, place.partition] = int(future.result().offset)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        return offsets
+
+    def after_last_records(
+        self, ends: Mapping[Place, int], begins: Mapping[Place, int]
+    ) -> dict[Place, int]:
+        """Give one more than the offset of the last record before each end.
+
+        The end itself may stand behind marks of transactions, which no reader ever sees.
+
+        Parameters
+        ----------
+        ends, begins : mapping of (topic, partition) to int
+            Where each partition ends and begins.
+
+        Returns
+        -------
+        dict
+            0 where there is no record; partitions that did not answer in time are left out.
+        """
+        found: dict[Place, int] = {}
+        step = 1
+        waiting = {}
+        for place, end in ends.items():
+            if begins.get(place, 0) < end:
+                waiting[place] = end
+            else:
+                found[place] = 0
+        while waiting:
+            starts = {
+                place: max(end - step, begins.get(place, 0)) for place, end in waiting.items()
+            }
+            try:
+                seen = self._last_of(starts)
+            finally:
+                self._consumer.unassign()
+            if seen is None:
+                break
+            for place, start in starts.items():
+                if seen[place] is not None or start == begins.get(place, 0):
+                    found[place] = seen[place] or 0
+                    del waiting[place]
+            step *= 16
+        return found
+
+    def _last_of(self, starts: Mapping[Place, int]) -> dict[Place, int | None] | None:
+        """Read each partition from a start to its end; None when that takes too long."""
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        self._consumer.assign(
+            [TopicPartition(topic, number, start) for (topic, number), start in starts.items()]
+        )
+        last: dict[Place, int | None] = dict.fromkeys(starts)
+        ended: set[Place] = set()
+        while ended != set(starts):
+            message = self._consumer.poll(_POLL_SECONDS)
+            if time.monotonic() > deadline:
+                return None
+            if message is None:
+                continue
+            place = (message.topic() or "", message.partition() or 0)
+            error = message.error()
+            if error is None:
+                last[place] = (message.offset() or 0) + 1
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
+                ended.add(place)
+            elif not error.retriable():
+                return None
+        return last
+
+    def close(self) -> None:
+        """End the connection."""
+        self._consumer.close()

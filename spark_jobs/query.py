@@ -1,0 +1,66 @@
+"""The streaming query: source, transform and sink put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.sink import FORMAT, KafkaSink, sink_options
+from spark_jobs.source import assignment, read_kafka
+from spark_jobs.transform import transform, workers_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from spark_jobs.operator import InForce
+    from spark_jobs.settings import Settings
+
+
+def start_query(
+    session: SparkSession,
+    settings: Settings,
+    in_force: InForce,
+    topic_partitions: Mapping[str, int],
+    shuffle_partitions: int,
+    checkpoint: str,
+    *,
+    until_caught_up: bool,
+) -> StreamingQuery:
+    """Start the query.
+
+    Parameters
+    ----------
+    session : SparkSession
+        To run it in.
+    settings : Settings
+        Of the job.
+    in_force : InForce
+        Streams and slots of this run.
+    topic_partitions : mapping of topic to int
+        Event topics and how many partitions they have.
+    shuffle_partitions : int
+        Of the stateful operator.
+    checkpoint : str
+        Where Spark keeps the query's state.
+    until_caught_up : bool
+        Whether it ends by itself when it has read what is there now.
+    """
+    session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
+    records = read_kafka(session, settings, assignment(settings, topic_partitions))
+    readers = session.sparkContext.defaultParallelism
+    output = transform(records, in_force, settings.max_record_bytes, readers)
+    with workers_for(session.sparkContext, "sink"):
+        session.dataSource.register(KafkaSink)
+    options = sink_options(settings.prefix, settings.topics.config, settings.client)
+    writer = (
+        output.writeStream.format(FORMAT)
+        .queryName("coincide")
+        .outputMode("append")
+        .options(**options)
+        .option("checkpointLocation", checkpoint)
+    )
+    if until_caught_up:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.trigger_seconds} seconds").start()

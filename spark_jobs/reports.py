@@ -1,0 +1,167 @@
+"""What the driver itself writes to Kafka: heartbeats, and the job's record on the metrics topic."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from confluent_kafka import KafkaError, Producer
+
+from correlation.records import heartbeat_to_record
+from spark_jobs.checkpoint import parse_offsets
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from correlation.progress import Heartbeat
+    from correlation.topics import Topics
+    from spark_jobs.offsets import Place
+    from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
+
+VERSION = 1
+_LEAST_SECONDS = 1.0
+_FLUSH_SECONDS = 5.0
+_MOST_TEXT = 4_000
+
+
+class Reporter:
+    """Writes as the driver; what it writes may repeat, and nothing of it is a result.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    topics : Topics
+        Of the installation.
+    clock : callable
+        Wall time in µs since 1970.
+    """
+
+    def __init__(self, properties: Properties, topics: Topics, clock: Callable[[], int]) -> None:
+        self._topics = topics
+        self._clock = clock
+        self._producer = Producer(
+            {
+                "log_level": 2,
+                "linger.ms": 0,
+                **properties,
+                "enable.idempotence": True,
+                "delivery.report.only.error": True,
+                "on_delivery": _on_delivery,
+            }
+        )
+        self._facts: dict[str, Any] = {
+            "query_id": None,
+            "batch": None,
+            "state": "starting",
+            "input_rate": None,
+            "batch_events": None,
+            "lag": {},
+            "durations": {},
+            "exception": None,
+            "applied_config_offset": None,
+            "streams": [],
+            "waiting_streams": [],
+            "lost": {},
+        }
+        self._written_at = -_LEAST_SECONDS
+
+    def heartbeats(self, heartbeats: Sequence[Heartbeat]) -> None:
+        """Write heartbeats; one that is lost is followed by a later one."""
+        for heartbeat in heartbeats:
+            value = orjson.dumps(heartbeat_to_record(heartbeat))
+            self._produce(self._topics.heartbeats, heartbeat.stream.encode(), value)
+
+    def state(self, state: str, **facts: object) -> None:
+        """Write that the job has come into another state.
+
+        Parameters
+        ----------
+        state : str
+            starting, running, restarting, failing, stopping, stopped or failed.
+        **facts
+            Fields of the record that change with it.
+        """
+        self._facts |= {"state": state, **facts}
+        self._write()
+
+    def lost(self, lost: Mapping[Place, int]) -> None:
+        """Say that records were gone before they were read."""
+        totals = self._facts["lost"]
+        for (topic, number), count in lost.items():
+            _log.error(
+                "%d records of %s-%d were gone before they were read: the topic's retention is "
+                "shorter than the time the job was behind",
+                count,
+                topic,
+                number,
+            )
+            of_topic = totals.setdefault(topic, {})
+            of_topic[str(number)] = of_topic.get(str(number), 0) + count
+
+    def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
+        """Take in Spark's progress of a batch; it is written at most once a second.
+
+        Parameters
+        ----------
+        progress : mapping
+            As `StreamingQuery.lastProgress` gives it.
+        config_topic : str
+            Whose offset tells what is applied.
+        """
+        source = progress["sources"][0]
+        ends = parse_offsets(source["endOffset"])
+        newest = parse_offsets(source["latestOffset"])
+        lag: dict[str, dict[str, int]] = {}
+        for (topic, number), offset in newest.items():
+            behind = max(offset - ends.get((topic, number), offset), 0)
+            lag.setdefault(topic, {})[str(number)] = behind
+        self._facts |= {
+            "query_id": progress["id"],
+            "batch": progress["batchId"],
+            "input_rate": progress.get("processedRowsPerSecond"),
+            "batch_events": progress["numInputRows"],
+            "lag": lag,
+            "durations": {
+                phase: millis / 1_000 for phase, millis in progress["durationMs"].items()
+            },
+            "applied_config_offset": ends.get((config_topic, 0), 0) - 1,
+        }
+
+    def refresh(self) -> None:
+        """Write the job's record, unless that was done within the last second."""
+        self._producer.poll(0)
+        if time.monotonic() - self._written_at >= _LEAST_SECONDS:
+            self._write()
+
+    def _write(self) -> None:
+        self._written_at = time.monotonic()
+        value = orjson.dumps({"v": VERSION, **self._facts, "at": self._clock()})
+        self._produce(self._topics.metrics, b"job", value)
+
+    def _produce(self, topic: str, key: bytes, value: bytes) -> None:
+        try:
+            self._producer.produce(topic, value, key)
+        except BufferError:
+            # The broker does not answer; the next record says the same.
+            _log.warning("a record of the job for %s was not taken", topic)
+
+    def close(self) -> None:
+        """Write what is waiting."""
+        self._producer.flush(_FLUSH_SECONDS)
+
+
+def describe(error: BaseException) -> str:
+    """Give what an exception says, short enough for a record."""
+    text = str(error) or type(error).__name__
+    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+
+
+def _on_delivery(error: KafkaError | None, message: Message) -> None:
+    if error is not None:
+        _log.warning("a record of the job for %s was not written: %s", message.topic(), error)

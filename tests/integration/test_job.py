@@ -1,0 +1,168 @@
+"""The whole job on a real Kafka: what is registered, sent, changed and stopped while it runs."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from correlation.streams import Stream
+from tests.support.job import JobUnderTest, total
+from tests.support.kafka import Sent, produce
+from tests.support.workload import NearCondition, Occurrence, Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+PREFIX = f"job{uuid.uuid4().hex[:10]}"
+LONGEST_US = 20_000
+NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+
+
+def stream(name: str) -> Stream:
+    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=60_000_000)
+
+
+@pytest.fixture(scope="module")
+def job(
+    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JobUnderTest]:
+    """Return one running job with two streams and a condition, for all tests of this file."""
+    folder = tmp_path_factory.mktemp("job")
+    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
+    job.add_stream(stream("a"))
+    job.add_stream(stream("b"))
+    job.register(NEAR.resource)
+    try:
+        job.start()
+        yield job
+    finally:
+        job.process.stop(5)
+
+
+def now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+def live_events(streams: str, count: int, seed: int) -> list[Occurrence]:
+    """Return events of the last second, with ids that no other call gives."""
+    workload = Workload(
+        streams, seed, begin_us=now_us() - 1_000_000, spacing_us=2_000, longest_us=LONGEST_US
+    )
+    return [replace(event, id=f"{seed}.{event.id}") for event in workload.take(count)]
+
+
+def test_alarms_are_the_judges(job: JobUnderTest) -> None:
+    events = live_events("ab", 400, seed=1)
+    job.send(events)
+    expected = sorted(NEAR.pairs(events))
+    assert len(expected) > 100
+    assert job.alarms(len(expected)) == expected
+
+
+def test_alarm_record_says_what_where_and_how_sure(job: JobUnderTest) -> None:
+    (first, *_) = job.read(job.topics.alarms)
+    alarm = json.loads(first.value or b"")
+    assert first.headers["ce_id"] == alarm["alarm_id"].encode()
+    assert first.headers["ce_type"] == b"coincide.alarm.v1"
+    assert (alarm["condition"], alarm["threshold"], alarm["late"]) == ("near", 0.6, False)
+    assert 0.6 <= alarm["probability"] <= 1
+    assert {alarm["a"]["stream"], alarm["b"]["stream"]} == {"a", "b"}
+    assert alarm["detected_at"] >= alarm["a"]["latest"]
+
+
+def test_idle_streams_move_on_by_heartbeats_and_forget_their_events(job: JobUnderTest) -> None:
+    moved_past = now_us() - 62_000_000
+    slots = job.wait_for_slots(
+        lambda slots: (
+            bool(slots)
+            and all(
+                (slot["low_marks"][name]["mark"] or 0) > moved_past
+                for slot in slots
+                for name in "ab"
+            )
+        )
+    )
+    assert total(slots, "events_late_total") == 0
+
+
+def test_bad_records_are_dead_letters_and_the_job_goes_on(job: JobUnderTest) -> None:
+    large = json.dumps({"id": "large", "pad": "x" * 10_000_000}).encode()
+    bad = [b"{", b"\xff", None, b'{"id":"e","earliest":2,"latest":1}', large]
+    produce(job.bootstrap, job.streams["a"].topic, [Sent(value, b"k") for value in bad])
+    letters = job.read(job.topics.dead_letter, lambda records: len(records) >= len(bad))
+    assert sorted(letter.value or b"" for letter in letters) == sorted(v or b"" for v in bad)
+    assert sorted(letter.headers["coincide.error.reason"] for letter in letters) == [
+        b"earliest_after_latest",
+        b"malformed_json",
+        b"null_value",
+        b"too_large",
+        b"wrong_encoding",
+    ]
+    slots = job.wait_for_slots(lambda slots: total(slots, "events_rejected_total") >= len(bad))
+    assert total(slots, "events_rejected_total", stream="a", reason="too_large") == 1
+
+
+def test_conditions_come_change_pause_and_go_without_a_restart(job: JobUnderTest) -> None:
+    starts = job.states().count("starting")
+    wide = NearCondition("wide", "b", "a", 60_000, "0.3")
+    job.register(wide.resource)
+    job.wait_for_slots(lambda slots: all("wide" in slot["conditions"] for slot in slots))
+    first = live_events("ab", 60, seed=2)
+    job.send(first)
+    expected = sorted(wide.pairs(first))
+    assert job.alarms(len(expected), ["wide"]) == expected
+
+    paused = replace(wide, version=2)
+    job.register(replace(paused.resource, paused=True))
+    job.wait_for_slots(
+        lambda slots: all(slot["conditions"]["wide"]["state"] == "paused" for slot in slots)
+    )
+    second = live_events("ab", 60, seed=3)
+    job.send(second)
+    every_near = len(NEAR.pairs(second))
+    before = len(job.alarms(0, ["near"]))
+    job.alarms(before + every_near, ["near"])
+    assert job.alarms(0, ["wide"]) == expected
+
+    job.delete(wide.resource)
+    job.wait_for_slots(lambda slots: not any("wide" in slot["conditions"] for slot in slots))
+    assert job.states().count("starting") == starts
+
+
+def test_new_stream_is_read_from_its_beginning_within_the_same_process(job: JobUnderTest) -> None:
+    pid = job.process.pid
+    events = live_events("bc", 200, seed=4)
+    with_c = NearCondition("with-c", "b", "c", 30_000, "0.5")
+    # The condition waits for its stream; events on the stream's topic wait for the stream.
+    job.register(with_c.resource)
+    job.streams["c"] = stream("c")
+    job.add_stream(stream("c"), partitions=3)
+    job.send(events)
+    expected = sorted(with_c.pairs(events))
+    assert job.alarms(len(expected), ["with-c"]) == expected
+    assert "restarting" in job.states()
+    assert job.process.pid == pid
+    assert job.process.running
+
+
+def test_stopped_job_goes_on_where_it_was(job: JobUnderTest) -> None:
+    before = live_events("ab", 200, seed=5)
+    job.send(before)
+    assert job.stop() == 0
+    assert job.states()[-1] == "stopped"
+    after = live_events("ab", 100, seed=6)
+    job.send(after)
+    known = set(job.alarms(0, ["near"]))
+    job.start()
+    expected = NEAR.pairs(before) | NEAR.pairs(after)
+    pairs = job.alarms(len(known | expected), ["near"])
+    assert len(pairs) == len(set(pairs))
+    assert expected <= set(pairs)

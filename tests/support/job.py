@@ -1,0 +1,160 @@
+"""The streaming job as a process of its own, with its topics, on a real Kafka."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cli.processes import ChildProcess
+from correlation.records import Resource
+from correlation.topics import Topics
+from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
+from tests.support.workload import Occurrence, alarm_pairs, stream_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from correlation.streams import Stream
+
+# A first start compiles kernels and shares two cores with the broker.
+_START_SECONDS = 120
+_TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
+Pairs = list[tuple[str, str, str]]
+
+
+@dataclass
+class JobUnderTest:
+    """An installation with a prefix of its own.
+
+    `jars` is the folder of Spark's Kafka connector, `folder` one for checkpoint and log.
+    """
+
+    bootstrap: str
+    prefix: str
+    jars: Path
+    folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    streams: dict[str, Stream] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.topics = Topics(self.prefix)
+        one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
+        create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
+        large = (self.topics.late, self.topics.dead_letter)
+        create_topics(self.bootstrap, dict.fromkeys(large, 1), _TAKES_LARGE)
+        environment = {
+            "COINCIDE_BOOTSTRAP": self.bootstrap,
+            "COINCIDE_PREFIX": self.prefix,
+            "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
+            "COINCIDE_JARS": str(self.jars),
+            "COINCIDE_HEARTBEAT_SECONDS": "0.5",
+            **self.settings,
+        }
+        self.process = ChildProcess(
+            "job",
+            [sys.executable, "-m", "spark_jobs.main"],
+            self.folder / "job.log",
+            environment,
+        )
+
+    def register(self, *resources: Resource) -> None:
+        """Write resources to the config topic."""
+        records = [Sent(json.dumps(found.to_record()).encode(), found.key) for found in resources]
+        produce(self.bootstrap, self.topics.config, records)
+
+    def delete(self, resource: Resource) -> None:
+        """Write that a resource is gone."""
+        produce(self.bootstrap, self.topics.config, [Sent(None, resource.key)])
+
+    def add_stream(self, stream: Stream, partitions: int = 2) -> None:
+        """Create a stream's topic and register the stream."""
+        create_topics(self.bootstrap, {stream.topic: partitions}, _TAKES_LARGE)
+        self.register(stream_resource(stream))
+        self.streams[stream.name] = stream
+
+    def send(self, events: Iterable[Occurrence]) -> None:
+        """Produce events, in their order, into the topics of their streams."""
+        by_stream: dict[str, list[Sent]] = {}
+        for event in events:
+            sent = Sent(event.value, event.key.encode())
+            by_stream.setdefault(event.stream, []).append(sent)
+        for name, records in by_stream.items():
+            produce(self.bootstrap, self.streams[name].topic, records)
+
+    def start(self) -> None:
+        """Start the process and wait until it says that it runs."""
+        said = len(self.states())
+        self.process.start()
+        self.process.wait_until(lambda: "running" in self.states()[said:], _START_SECONDS)
+
+    def stop(self) -> int | None:
+        """Stop it as an operator does, with SIGTERM to the process; give its exit code."""
+        return self.process.stop(60)
+
+    def kill(self) -> None:
+        """Kill the process, its JVM and its workers at once."""
+        self.process.kill()
+
+    def read(
+        self, topic: str, until: Callable[[list[Received]], bool] | None = None
+    ) -> list[Received]:
+        """Read a topic from its beginning, committed records only."""
+        return read_committed(self.bootstrap, topic, until, timeout_seconds=90)
+
+    def alarms(self, count: int, conditions: Sequence[str] | None = None) -> Pairs:
+        """Give all pairs (of some conditions) once there are so many; for 0 those there are now."""
+        found: Pairs = []
+        looked_at = 0
+
+        def enough(records: list[Received]) -> bool:
+            nonlocal looked_at
+            found.extend(
+                pair
+                for pair in alarm_pairs(record.value for record in records[looked_at:])
+                if conditions is None or pair[0] in conditions
+            )
+            looked_at = len(records)
+            return len(found) >= count
+
+        records = self.read(self.topics.alarms, enough if count else None)
+        enough(records)
+        return sorted(found)
+
+    def states(self) -> list[str]:
+        """Give what the job has said of itself, oldest first."""
+        return [record["state"] for record in self.job_records()]
+
+    def job_records(self) -> list[dict[str, Any]]:
+        """Give the job's own records on the metrics topic, oldest first."""
+        records = self.read(self.topics.metrics)
+        return [json.loads(record.value or b"") for record in records if record.key == b"job"]
+
+    def wait_for_slots(self, ready: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        """Give the newest record of each slot, once they say what is awaited."""
+
+        def newest(records: list[Received]) -> list[dict[str, Any]]:
+            found = {record.key: record.value for record in records if record.key != b"job"}
+            return [json.loads(value or b"") for value in found.values()]
+
+        looked_at = 0
+
+        def come_true(records: list[Received]) -> bool:
+            nonlocal looked_at
+            fresh = len(records) > looked_at and records[-1].key != b"job"
+            looked_at = len(records)
+            return fresh and ready(newest(records))
+
+        return newest(self.read(self.topics.metrics, come_true))
+
+
+def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:
+    """Sum a counter over slots and over the labels that are not given."""
+    return sum(
+        value
+        for slot in slots
+        for name, found, value in slot["counters"]
+        if name == counter and labels.items() <= found.items()
+    )
