@@ -6,8 +6,8 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio.to_thread
 from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
 
 from service.api import conditions, health, streams
 from service.api.problems import MEDIA_TYPE, install
@@ -56,11 +56,11 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await anyio.to_thread.run_sync(plane.start)
+        await run_in_threadpool(plane.start)
         try:
             yield
         finally:
-            await anyio.to_thread.run_sync(plane.stop)
+            await run_in_threadpool(plane.stop)
 
     app = CoincideApp(
         title="Coincide",
