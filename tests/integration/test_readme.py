@@ -1,0 +1,187 @@
+"""The commands of README.md and docs/, run as they stand there by a new user's shell.
+
+Blocks marked `sh` are run; only the addresses are those of the test. Blocks without a mark show
+output, or need what no test has (a cluster, Docker).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from cli.rest import ServiceClient
+from cli.stack import LocalStack, StackOptions
+from service.settings import Settings as ServiceSettings
+from spark_jobs.settings import Settings as JobSettings
+from tests.support.command import running_service
+from tests.support.kafka import read_committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+ROOT = Path(__file__).parents[2]
+BINARIES = Path(sys.executable).parent
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND_SECONDS = 100
+JOB_SECONDS = 120
+ASK_SECONDS = 0.2
+LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
+PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
+
+
+def _blocks(page: str, mark: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [found.group(2) for found in BLOCK.finditer(text) if found.group(1) == mark]
+
+
+def _shell(commands: str, environment: Mapping[str, str]) -> str:
+    """Run commands as typed into a shell with the project's environment; give their output."""
+    # The commands are the project's own.
+    done = subprocess.run(  # noqa: S603
+        ["bash", "-euo", "pipefail", "-c", commands],  # noqa: S607 - the user's own shell
+        cwd=ROOT,
+        env={**os.environ, "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}", **environment},
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    asked_again = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        # Nothing sets it: between two questions the processor is left to those who are asked.
+        asked_again.wait(ASK_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Run what `coincide up` runs, on ports of its own."""
+    options = StackOptions(tmp_path_factory.mktemp("stack"), broker_port=0, service_port=0)
+    with LocalStack(options, Console(stderr=True)) as running:
+        yield running
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+def test_first_condition_gives_the_alarm_that_the_readme_shows(stack: LocalStack) -> None:
+    environment = {"COINCIDE_BOOTSTRAP": stack.bootstrap, "COINCIDE_URL": stack.url}
+    blocks = _blocks("README.md", "sh")
+    outputs = [
+        _shell(block.replace("http://127.0.0.1:8080", stack.url), environment) for block in blocks
+    ]
+    assert len(blocks) == 5
+    shown = next(block for block in _blocks("README.md", "") if "p=0.625" in block)
+    assert _without_times(outputs[3]) == _without_times(shown)
+    with ServiceClient(stack.url) as service:
+
+        def all_events_are_read() -> bool:
+            status = service.get("/v1/conditions/footsteps/status")["streams"]
+            return bool(status["seismic"]["buffered_events"] == 3)
+
+        _wait_until(all_events_are_read, COMMAND_SECONDS)
+        assert service.get("/v1/conditions/footsteps/status")["alarms"] == 1
+    assert len(read_committed(stack.bootstrap, "coincide.alarms")) == 1
+
+
+def _without_times(line: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", line.strip())
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+def test_job_runs_under_spark_submit(
+    kafka_bootstrap: str, topic_prefix: str, spark_jar_paths: list[Path], tmp_path: Path
+) -> None:
+    (block,) = [found for found in _blocks("README.md", "") if "spark-submit" in found]
+    replaced = {
+        "kafka:9092": kafka_bootstrap,
+        "hdfs:///coincide/checkpoint": (tmp_path / "checkpoint").as_uri(),
+        "COINCIDE_SLOTS=16": f"COINCIDE_SLOTS=2 COINCIDE_PREFIX={topic_prefix}",
+        "/opt/coincide/bin/python": sys.executable,
+        "spark://spark:7077": "local[2]",
+        # As the README says for a site without a network.
+        "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0": "--jars "
+        + ",".join(map(str, spark_jar_paths)),
+    }
+    for written, own in replaced.items():
+        assert written in block
+        block = block.replace(written, own)
+    log_path = tmp_path / "submit.log"
+    environment = {**os.environ, "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}"}
+    with running_service(kafka_bootstrap, topic_prefix, tmp_path) as url, log_path.open("w") as log:
+        # The commands are the project's own; in a group of their own, to be ended together.
+        submitted = subprocess.Popen(  # noqa: S603
+            ["bash", "-euo", "pipefail", "-c", block],  # noqa: S607 - the user's own shell
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            with ServiceClient(url) as service:
+                _wait_until(lambda: _runs(submitted, service, log_path), JOB_SECONDS)
+        finally:
+            os.killpg(submitted.pid, signal.SIGTERM)
+            submitted.wait(COMMAND_SECONDS)
+
+
+def _runs(submitted: subprocess.Popen[bytes], service: ServiceClient, log_path: Path) -> bool:
+    assert submitted.poll() is None, log_path.read_text(encoding="utf-8")[-4000:]
+    job = service.get("/v1/job")
+    # The record itself says that a batch went through workers, state and sink.
+    return bool(job["up"] and job["batch"] is not None)
+
+
+def test_security_settings_of_the_manual_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = _blocks("docs/configuration.md", "sh")
+    listed = _shell(f"{block}\nenv -0", {})
+    for entry in listed.split("\0"):
+        name, _, value = entry.partition("=")
+        if name.startswith("COINCIDE_"):
+            monkeypatch.setenv(name, value)
+    job = JobSettings()
+    assert job.client.items() <= ServiceSettings().client_properties("test").items()
+    assert job.kafka_properties["sasl.mechanisms"] == "SCRAM-SHA-512"
+    assert job.spark_kafka_properties["sasl.jaas.config"].endswith('password="SECRET";')
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for path, anchor in LINK.findall(BLOCK.sub("", text)):
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), path
+        if anchor:
+            assert anchor in _anchors(target.read_text(encoding="utf-8")), f"{path}#{anchor}"
+
+
+def _anchors(text: str) -> set[str]:
+    """Anchors of the headings, made as the usual viewers of Markdown make them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_layout_names_every_folder_of_the_project() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE))
+    assert all((ROOT / folder).is_dir() for folder in named)
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert packages <= named

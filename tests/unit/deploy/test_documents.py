@@ -1,0 +1,235 @@
+"""The JSON and the tables in docs/ are what the software takes and gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import TypeAdapter
+
+from correlation.columns import Events
+from correlation.kinds import KINDS
+from correlation.mapping import MappedEvent, compile_mapping
+from correlation.program import Block, Control, Program
+from correlation.progress import Progress
+from correlation.reasons import Reason
+from correlation.records import (
+    Resource,
+    condition_from_document,
+    heartbeat_from_record,
+    stream_from_document,
+)
+from correlation.streams import Stream
+from correlation.topics import Topics
+from service.api.conditions import ValidationRequest
+
+# What the page can hold stands in one table there, which nothing else needs.
+from service.exposition import _HELP
+from service.fields import Document
+from service.models import ConditionDocument, StreamDocument
+from tests.oracle.intervals import Window, is_satisfied, probability
+
+DOCS = Path(__file__).parents[3] / "docs"
+BLOCK = re.compile(r"^```json (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAIR = re.compile(
+    r"^\| \[([\d.]+), ([\d.]+)\] \| \[([\d.]+), ([\d.]+)\] \| ([\d.]+) \| (yes|no) \|$",
+    re.MULTILINE,
+)
+STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
+CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
+# Later than every event of the examples.
+ARRIVAL_US = 2_000_000_000_000_000
+
+
+class Example(NamedTuple):
+    """A block of JSON: where it stands, what it is, what it says."""
+
+    file: str
+    line: int
+    kind: str
+    text: str
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 - any JSON value
+        """The parsed block, with every number exact."""
+        return json.loads(self.text, parse_float=Decimal)
+
+
+def _read(file: str) -> str:
+    return (DOCS / file).read_text(encoding="utf-8")
+
+
+def _examples(file: str) -> list[Example]:
+    text = _read(file)
+    return [
+        Example(file, text.count("\n", 0, found.start()) + 1, found.group(1), found.group(2))
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def _id(example: Example) -> str:
+    return f"{example.file}:{example.line}"
+
+
+def _stream(example: Example) -> Stream:
+    return stream_from_document("example", STREAMS.validate_python(example.value).normalised())
+
+
+def _mapped() -> list[tuple[Example, Example, Example]]:
+    """Streams, each with an event of it and what that becomes."""
+    found, stream, event = [], None, None
+    for example in _examples("streams.md"):
+        if example.kind == "stream":
+            stream = example
+        elif example.kind == "event":
+            event = example
+        elif example.kind == "becomes" and stream and event:
+            found.append((stream, event, example))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stream", "event", "becomes"), _mapped(), ids=[_id(entry[1]) for entry in _mapped()]
+)
+def test_event_becomes_what_the_manual_says(
+    stream: Example, event: Example, becomes: Example
+) -> None:
+    found = compile_mapping(_stream(stream))(json.loads(event.text), None, ARRIVAL_US)
+    assert found == _canonical(json.loads(becomes.text))
+
+
+def _canonical(value: dict[str, Any]) -> MappedEvent:
+    """Read a canonical event."""
+    return compile_mapping(Stream("canonical", "canonical", 2**45, 0))(value, None, ARRIVAL_US)
+
+
+def test_every_kind_of_condition_has_its_example() -> None:
+    kinds = {it.value["kind"] for it in _examples("conditions.md") if it.kind == "condition"}
+    assert kinds == set(KINDS)
+
+
+class Pair(NamedTuple):
+    """A row of a table of pairs, times in µs."""
+
+    condition: dict[str, Any]
+    a: tuple[int, int]
+    b: tuple[int, int]
+    probability: Fraction
+    alarm: bool
+
+
+def _pairs() -> list[Pair]:
+    """Rows of the tables, each with the condition above it."""
+    text = _read("conditions.md")
+    blocks = [found for found in BLOCK.finditer(text) if found.group(1) == "condition"]
+    pairs = []
+    for row in PAIR.finditer(text):
+        above = [found for found in blocks if found.start() < row.start()][-1]
+        value = json.loads(above.group(2), parse_float=Decimal)
+        document = CONDITIONS.validate_python(value).normalised()
+        a1, a2, b1, b2 = (int(Decimal(row.group(place)) * 1_000_000) for place in range(1, 5))
+        chance, alarm = Fraction(row.group(5)), row.group(6) == "yes"
+        pairs.append(Pair(document, (a1, a2), (b1, b2), chance, alarm))
+    return pairs
+
+
+def _window(document: dict[str, Any]) -> Window:
+    threshold = Fraction(document["threshold"])
+    horizon = document.get("horizon_us", 0)
+    if document["kind"] == "mutual_deadline":
+        return (-document["window_us"], document["window_us"], None, None, threshold)
+    if document["kind"] == "within":
+        return (document["lower_us"], document["upper_us"], None, None, threshold)
+    if document["kind"] == "deadline":
+        return (None, document["deadline_us"], -horizon, None, threshold)
+    return (document["delay_us"], None, None, horizon, threshold)
+
+
+@pytest.mark.parametrize("pair", _pairs())
+def test_pair_has_the_probability_and_the_verdict_of_the_manual(pair: Pair) -> None:
+    window = _window(pair.condition)
+    assert probability(pair.a, pair.b, window) == pair.probability
+    assert is_satisfied(pair.a, pair.b, window) == pair.alarm
+    assert len(_alarms(pair)) == pair.alarm
+
+
+def _alarms(pair: Pair) -> list[dict[str, Any]]:
+    """Give the alarms of the program for the one pair."""
+    names = (pair.condition["a"], pair.condition["b"])
+    streams = {name: Stream(name, name, 60_000_000, 60_000_000) for name in names}
+    program = Program(streams, dict.fromkeys(names, 1))
+    record = Resource("condition", "example", 1, 0, pair.condition).to_record()
+    parts, progress = [], []
+    for name, (earliest, latest) in zip(names, (pair.a, pair.b), strict=True):
+        row = (b"k", name.encode(), earliest, latest, 0, 0, latest)
+        parts.append(Events.from_rows(name, [row]))
+        progress.append(Progress(name, 0, 1, latest))
+    control = Control(0, b"condition/example", record)
+    outcome = program.advance(Block([control], parts, progress), lambda: ARRIVAL_US)
+    return [found.value for result in outcome.results for found in result.records(ARRIVAL_US)]
+
+
+def test_alarm_of_the_manual_is_what_the_program_gives() -> None:
+    (shown,) = [json.loads(it.text) for it in _examples("conditions.md") if it.kind == "alarm"]
+    document = {
+        "kind": shown["kind"],
+        "a": shown["a"]["stream"],
+        "b": shown["b"]["stream"],
+        "window_us": 1_000_000,
+        "threshold": "0.6",
+    }
+    a, b = ((shown[side]["earliest"], shown[side]["latest"]) for side in "ab")
+    (alarm,) = _alarms(Pair(document, a, b, Fraction(0), alarm=True))
+    assert set(alarm) == set(shown)
+    for side in "ab":
+        assert set(alarm[side]) == set(shown[side])
+        assert alarm[side]["earliest"] == shown[side]["earliest"]
+    same = ("v", "version", "kind", "threshold", "probability", "decided_by", "late")
+    assert {name: alarm[name] for name in same} == {name: shown[name] for name in same}
+    assert len(alarm["alarm_id"]) == len(shown["alarm_id"])
+
+
+def test_validation_example_is_a_request() -> None:
+    (example,) = [it for it in _examples("conditions.md") if it.kind == "validate"]
+    request = ValidationRequest.model_validate(example.value)
+    document = CONDITIONS.validate_python(request.condition).normalised()
+    assert condition_from_document("example", 1, document).kind == "mutual_deadline"
+
+
+@pytest.mark.parametrize(
+    "example", [it for it in _examples("operations.md") if it.kind == "heartbeat"], ids=_id
+)
+def test_heartbeat_example_is_a_heartbeat(example: Example) -> None:
+    assert heartbeat_from_record(example.value).stream == "departures"
+
+
+def test_operations_explain_every_reason() -> None:
+    explained = re.findall(r"^\| `(\w+)` \|", _read("operations.md"), re.MULTILINE)
+    assert sorted(found for found in explained if found in set(Reason)) == sorted(Reason)
+    assert set(explained) - set(Reason) <= {"stream", "partition", "read_up_to", "offset"} | {
+        name for name in explained if name.startswith(("Coincide", "coincide_"))
+    }
+
+
+def test_operations_list_every_metric() -> None:
+    listed = set(re.findall(r"`coincide_(\w+)`", _read("operations.md")))
+    own = {"http_request_duration_seconds"}
+    assert listed == (set(_HELP) - {"topk_stock_pairs"}) | own
+
+
+def test_operations_list_every_topic() -> None:
+    assert set(
+        re.findall(r"^\| `(coincide\.\S+)` \|", _read("operations.md"), re.MULTILINE)
+    ) == set(Topics().all())
+
+
+def test_a_minute_of_two_events_is_narrow_for_a_second() -> None:
+    assert "with a probability of 3 % at best" in _read("conditions.md")
+    minute = 60_000_000
+    best = probability((0, minute), (0, minute), (-1_000_000, 1_000_000, None, None, Fraction(1)))
+    assert round(best * 100) == 3
