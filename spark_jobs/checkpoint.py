@@ -39,14 +39,21 @@ class Checkpoint:
         self._jvm = jvm
         self._hadoop: Any = jvm.org.apache.hadoop.fs
         self._configuration: Any = session._jsc.hadoopConfiguration()  # noqa: SLF001 - see above
-        self._root = self._hadoop.Path(location)
-        self._files: Any = self._root.getFileSystem(self._configuration)
+        given = self._hadoop.Path(location)
+        self._files: Any = given.getFileSystem(self._configuration)
+        self._root = self._files.makeQualified(given)
         self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above
 
     @property
     def query_location(self) -> str:
         """Where Spark keeps the query's own checkpoint."""
         return str(self._path("query").toString())
+
+    @property
+    def cache_folder(self) -> str:
+        """Folder of the workers' blob files: here if local, else where each worker stands."""
+        folder = str(self._path("cache").toUri().getPath())
+        return folder if self._files.getScheme() == "file" else "coincide-cache"
 
     def _path(self, name: str) -> Any:  # noqa: ANN401 - an object of the JVM
         return self._hadoop.Path(self._root, name)
@@ -73,12 +80,8 @@ class Checkpoint:
         rename = self._hadoop.Options.Rename
         options = self._gateway.new_array(rename, 1)
         options[0] = rename.OVERWRITE
-        context = self._hadoop.FileContext.getFileContext(
-            self._files.makeQualified(self._root).toUri(), self._configuration
-        )
-        context.rename(
-            self._files.makeQualified(unfinished), self._files.makeQualified(path), options
-        )
+        context = self._hadoop.FileContext.getFileContext(self._root.toUri(), self._configuration)
+        context.rename(unfinished, path, options)
 
     def has_unfinished_batch(self) -> bool:
         """Tell whether the newest batch that was begun has not been completed."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
+from spark_jobs.blob_files import BlobFiles
 from spark_jobs.checkpoint import Checkpoint, Layout, parse_offsets
 from spark_jobs.errors import QueryFailedError
 from spark_jobs.heartbeats import WAKE_UP, Ticker
@@ -130,7 +131,9 @@ class Job:
             in_force.streams,
             in_force.partitions,
             parts.layout.slot_keys,
+            parts.checkpoint.cache_folder,
         )
+        BlobFiles(parts.checkpoint.cache_folder).clear()
         return start_query(
             parts.session,
             parts.settings,

@@ -1,9 +1,10 @@
 """The stateful operator: one Program per slot, its state in segments that Spark keeps.
 
 State is a manifest (ValueState) and the blobs that it names by number (MapState). A worker keeps
-the programs of the slots it has served, with a random mark that the manifest carries too: a program
-is used again only when the manifest of this very transaction has its mark, so the cache is safe
-whatever Spark repeats, moves or throws away.
+the programs of the slots it served last, with a random mark that the manifest carries too: a
+program is used again only when the manifest of this very transaction has its mark, so the cache is
+safe whatever Spark repeats, moves or throws away. The blobs lie as files beside (`blob_files`),
+under tokens made of such marks.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from correlation.progress import Heartbeat, Progress
 from correlation.reasons import Reason
 from correlation.streams import Stream
 from correlation.topics import Topics, error_headers
+from spark_jobs.blob_files import BlobFiles
 from spark_jobs.envelope import (
     CONTROL,
     EVENTS,
@@ -68,6 +70,8 @@ class InForce:
         Number of Kafka partitions of its topic.
     slot_keys : tuple of int
         Key of each slot.
+    cache_folder : str
+        Of the workers' blob files.
     """
 
     run_id: str
@@ -75,22 +79,44 @@ class InForce:
     streams: Mapping[str, Stream]
     partitions: Mapping[str, int]
     slot_keys: tuple[int, ...]
+    cache_folder: str
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A slot's program, with the tokens of its blobs and the mark of its manifest."""
+
+    program: Program
+    tokens: dict[int, str] = field(default_factory=dict)
+    mark: str = ""
 
 
 @dataclass(slots=True)
 class _Cache:
-    """Programs of this worker by slot key, each with the mark of the manifest it agrees with."""
+    """The slots that this worker served in its last task."""
 
     run_id: str = ""
-    programs: dict[int, tuple[str, Program]] = field(default_factory=dict)
+    slots: dict[int, _Slot] = field(default_factory=dict)
+    served: set[int] = field(default_factory=set)
 
-    def pop(self, run_id: str, slot_key: int, mark: str) -> Program | None:
-        """Take a program out, if it is the one that the manifest describes."""
+    def pop(self, run_id: str, slot_key: int, mark: str) -> _Slot | None:
+        """Take a slot out, if it is as the manifest describes."""
         if run_id != self.run_id:
             self.run_id = run_id
-            self.programs = {}
-        found = self.programs.pop(slot_key, None)
-        return found[1] if found is not None and found[0] == mark else None
+            self.slots = {}
+        found = self.slots.pop(slot_key, None)
+        return found if found is not None and found.mark == mark else None
+
+    def put(self, run_id: str, slot_key: int, slot: _Slot) -> None:
+        """Put a slot in."""
+        self.run_id = run_id
+        self.slots[slot_key] = slot
+        self.served.add(slot_key)
+
+    def end_task(self) -> None:
+        """Drop the slots that the task did not serve: another worker did, so ours are old."""
+        self.slots = {key: slot for key, slot in self.slots.items() if key in self.served}
+        self.served = set()
 
 
 _cache = _Cache()
@@ -107,6 +133,7 @@ class SlotProcessor(StatefulProcessor):
 
     def __init__(self, in_force: InForce) -> None:
         self._in_force = in_force
+        self._files = BlobFiles(in_force.cache_folder)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
@@ -123,27 +150,32 @@ class SlotProcessor(StatefulProcessor):
         """Evaluate the rows of a slot; all state is written before the first row comes out."""
         slot_key = int(key[0])
         gathered = _gather(rows)
-        program = self._load(slot_key)
-        outcome = program.advance(gathered.block, _wall_clock_us)
+        slot = self._load(slot_key)
+        outcome = slot.program.advance(gathered.block, _wall_clock_us)
         blobs = self._pack(slot_key, gathered, outcome)
-        self._store(slot_key, program)
+        self._store(slot_key, slot)
         yield pd.DataFrame({"blob": blobs})
 
     def close(self) -> None:
-        """Leave everything as it is: state and cache outlive the batch."""
+        """Keep what the next batch may need: state and cache outlive the task."""
+        _cache.end_task()
 
-    def _load(self, slot_key: int) -> Program:
+    def _load(self, slot_key: int) -> _Slot:
         stored = self._manifest.get()
         in_force = self._in_force
         if stored is None:
-            return Program(in_force.streams, in_force.partitions)
+            return _Slot(Program(in_force.streams, in_force.partitions))
         manifest = orjson.loads(stored[0])
         cached = _cache.pop(in_force.run_id, slot_key, manifest["mark"])
         if cached is not None:
             return cached
-        return Program.restore(
-            manifest["program"], self._fetch, in_force.streams, in_force.partitions
-        )
+        tokens = {int(number): token for number, token in manifest["tokens"].items()}
+
+        def fetch(number: int) -> bytes:
+            return self._files.get(tokens.get(number)) or self._fetch(number)
+
+        program = Program.restore(manifest["program"], fetch, in_force.streams, in_force.partitions)
+        return _Slot(program, tokens)
 
     def _fetch(self, number: int) -> bytes:
         # One by one: an iterator over the map would put all blobs into one message.
@@ -152,16 +184,23 @@ class SlotProcessor(StatefulProcessor):
             raise KeyError(f"the state has no blob {number}, which its manifest names")
         return bytes(found[0])
 
-    def _store(self, slot_key: int, program: Program) -> None:
-        snapshot = program.snapshot()
+    def _store(self, slot_key: int, slot: _Slot) -> None:
+        snapshot = slot.program.snapshot()
+        slot.mark = uuid.uuid4().hex
         for number, blob in snapshot.added.items():
             self._blobs.updateValue((number,), (blob,))
+            slot.tokens[number] = f"{slot.mark}-{number}"
+            self._files.put(slot.tokens[number], blob)
         for number in snapshot.removed:
             self._blobs.removeKey((number,))
-        mark = uuid.uuid4().hex
-        self._manifest.update((orjson.dumps({"mark": mark, "program": snapshot.manifest}),))
-        _cache.run_id = self._in_force.run_id
-        _cache.programs[slot_key] = (mark, program)
+            self._files.remove(slot.tokens.pop(number, None))
+        manifest = {
+            "mark": slot.mark,
+            "tokens": {str(number): token for number, token in slot.tokens.items()},
+            "program": snapshot.manifest,
+        }
+        self._manifest.update((orjson.dumps(manifest),))
+        _cache.put(self._in_force.run_id, slot_key, slot)
 
     def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
         topics = self._in_force.topics

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
 _log = logging.getLogger(__name__)
+# The client reports on stderr that it was fenced, which is a matter of course here: Spark gives a
+# partition to any worker. What matters is raised.
+_client_log = logging.getLogger(f"{__name__}.client")
+_client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -170,15 +174,14 @@ class _Session:
         self._failures = _Failures()
         self._producer = Producer(
             {
-                # librdkafka reports each lost connection on stderr; what matters is raised.
-                "log_level": 2,
                 "linger.ms": 5,
                 **properties,
                 "transactional.id": target.transactional_id,
                 "message.max.bytes": _MOST_BYTES,
                 "delivery.report.only.error": True,
                 "on_delivery": self._on_delivery,
-            }
+            },
+            logger=_client_log,
         )
         try:
             # Ends what an earlier producer of this id left open, before the mark is read.
@@ -194,12 +197,12 @@ class _Session:
         # The consumer joins no group; it only asks what the group has committed.
         consumer = Consumer(
             {
-                "log_level": 2,
                 **properties,
                 "group.id": group,
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
-            }
+            },
+            logger=_client_log,
         )
         try:
             committed = self._ask_committed(consumer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # A first start compiles kernels and shares two cores with the broker.
 _START_SECONDS = 120
+_WAIT_SECONDS = 90
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]
 
@@ -102,7 +104,7 @@ class JobUnderTest:
         self, topic: str, until: Callable[[list[Received]], bool] | None = None
     ) -> list[Received]:
         """Read a topic from its beginning, committed records only."""
-        return read_committed(self.bootstrap, topic, until, timeout_seconds=90)
+        return read_committed(self.bootstrap, topic, until, timeout_seconds=_WAIT_SECONDS)
 
     def alarms(self, count: int, conditions: Sequence[str] | None = None) -> Pairs:
         """Give all pairs (of some conditions) once there are so many; for 0 those there are now."""
@@ -139,15 +141,11 @@ class JobUnderTest:
             found = {record.key: record.value for record in records if record.key != b"job"}
             return [json.loads(value or b"") for value in found.values()]
 
-        looked_at = 0
-
-        def come_true(records: list[Received]) -> bool:
-            nonlocal looked_at
-            fresh = len(records) > looked_at and records[-1].key != b"job"
-            looked_at = len(records)
-            return fresh and ready(newest(records))
-
-        return newest(self.read(self.topics.metrics, come_true))
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while not ready(slots := newest(self.read(self.topics.metrics))):
+            assert time.monotonic() < deadline, f"not after {_WAIT_SECONDS} s: {slots}"
+            self.process.check()
+        return slots
 
 
 def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:

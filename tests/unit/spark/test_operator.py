@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -38,7 +39,10 @@ CONDITIONS = [
 STREAMS = {
     name: Stream(name, f"events-{name}", LONGEST_US, DELAY_US, clock="replay") for name in "ab"
 }
-IN_FORCE = InForce("run", TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS)
+# A folder that cannot be made: the blob files are a cache, and all must go without them too.
+IN_FORCE = InForce(
+    "run", TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS, "/dev/null/cache"
+)
 
 
 def config_records(conditions: Sequence[NearCondition] = CONDITIONS) -> list[SourceRecord]:
@@ -136,10 +140,11 @@ def every(count: int) -> Callable[[int], bool]:
 
 @pytest.mark.parametrize("batch_size", [400, 61, 7])
 @pytest.mark.parametrize("restarts", [every(10**9), every(2)], ids=["cached", "restarted"])
+@pytest.mark.parametrize("kept_in", ["state", "files"])
 def test_alarms_are_the_judges_whatever_the_batches_and_restarts(
-    batch_size: int, restarts: Callable[[int], bool]
+    batch_size: int, restarts: Callable[[int], bool], kept_in: str, tmp_path: Path
 ) -> None:
-    job = Job()
+    job = Job(replace(IN_FORCE, cache_folder=str(tmp_path)) if kept_in == "files" else IN_FORCE)
     job.run_batch(config_records())
     records = event_records(EVENTS)
     for number, low in enumerate(range(0, len(records), batch_size), start=1):
@@ -156,6 +161,9 @@ def test_alarms_are_the_judges_whatever_the_batches_and_restarts(
         if name == "events_consumed_total"
     ]
     assert sum(consumed) == len(EVENTS)
+    blobs = sum(len(tester.peekMapState("blobs", key)) for key, tester in job.testers.items())
+    assert blobs > 0
+    assert len(list(tmp_path.iterdir())) == (blobs if kept_in == "files" else 0)
 
 
 def test_worker_whose_cache_is_older_than_the_state_takes_the_state() -> None:
@@ -239,7 +247,7 @@ def test_programs_of_an_earlier_run_are_not_used_again() -> None:
     renamed = Job(replace(IN_FORCE, run_id="later"))
     renamed.run_batch(config_records())
     assert operator._cache.run_id == "later"  # noqa: SLF001 - what a worker keeps is its own
-    assert set(operator._cache.programs) <= set(SLOT_KEYS)  # noqa: SLF001 - as above
+    assert len(operator._cache.slots) == len(SLOT_KEYS)  # noqa: SLF001 - as above
 
 
 def test_grid_streams_meet_in_one_slot_without_keys() -> None:
