@@ -62,8 +62,8 @@ def serve(settings: Settings) -> int:
         return FAILED
     finally:
         plane.stop()
-    if plane.log.failure is not None:
-        _say(f"the service stopped: {plane.log.failure}")
+    if plane.failure is not None:
+        _say(f"the service stopped: {plane.failure}")
         return FAILED
     return 0
 

@@ -84,9 +84,16 @@ class ControlPlane:
         self.log = TopicLog(
             settings, settings.topics.config, self.registry.apply, self._fail, writes=True
         )
-        self._metrics_log = TopicLog(settings, settings.topics.metrics, self.metrics.apply)
+        self._metrics_log = TopicLog(
+            settings, settings.topics.metrics, self.metrics.apply, self._fail
+        )
         self._writing = threading.Lock()
         self._started = False
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the service cannot go on, or None."""
+        return self.log.failure or self._metrics_log.failure
 
     def start(self) -> None:
         """Create the topics and read the config topic; a second call does nothing.
