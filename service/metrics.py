@@ -49,6 +49,7 @@ class ConditionFacts(NamedTuple):
     applied_version: int | None
     applied_offset: int | None
     last_alarm_at: int | None
+    detail: str | None
 
 
 class MetricsView:
@@ -128,7 +129,7 @@ class MetricsView:
         slots = self._living()
         found = [slot["conditions"][name] for slot in slots if name in slot["conditions"]]
         if not found or len(found) < len(slots):
-            return ConditionFacts("pending", None, None, None)
+            return ConditionFacts("pending", None, None, None, None)
         behind = min(found, key=lambda facts: (facts["config_offset"], facts["version"]))
         alarms = [facts["last_alarm_at"] for facts in found if facts["last_alarm_at"] is not None]
         return ConditionFacts(
@@ -136,6 +137,7 @@ class MetricsView:
             behind["version"],
             behind["config_offset"],
             max(alarms, default=None),
+            behind["detail"],
         )
 
     def total(self, name: str, **labels: str) -> int:
@@ -187,6 +189,7 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
             name: {
                 "version": int(facts["version"]),
                 "state": str(facts["state"]),
+                "detail": _text(facts.get("detail")),
                 "config_offset": int(facts["config_offset"]),
                 "last_alarm_at": _whole(facts["last_alarm_at"]),
             }

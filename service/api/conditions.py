@@ -63,6 +63,7 @@ class ConditionStatus(BaseModel):
         description="running, paused or waiting (for its streams), as the slot that is furthest "
         "behind says; pending: not every slot has taken it up."
     )
+    detail: str | None = Field(description="What it waits for.")
     applied: bool = Field(description="Whether every slot follows its newest record.")
     applied_version: int | None = Field(description="Version that the job evaluates.")
     applied_config_offset: int | None = Field(description="Newest record the job has applied.")
@@ -227,6 +228,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
         config_offset=stored.offset,
         paused=resource.paused,
         state=facts.state,
+        detail=facts.detail,
         applied=facts.applied_offset is not None and facts.applied_offset >= stored.offset,
         applied_version=facts.applied_version,
         applied_config_offset=facts.applied_offset,

@@ -120,10 +120,10 @@ def test_low_mark_is_the_least_and_unknown_while_a_slot_knows_none(
 @pytest.mark.parametrize(
     ("slots", "expected"),
     [
-        ([], ("pending", None, None, None)),
-        ([{"c": facts(7)}, {}], ("pending", None, None, None)),
-        ([{"c": facts(7)}, {"c": facts(7, alarm=4)}], ("running", 1, 7, 4)),
-        ([{"c": facts(7, 2, alarm=9)}, {"c": facts(5, 1, "paused", 3)}], ("paused", 1, 5, 9)),
+        ([], ("pending", None, None, None, None)),
+        ([{"c": facts(7)}, {}], ("pending", None, None, None, None)),
+        ([{"c": facts(7)}, {"c": facts(7, alarm=4)}], ("running", 1, 7, 4, None)),
+        ([{"c": facts(7, 2, alarm=9)}, {"c": facts(5, 1, "paused", 3)}], ("paused", 1, 5, 9, None)),
     ],
 )
 def test_condition_is_as_far_as_its_slowest_slot(
