@@ -60,10 +60,10 @@ class ConditionStatus(BaseModel):
     config_offset: int = Field(description="Offset of its record in the config topic.")
     paused: bool = Field(description="Whether it is to be paused.")
     state: str = Field(
-        description="running, paused or waiting (for its streams), as the slot that is furthest "
+        description="running, paused, waiting or failed, as the slot that is furthest "
         "behind says; pending: not every slot has taken it up."
     )
-    detail: str | None = Field(description="What it waits for.")
+    detail: str | None = Field(description="What it waits for, or why it failed.")
     applied: bool = Field(description="Whether every slot follows its newest record.")
     applied_version: int | None = Field(description="Version that the job evaluates.")
     applied_config_offset: int | None = Field(description="Newest record the job has applied.")
