@@ -65,7 +65,11 @@ def reference_pairs(
         ],
     )
     outcome = program.advance(block, lambda: 0)
-    return {pair_of(record.value) for result in outcome.results for record in result.records(0)}
+    return {
+        pair_of(orjson.loads(record.value))
+        for result in outcome.results
+        for record in result.records(0)
+    }
 
 
 def _events(stream: Stream, sent: list[DemoEvent]) -> Events:

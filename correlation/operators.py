@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -39,25 +40,54 @@ class Condition(Protocol):
 
 
 class OutputRecord(NamedTuple):
-    """A result as a Kafka record: `topic` None means the installation's topic of `channel`."""
+    """A result as a Kafka record: `ident` is its own id, for the CloudEvents header."""
+
+    key: bytes
+    value: bytes
+    ident: str
+
+
+class Heading(NamedTuple):
+    """What the records of a result have in common.
+
+    `topic` None means the installation's topic of `channel`.
+    """
 
     channel: str
     topic: str | None
-    key: bytes
-    value: dict[str, Any]
-    headers: dict[str, bytes]
+    headers: dict[str, str]
+
+
+# Writes a JSON-able value; the packages above have a quicker one than the standard library's.
+Encode = Callable[[object], bytes]
+
+
+def encode_json(value: object) -> bytes:
+    """Write a JSON-able value with the standard library."""
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 class Result(Protocol):
     """Some results of one condition."""
 
-    def records(self, detected_at_us: int) -> Iterator[OutputRecord]:
+    def heading(self, detected_at_us: int) -> Heading:
+        """Give what the records have in common.
+
+        Parameters
+        ----------
+        detected_at_us : int
+            When the correlation completed, in µs since 1970.
+        """
+
+    def records(self, detected_at_us: int, encode: Encode = encode_json) -> Iterator[OutputRecord]:
         """Give the results as records.
 
         Parameters
         ----------
         detected_at_us : int
             When the correlation completed, in µs since 1970.
+        encode : callable
+            Writes JSON.
         """
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from correlation.columns import BytesColumn, Column, pack_columns, unpack_columns
+from correlation.operators import Heading, OutputRecord
 
 PACKED_SCHEMA = StructType(
     [
@@ -36,6 +37,8 @@ CONTROL, HEARTBEAT, PROGRESS, EVENTS, REJECT = (
     "reject",
 )
 
+# CloudEvents, binary mode: the header that tells one result from another.
+ID_HEADER = "ce_id"
 Headers = Sequence[tuple[str, bytes | None]]
 _LENGTHS = struct.Struct("<Hi")
 _NO_VALUE = -1
@@ -141,6 +144,37 @@ def _pack_records(records: Sequence[Record], meta: Mapping[str, object]) -> byte
     return pack_columns(columns, {"topics": list(topics), **meta})
 
 
+def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -> Iterator[bytes]:
+    """Pack the records of a result into blobs of a bounded size.
+
+    Alarms are many and their headers nearly the same: those go into the blob once.
+
+    Parameters
+    ----------
+    topic : str
+        Where they will be written.
+    heading : Heading
+        Gives their common headers.
+    records : iterable of OutputRecord
+        The result.
+    """
+    meta = {"topics": [topic], "headers": heading.headers}
+    for chunk in batched(records, _BLOB_RECORDS):
+        columns: dict[str, Column] = {
+            "key": BytesColumn.from_list([record.key for record in chunk]),
+            "value": BytesColumn.from_list([record.value for record in chunk]),
+            "ident": BytesColumn.from_list([record.ident.encode() for record in chunk]),
+        }
+        yield pack_columns(columns, meta)
+
+
+def batched(records: Iterable[OutputRecord], size: int) -> Iterator[list[OutputRecord]]:
+    """Cut an iterable into lists (itertools has this from Python 3.12 on)."""
+    iterator = iter(records)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
 def unpack_meta(blob: bytes) -> dict[str, Any]:
     """Give the facts that a blob of output records carries."""
     return unpack_columns(blob)[1]
@@ -149,6 +183,9 @@ def unpack_meta(blob: bytes) -> dict[str, Any]:
 def unpack_records(blob: bytes) -> Iterator[Record]:
     """Read the output records of a blob."""
     columns, meta = unpack_columns(blob)
+    if "ident" in columns:
+        yield from _unpack_result(columns, meta)
+        return
     topics: list[str] = meta["topics"]
     keys, values, headers = (
         _values(cast("BytesColumn", columns[name])) for name in ("key", "value", "headers")
@@ -169,6 +206,14 @@ def unpack_records(blob: bytes) -> Iterator[Record]:
             None if no_value else value,
             unpack_headers(packed) if packed else (),
         )
+
+
+def _unpack_result(columns: Mapping[str, Column], meta: Mapping[str, Any]) -> Iterator[Record]:
+    topic: str = meta["topics"][0]
+    common = [(name, value.encode()) for name, value in meta["headers"].items()]
+    found = (cast("BytesColumn", columns[name]).to_list() for name in ("key", "value", "ident"))
+    for key, value, ident in zip(*found, strict=True):
+        yield Record(topic, key, value, [*common, (ID_HEADER, ident)])
 
 
 def _values(column: BytesColumn) -> Iterator[bytes]:

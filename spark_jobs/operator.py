@@ -22,7 +22,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from correlation.columns import Events
-from correlation.operators import OutputRecord
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.reasons import Reason
@@ -37,6 +36,7 @@ from spark_jobs.envelope import (
     REJECT,
     Record,
     RecordPacker,
+    pack_result,
     unpack_headers,
 )
 from spark_jobs.pack import NO_KEY
@@ -204,17 +204,19 @@ class SlotProcessor(StatefulProcessor):
 
     def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
         topics = self._in_force.topics
-        packer = RecordPacker()
+        blobs = list(gathered.rejects)
         for result in outcome.results:
-            packer.extend(
-                _as_record(found, topics) for found in result.records(outcome.detected_at_us)
-            )
+            heading = result.heading(outcome.detected_at_us)
+            topic = heading.topic or f"{topics.prefix}.{heading.channel}"
+            records = result.records(outcome.detected_at_us, orjson.dumps)
+            blobs += pack_result(topic, heading, records)
+        packer = RecordPacker()
         for events in outcome.late:
             packer.extend(_late_records(events, topics, self._in_force.streams))
         slot = self._in_force.slot_keys.index(slot_key)
         value = orjson.dumps({**outcome.metrics, "slot": slot})
         packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
-        return [*gathered.rejects, *packer.finish()]
+        return [*blobs, *packer.finish()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +258,6 @@ def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
         rejected=rejected,
     )
     return _Gathered(block, rejects)
-
-
-def _as_record(found: OutputRecord, topics: Topics) -> Record:
-    topic = found.topic or f"{topics.prefix}.{found.channel}"
-    return Record(topic, found.key, orjson.dumps(found.value), list(found.headers.items()))
 
 
 def _late_records(

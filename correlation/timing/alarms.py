@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from correlation.buffer import Segment
 from correlation.columns import Int64s
-from correlation.operators import OutputRecord
+from correlation.operators import Encode, Heading, OutputRecord, encode_json
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.probability import probability
 
@@ -48,7 +49,7 @@ def _framed(part: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PairBatch:
-    """Pairs of one condition: rows of a segment of A beside rows of a segment of B.
+    """At least one pair of one condition: rows of a segment of A beside rows of a segment of B.
 
     Parameters
     ----------
@@ -87,19 +88,54 @@ class PairBatch:
             self.decided_by[chosen],
         )
 
-    def records(self, detected_at_us: int) -> Iterator[OutputRecord]:
-        """Give the alarms as records; see `Result.records`."""
+    def heading(self, detected_at_us: int) -> Heading:
+        """Give channel, topic and CloudEvents headers; see `Result.heading`."""
+        moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
+        headers = {
+            "content-type": "application/json",
+            "ce_specversion": "1.0",
+            "ce_type": "coincide.alarm.v1",
+            "ce_source": f"/coincide/conditions/{self.condition.name}",
+            "ce_time": moment,
+        }
+        return Heading("alarms", self.condition.output_topic, headers)
+
+    def records(self, detected_at_us: int, encode: Encode = encode_json) -> Iterator[OutputRecord]:
+        """Give the alarms as records; see `Result.records`.
+
+        Pairs are many and their events few: an alarm is put together from pieces of JSON, each
+        written once.
+        """
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
-        a_events = _describe_events(condition.a, self.a, self.a_rows, keys)
-        b_events = _describe_events(condition.b, self.b, self.b_rows, keys)
-        late = (self.a.late[self.a_rows] | self.b.late[self.b_rows]).tolist()
-        decided_by = self.decided_by.tolist()
-        probabilities = self._probabilities() if condition.report_probability else None
-        a_ids = map(_framed, self.a.id.take(self.a_rows).to_list())
-        b_ids = map(_framed, self.b.id.take(self.b_rows).to_list())
         start = _alarm_digest(condition.name, condition.version)
-        common: dict[str, Any] = {
+        head = encode(self._common(detected_at_us))[:-1]
+        name = condition.name.encode()
+        columns = zip(
+            keys if keys is not None else repeat(name, len(self)),
+            map(_framed, self.a.id.take(self.a_rows).to_list()),
+            map(_framed, self.b.id.take(self.b_rows).to_list()),
+            _encode_events(condition.a, self.a, self.a_rows, keys, encode),
+            _encode_events(condition.b, self.b, self.b_rows, keys, encode),
+            self._encode_verdicts(encode),
+            strict=True,
+        )
+        for key, a_id, b_id, a, b, verdict in columns:
+            digest = start.copy()
+            digest.update(a_id + b_id)
+            ident = digest.hexdigest()
+            value = b'%b,"alarm_id":"%b",%b,"a":%b,"b":%b}' % (
+                head,
+                ident.encode(),
+                verdict,
+                a,
+                b,
+            )
+            yield OutputRecord(key, value, ident)
+
+    def _common(self, detected_at_us: int) -> dict[str, Any]:
+        condition = self.condition
+        return {
             "v": 1,
             "condition": condition.name,
             "version": condition.version,
@@ -107,25 +143,21 @@ class PairBatch:
             "threshold": float(condition.threshold),
             "detected_at": detected_at_us,
         }
-        headers = _headers(condition.name, detected_at_us)
-        for i, (a_id, b_id) in enumerate(zip(a_ids, b_ids, strict=True)):
-            digest = start.copy()
-            digest.update(a_id + b_id)
-            ident = digest.hexdigest()
-            value = {
-                **common,
-                "alarm_id": ident,
-                "decided_by": DECIDED_BY[decided_by[i]],
-                "late": late[i],
-                "a": a_events[i],
-                "b": b_events[i],
-            }
-            if probabilities is not None:
-                value["probability"] = probabilities[i]
-            key = keys[i] if keys is not None else condition.name.encode()
-            yield OutputRecord(
-                "alarms", condition.output_topic, key, value, {**headers, "ce_id": ident.encode()}
-            )
+
+    def _encode_verdicts(self, encode: Encode) -> Iterator[bytes]:
+        """Write what was decided of each pair, and how: the inside of a JSON object."""
+        late = self.a.late[self.a_rows] | self.b.late[self.b_rows]
+        words = [
+            encode({"decided_by": way, "late": is_late})[1:-1]
+            for way in DECIDED_BY
+            for is_late in (False, True)
+        ]
+        verdicts = map(words.__getitem__, (2 * self.decided_by.astype(np.intp) + late).tolist())
+        if not self.condition.report_probability:
+            return verdicts
+        numbers = encode(self._probabilities())[1:-1].split(b",")
+        pairs = zip(verdicts, numbers, strict=True)
+        return (b'%b,"probability":%b' % pair for pair in pairs)
 
     def _probabilities(self) -> list[float]:
         return probability(  # type: ignore[no-any-return]
@@ -137,35 +169,29 @@ class PairBatch:
         ).tolist()
 
 
-def _headers(condition: str, detected_at_us: int) -> dict[str, bytes]:
-    """CloudEvents headers, binary mode."""
-    moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
-    return {
-        "content-type": b"application/json",
-        "ce_specversion": b"1.0",
-        "ce_type": b"coincide.alarm.v1",
-        "ce_source": f"/coincide/conditions/{condition}".encode(),
-        "ce_time": moment.encode(),
-    }
-
-
-def _describe_events(
-    stream: str, segment: Segment, rows: Int64s, keys: list[bytes] | None
-) -> list[dict[str, Any]]:
+def _encode_events(
+    stream: str, segment: Segment, rows: Int64s, keys: list[bytes] | None, encode: Encode
+) -> list[bytes]:
     """Write each event once, however many pairs it is in."""
     distinct, places = np.unique(rows, return_inverse=True)
-    ids = segment.id.take(distinct).to_list()
-    earliest = segment.earliest[distinct].tolist()
-    latest = segment.latest[distinct].tolist()
     names = segment.key_of_rows(distinct).to_list() if keys is not None else None
+    columns = zip(
+        segment.id.take(distinct).to_list(),
+        names if names is not None else repeat(None, len(distinct)),
+        segment.earliest[distinct].tolist(),
+        segment.latest[distinct].tolist(),
+        strict=True,
+    )
     events = [
-        {
-            "id": ids[i].decode("utf-8", "backslashreplace"),
-            "stream": stream,
-            "key": names[i].decode("utf-8", "backslashreplace") if names is not None else None,
-            "earliest": earliest[i],
-            "latest": latest[i],
-        }
-        for i in range(len(distinct))
+        encode(
+            {
+                "id": event_id.decode("utf-8", "backslashreplace"),
+                "stream": stream,
+                "key": None if key is None else key.decode("utf-8", "backslashreplace"),
+                "earliest": earliest,
+                "latest": latest,
+            }
+        )
+        for event_id, key, earliest, latest in columns
     ]
     return [events[place] for place in places.tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
 from fractions import Fraction
@@ -199,7 +200,7 @@ def _controls(algorithm: str) -> list[Control]:
 
 def _alarms(outcome: Outcome) -> list[dict[str, object]]:
     return [
-        record.value
+        json.loads(record.value)
         for result in outcome.results
         for record in result.records(outcome.detected_at_us)
     ]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import orjson
+import pytest
 
 from correlation.buffer import Segment
 from correlation.columns import Events
+from correlation.operators import encode_json
 from correlation.records import condition_from_document
 from correlation.timing.alarms import PairBatch, alarm_id
 from correlation.timing.conditions import TimingCondition
@@ -38,8 +43,9 @@ def _batch(*, keyed: bool = True, **changes: object) -> PairBatch:
 
 def test_an_alarm_tells_all_about_its_pair() -> None:
     first, second = _batch().records(1_000_000)
+    heading = _batch().heading(1_000_000)
     ident = alarm_id("near", 3, b"a1", b"b0")
-    assert first.value == {
+    assert json.loads(first.value) == {
         "v": 1,
         "alarm_id": ident,
         "condition": "near",
@@ -53,21 +59,34 @@ def test_an_alarm_tells_all_about_its_pair() -> None:
         "b": {"id": "b0", "stream": "seismic", "key": "k\\xff", "earliest": 5, "latest": 25},
         "detected_at": 1_000_000,
     }
-    assert (first.channel, first.topic, first.key) == ("alarms", "mine", b"k\xff")
-    assert first.headers["ce_id"] == ident.encode()
-    assert first.headers["ce_type"] == b"coincide.alarm.v1"
-    assert first.headers["ce_time"] == b"1970-01-01T00:00:01+00:00"
-    assert (second.value["decided_by"], second.value["late"]) == ("lookup", True)
+    assert (heading.channel, heading.topic) == ("alarms", "mine")
+    assert heading.headers["ce_type"] == "coincide.alarm.v1"
+    assert heading.headers["ce_time"] == "1970-01-01T00:00:01+00:00"
+    assert (first.key, first.ident) == (b"k\xff", ident)
+    assert json.loads(second.value)["decided_by"] == "lookup"
+    assert json.loads(second.value)["late"] is True
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("report_probability", [False, True])
+def test_every_encoder_writes_the_same_alarm(*, keyed: bool, report_probability: bool) -> None:
+    batch = _batch(keyed=keyed, report_probability=report_probability)
+    ours, theirs = (
+        [json.loads(record.value) for record in batch.records(0, encode)]
+        for encode in (encode_json, orjson.dumps)
+    )
+    assert ours == theirs
+    assert ("probability" in ours[0]) == report_probability
 
 
 def test_probability_is_left_out_when_the_condition_says_so() -> None:
-    assert all("probability" not in a.value for a in _batch(report_probability=False).records(0))
+    assert all(b"probability" not in a.value for a in _batch(report_probability=False).records(0))
 
 
 def test_without_a_key_the_conditions_name_is_the_records_key() -> None:
     alarm = next(_batch(keyed=False).records(0))
     assert alarm.key == b"near"
-    assert alarm.value["a"]["key"] is None
+    assert json.loads(alarm.value)["a"]["key"] is None
 
 
 def test_alarm_ids_differ_where_anything_differs() -> None:

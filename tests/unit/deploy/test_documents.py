@@ -171,7 +171,11 @@ def _alarms(pair: Pair) -> list[dict[str, Any]]:
         progress.append(Progress(name, 0, 1, latest))
     control = Control(0, b"condition/example", record)
     outcome = program.advance(Block([control], parts, progress), lambda: ARRIVAL_US)
-    return [found.value for result in outcome.results for found in result.records(ARRIVAL_US)]
+    return [
+        json.loads(found.value)
+        for result in outcome.results
+        for found in result.records(ARRIVAL_US)
+    ]
 
 
 def test_alarm_of_the_manual_is_what_the_program_gives() -> None:
