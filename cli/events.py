@@ -56,21 +56,14 @@ class EventSender:
         self._sent = 0
         self._failed = 0
         self._first_error: str | None = None
+        # Refused with their whole batch, of which perhaps only one is too large.
+        self._again: list[tuple[str, bytes | None, bytes]] = []
+        self._alone = False
 
     def send(self, topic: str, key: bytes | None, value: bytes) -> None:
         """Hand over one record; waits while the client's queue is full."""
-        while True:
-            try:
-                self._producer.produce(topic, value=value, key=key, on_delivery=self._delivered)
-                break
-            except BufferError:
-                self._producer.poll(_POLL_SECONDS)
-            except KafkaException as error:
-                # The record itself is refused, for instance because it is too large.
-                self._count_failure(error.args[0].str())
-                break
         self._sent += 1
-        self._producer.poll(0)
+        self._hand_over(topic, key, value)
 
     def wait(self, seconds: float) -> None:
         """Wait, taking in what the broker says meanwhile."""
@@ -81,13 +74,41 @@ class EventSender:
     def finish(self) -> Delivery:
         """Wait until the broker has everything, and give the counts."""
         waiting = self._producer.flush(_FLUSH_SECONDS)
+        self._alone = True
+        for record in self._again:
+            self._hand_over(*record)
+            waiting += self._producer.flush(_FLUSH_SECONDS)
         if waiting:
             self._failed += waiting
             self._first_error = self._first_error or "no answer from the broker"
         return Delivery(self._sent, self._failed, self._first_error)
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if error is not None:
+    def _hand_over(self, topic: str, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value=value, key=key, on_delivery=self._delivered)
+                break
+            except BufferError:
+                self._producer.poll(_POLL_SECONDS)
+            except KafkaException as error:
+                # The record itself is refused, for instance because it is too large.
+                self._count_failure(error.args[0].str())
+                break
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            return
+        topic, key, value = message.topic(), message.key(), message.value()
+        if (
+            error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+            and not self._alone
+            and topic is not None
+            and not isinstance(key, str)
+            and isinstance(value, bytes)
+        ):
+            self._again.append((topic, key, value))
+        else:
             self._count_failure(error.str())
 
     def _count_failure(self, reason: str) -> None:

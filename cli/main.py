@@ -273,7 +273,7 @@ def demo(
     days: Annotated[
         int, typer.Option(help="Days of the year 2013 to replay, from its begin.", min=1, max=365)
     ] = 31,
-    rate: Annotated[float, typer.Option(help="Events per second sent to Kafka.", min=1)] = 2000,
+    rate: Annotated[float, typer.Option(help="Events per second sent to Kafka.", min=1)] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Flights and weather through Kafka and Spark; checks its own answer."""
