@@ -208,6 +208,23 @@ def unpack_records(blob: bytes) -> Iterator[Record]:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PackedRecords:
+    """Output records that are unpacked each time they are looked through.
+
+    Parameters
+    ----------
+    blobs : sequence of bytes
+        They are packed in.
+    """
+
+    blobs: Sequence[bytes]
+
+    def __iter__(self) -> Iterator[Record]:
+        for blob in self.blobs:
+            yield from unpack_records(blob)
+
+
 def _unpack_result(columns: Mapping[str, Column], meta: Mapping[str, Any]) -> Iterator[Record]:
     topic: str = meta["topics"][0]
     common = [(name, value.encode()) for name, value in meta["headers"].items()]

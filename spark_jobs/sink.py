@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from spark_jobs.envelope import OUTPUT_SCHEMA, unpack_records
+from spark_jobs.envelope import OUTPUT_SCHEMA, PackedRecords
 from spark_jobs.errors import SparkJobError
 from spark_jobs.transactions import PartitionProducer, Target
 
@@ -114,7 +114,8 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         if not blobs:
             return Written(0)
         batch, target = self._place()
-        records = [record for blob in blobs for record in unpack_records(blob)]
+        # Unpacked one by one as they are sent: many at once would keep the collector busy.
+        records = PackedRecords(blobs)
         return Written(producer_of(target, self.properties).write(batch, records))
 
     def _place(self) -> tuple[int, Target]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from confluent_kafka import (
     Consumer,
@@ -107,15 +107,15 @@ class PartitionProducer:
         self._properties = properties
         self._session: _Session | None = None
 
-    def write(self, batch: int, records: Sequence[Record]) -> int:
+    def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records of a batch, unless they are already in.
 
         Parameters
         ----------
         batch : int
             Number of the batch; batches come in ascending order, the last one perhaps again.
-        records : sequence of Record
-            All that this partition has in the batch.
+        records : iterable of Record
+            All that this partition has in the batch; looked through once for each attempt.
 
         Returns
         -------
@@ -138,20 +138,19 @@ class PartitionProducer:
             self._session = None
             raise DeliveryError(f"another job writes as {self._target[0]}: {error}") from error
 
-    def _write(self, batch: int, records: Sequence[Record]) -> int:
+    def _write(self, batch: int, records: Iterable[Record]) -> int:
         try:
             session = self._session or _Session(self._target, self._properties)
             self._session = session
             if batch < session.next_batch:
                 return 0
             try:
-                session.write(batch, records)
+                return session.write(batch, records)
             except _TooLargeError as error:
-                session.write(batch, _shorten(records, error))
+                return session.write(batch, _shorten(records, error))
         except (_ReopenError, _TooLargeError) as error:
             self._session = None
             raise DeliveryError(str(error)) from error
-        return len(records)
 
 
 class _ReopenError(Exception):
@@ -226,13 +225,15 @@ class _Session:
                 raise KafkaException(error)
             self._producer.poll(_POLL_SECONDS)
 
-    def write(self, batch: int, records: Sequence[Record]) -> None:
-        """Write the records and the mark in one transaction."""
+    def write(self, batch: int, records: Iterable[Record]) -> int:
+        """Write the records and the mark in one transaction; gives the number of records."""
         self._failures = _Failures()
         try:
             self._producer.begin_transaction()
+            count = 0
             for record in records:
                 self._produce(record)
+                count += 1
             self._flush()
             mark = TopicPartition(self._marker.topic, self._marker.partition, batch + 1)
             self._producer.send_offsets_to_transaction([mark], self._group, _TIMEOUT_SECONDS)
@@ -240,6 +241,7 @@ class _Session:
         except KafkaException as error:
             self._abort(error)
         self.next_batch = batch + 1
+        return count
 
     def _produce(self, record: Record) -> None:
         while True:
@@ -270,7 +272,7 @@ class _Session:
                 return
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged"))  # noqa: SLF001 - the client's public name
 
-    def _abort(self, error: KafkaException) -> None:
+    def _abort(self, error: KafkaException) -> NoReturn:
         """Abort the transaction and say what that means: always raises."""
         cause = error.args[0]
         if cause.fatal() or cause.code() in _FENCED:
@@ -292,7 +294,7 @@ def _as_session_error(error: KafkaException) -> Exception:
     return _ReopenError(f"the transaction failed: {error}")
 
 
-def _shorten(records: Sequence[Record], error: _TooLargeError) -> list[Record]:
+def _shorten(records: Iterable[Record], error: _TooLargeError) -> list[Record]:
     """Leave out the values that no topic takes, and say in a header how long they were.
 
     Raises

@@ -1,0 +1,45 @@
+"""Run the benchmarks: `python -m benchmarks [NAME ...] [--write]`.
+
+With `--write` the tables go into docs/performance.md, with the machine's description.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.report import Report, describe_machine
+
+NAMES = ("kernel", "buffer", "path", "response", "longrun", "kills")
+_PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+_HEAD = """\
+# Performance
+
+Measured by `make bench` on {machine}
+The cores are shared with other machines: compare the figures of one table, not of two runs.
+
+"""
+
+
+def main() -> None:
+    """Run what was asked for, all by default."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--write", action="store_true", help="rewrite docs/performance.md")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(NAMES)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; use {', '.join(NAMES)}")
+    reports: list[Report] = []
+    for name in options.names or NAMES:
+        for report in import_module(f"benchmarks.{name}").run():
+            report.show()
+            reports.append(report)
+    if options.write:
+        page = _HEAD.format(machine=describe_machine())
+        _PAGE.write_text(page + "\n".join(report.to_markdown() for report in reports))
+
+
+if __name__ == "__main__":
+    main()

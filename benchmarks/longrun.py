@@ -1,0 +1,96 @@
+"""An hour of stream time as fast as it goes: buffers and state must level off.
+
+The buffer of each stream is bounded by rate x horizon: what a condition can still need, plus what
+waits for removal (at most as much again).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from benchmarks.path import DELAY_US, LONGEST_US, RATE, WINDOW_US, make_records, resources
+from benchmarks.report import Report
+from benchmarks.stack import (
+    Bench,
+    Stopwatch,
+    bench,
+    consumed,
+    job_process,
+    wait_for,
+    wait_until_warm,
+)
+
+HOUR_SECONDS = 3_600
+STEP_SECONDS = 300
+
+
+def gauges(on: Bench) -> dict[str, float]:
+    """Buffered events and their bytes, over all slots and streams."""
+    totals = {"buffered_events": 0.0, "state_bytes": 0.0}
+    for record in on.slot_records().values():
+        for name, _, value in record.get("gauges", ()):
+            if name in totals:
+                totals[name] += value
+    return totals
+
+
+def folder_bytes(on: Bench) -> int:
+    """Size of the job's checkpoint."""
+    files = (on.folder / "checkpoint").rglob("*")
+    return sum(path.stat().st_size for path in files if path.is_file())
+
+
+def _has_consumed(on: Bench, expected: int) -> bool:
+    return consumed(on) >= expected
+
+
+def run() -> list[Report]:
+    """Push the hour through in steps and look after each."""
+    rng = np.random.default_rng(2010)
+    rows = []
+    with bench() as on:
+        on.create_topics(dict.fromkeys(("events-a", "events-b"), 2))
+        on.register(*resources())
+        job = job_process(on)
+        job.start()
+        try:
+            wait_until_warm(on, job)
+            sent = 0
+            for begin in range(0, HOUR_SECONDS, STEP_SECONDS):
+                watch = Stopwatch(job)
+                for name in "ab":
+                    records = make_records(name, begin, begin + STEP_SECONDS, rng)
+                    on.produce(f"events-{name}", records)
+                    sent += len(records)
+                wait_for(job, partial(_has_consumed, on, sent), 1_800)
+                wall, _ = watch.read()
+                found = gauges(on)
+                rows.append(
+                    [
+                        f"{(begin + STEP_SECONDS) // 60} min",
+                        f"{sent:,}",
+                        f"{found['buffered_events']:,.0f}",
+                        f"{found['state_bytes'] / 1024:,.0f} KiB",
+                        f"{folder_bytes(on) / 2**20:,.0f} MiB",
+                        f"{STEP_SECONDS / wall:.1f}",
+                    ]
+                )
+        finally:
+            job.stop(60)
+    horizon = (WINDOW_US + LONGEST_US + DELAY_US) / 1e6
+    return [
+        Report(
+            "An hour of stream time",
+            f"2 x {RATE} events/s; rate x horizon is {2 * RATE * horizon:,.0f} events. Buffers as "
+            "the last batch of each step left them; the checkpoint holds the last batches too.",
+            ("stream time", "events", "buffered", "buffer bytes", "checkpoint", "times real time"),
+            rows,
+        )
+    ]
+
+
+if __name__ == "__main__":
+    for found in run():
+        found.show()

@@ -1,0 +1,99 @@
+"""The same correlation as Spark's own stream-stream join: the yardstick of `benchmarks.path`.
+
+It reads the same two topics, joins equal keys whose latest times lie within the window, with the
+watermarks that the streams' longest delay allows, and writes each pair as JSON to a topic with
+Spark's own Kafka sink. It computes no probability, so it does less than the job. It prints the
+number of rows read so far after each batch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own habit
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from spark_jobs.session import open_session
+from spark_jobs.settings import Settings
+
+_EVENT = StructType(
+    [
+        StructField("id", StringType()),
+        StructField("key", StringType()),
+        StructField("earliest", LongType()),
+        StructField("latest", LongType()),
+    ]
+)
+_POLL_SECONDS = 0.2
+
+
+def read_events(session: SparkSession, settings: Settings, topic: str, delay: str) -> DataFrame:
+    """Read a topic of canonical events with its watermark."""
+    records = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    event = F.from_json(F.col("value").cast("string"), _EVENT)
+    return (
+        records.select(event.alias("event"))
+        .select("event.*")
+        .withColumn("moment", F.timestamp_micros("latest"))
+        .withWatermark("moment", delay)
+    )
+
+
+def pairs(a: DataFrame, b: DataFrame, window: str) -> DataFrame:
+    """Join what may satisfy a mutual deadline."""
+    left, right = a.alias("a"), b.alias("b")
+    near: Column = F.expr(
+        f"a.key = b.key AND b.moment >= a.moment - INTERVAL {window} "
+        f"AND b.moment <= a.moment + INTERVAL {window}"
+    )
+    columns = ("id", "earliest", "latest")
+    return left.join(right, near).select(
+        F.col("a.key").alias("key"),
+        F.to_json(
+            F.struct(
+                *(F.col(f"a.{name}").alias(f"a_{name}") for name in columns),
+                *(F.col(f"b.{name}").alias(f"b_{name}") for name in columns),
+            )
+        ).alias("value"),
+    )
+
+
+def main(topic_a: str, topic_b: str, output: str, window: str, delay: str) -> None:
+    """Run until the process is ended."""
+    settings = Settings()
+    session = open_session(settings)
+    session.conf.set("spark.sql.streaming.metricsEnabled", "false")
+    session.conf.set("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
+    joined = pairs(
+        read_events(session, settings, topic_a, delay),
+        read_events(session, settings, topic_b, delay),
+        window,
+    )
+    query = (
+        joined.writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.bootstrap)
+        .option("topic", output)
+        .option("checkpointLocation", settings.checkpoint)
+        .trigger(processingTime=f"{settings.trigger_seconds} seconds")
+        .start()
+    )
+    batches: dict[int, int] = {}
+    while query.isActive:
+        for progress in query.recentProgress:
+            batches[progress["batchId"]] = progress["numInputRows"]
+        print(sum(batches.values()), flush=True)
+        time.sleep(_POLL_SECONDS)
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,209 @@
+"""What the benchmarks of the whole path run on: a real Kafka, the job, and their CPU time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cli.broker import EmbeddedBroker
+from cli.jars import default_folder, home_of, spark_jars
+from cli.processes import ChildProcess
+from correlation.records import Resource
+from correlation.topics import Topics
+from service.settings import Settings as ServiceSettings
+from service.topics import TopicKeeper
+
+_POLL_SECONDS = 0.1
+_START_SECONDS = 180
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A Kafka with an installation's topics, and a folder for what runs leave behind."""
+
+    bootstrap: str
+    topics: Topics
+    folder: Path
+
+    def create_topics(self, names: Mapping[str, int]) -> None:
+        """Create topics, given as name -> number of partitions."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        new = [NewTopic(name, count, 1) for name, count in names.items()]
+        for created in admin.create_topics(new).values():
+            created.result(30)
+
+    def register(self, *resources: Resource) -> None:
+        """Write streams and conditions into the config topic."""
+        records = [
+            (resource.key, orjson.dumps(resource.to_record()), None) for resource in resources
+        ]
+        self.produce(self.topics.config, records)
+
+    def produce(
+        self, topic: str, records: Sequence[tuple[bytes | None, bytes, int | None]]
+    ) -> None:
+        """Send (key, value, partition) as fast as the broker takes them."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "linger.ms": 20,
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
+        for key, value, partition in records:
+            while True:
+                try:
+                    producer.produce(
+                        topic, value, key, partition=-1 if partition is None else partition
+                    )
+                    break
+                except BufferError:
+                    producer.poll(_POLL_SECONDS)
+        if producer.flush(120):
+            raise RuntimeError(f"{topic}: not all records were taken")
+
+    def count_committed(self, topic: str) -> int:
+        """Count the records of a topic that a read_committed consumer sees."""
+        consumer = self._consumer()
+        try:
+            count = 0
+            for message in self._read(consumer, topic):
+                count += message is not None
+            return count
+        finally:
+            consumer.close()
+
+    def read_values(self, topic: str) -> list[dict[str, Any]]:
+        """Read the values of a topic, committed records only."""
+        consumer = self._consumer()
+        try:
+            return [orjson.loads(message.value()) for message in self._read(consumer, topic)]
+        finally:
+            consumer.close()
+
+    def slot_records(self) -> dict[bytes, dict[str, Any]]:
+        """Read the latest record of each slot, and of the job, from the metrics topic."""
+        consumer = self._consumer()
+        try:
+            return {
+                message.key(): orjson.loads(message.value())
+                for message in self._read(consumer, self.topics.metrics)
+            }
+        finally:
+            consumer.close()
+
+    def _consumer(self) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "benchmark",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+            }
+        )
+
+    def _read(self, consumer: Consumer, topic: str) -> Iterator[Any]:
+        """Read from the beginning to the end that there is now."""
+        count = len(consumer.list_topics(topic, 30).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(count)])
+        ended = 0
+        while ended < count:
+            for message in consumer.consume(10_000, _POLL_SECONDS):
+                if message.error():
+                    ended += 1
+                else:
+                    yield message
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """Start a broker with an installation's topics."""
+    with (
+        tempfile.TemporaryDirectory(prefix="coincide-bench-") as folder,
+        EmbeddedBroker() as broker,
+    ):
+        settings = ServiceSettings(bootstrap=broker.bootstrap, prefix="bench", event_partitions=2)
+        TopicKeeper(settings).ensure_own()
+        yield Bench(broker.bootstrap, settings.topics, Path(folder))
+
+
+def job_process(on: Bench, **settings: object) -> ChildProcess:
+    """Prepare the job as a child process; settings by their names in spark_jobs.settings."""
+    spark_jars()
+    environment = {
+        "COINCIDE_BOOTSTRAP": on.bootstrap,
+        "COINCIDE_PREFIX": on.topics.prefix,
+        "COINCIDE_CHECKPOINT": str(on.folder / "checkpoint"),
+        "COINCIDE_JARS": str(home_of(default_folder(), "spark")),
+    }
+    environment |= {f"COINCIDE_{name.upper()}": str(value) for name, value in settings.items()}
+    command = [sys.executable, "-m", "spark_jobs.main"]
+    return ChildProcess("job", command, on.folder / "job.log", environment)
+
+
+def consumed(on: Bench) -> int:
+    """Count the events that the slots have correlated."""
+    return sum(
+        value
+        for record in on.slot_records().values()
+        for name, _, value in record.get("counters", ())
+        if name == "events_consumed_total"
+    )
+
+
+def wait_for(process: ChildProcess, done: Callable[[], bool], seconds: float = 600) -> None:
+    """Wait until something holds while the process runs."""
+    process.wait_until(done, seconds)
+
+
+def wait_until_warm(on: Bench, job: ChildProcess) -> None:
+    """Wait until the job has said that it is running."""
+    wait_for(
+        job,
+        lambda: on.slot_records().get(b"job", {}).get("state") == "running",
+        _START_SECONDS,
+    )
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process group so far, its ended children included, in seconds."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue  # ended meanwhile; its parent has its time
+        # After the name: state, parent, group, …; times of its own and of ended children.
+        if int(fields[2]) == pid:
+            total += sum(int(field) for field in fields[11:15])
+    return total / _TICKS_PER_SECOND
+
+
+class Stopwatch:
+    """Wall and CPU time of a process group from here on."""
+
+    def __init__(self, process: ChildProcess) -> None:
+        if process.pid is None:
+            raise ValueError("the process is not running")
+        self._pid = process.pid
+        self._wall = time.monotonic()
+        self._cpu = cpu_seconds(self._pid)
+
+    def read(self) -> tuple[float, float]:
+        """Give wall and CPU seconds."""
+        return time.monotonic() - self._wall, cpu_seconds(self._pid) - self._cpu
