@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _TIMEOUT_SECONDS = 30
+_READY_SECONDS = 5
 _NOT_FOUND = 404
 _CREATED = 201
 _FIRST_ERROR = 400
@@ -55,7 +56,7 @@ class ServiceClient:
     def ready(self) -> bool:
         """Tell whether the service answers that it is ready."""
         try:
-            return self._client.get("/readyz").is_success
+            return self._client.get("/readyz", timeout=_READY_SECONDS).is_success
         except httpx.HTTPError:
             return False
 

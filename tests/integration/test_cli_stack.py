@@ -122,7 +122,7 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:
-    done = coincide("demo", "--days", "12", "--json", timeout_seconds=280)
+    done = coincide("demo", "--days", "12", "--json", timeout_seconds=600)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["verified"] is True

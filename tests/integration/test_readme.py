@@ -87,6 +87,10 @@ def test_first_condition_gives_the_alarm_that_the_readme_shows(stack: LocalStack
         _shell(block.replace("http://127.0.0.1:8080", stack.url), environment) for block in blocks
     ]
     assert len(blocks) == 5
+    (resources,) = _blocks("README.md", "yaml")
+    # The file says the same as the commands before it.
+    applied = _shell(f"coincide apply -f - <<'END'\n{resources}END\n", environment)
+    assert [line.split()[0] for line in applied.splitlines()] == ["unchanged"] * 3
     shown = next(block for block in _blocks("README.md", "") if "p=0.625" in block)
     assert _without_times(outputs[3]) == _without_times(shown)
     with ServiceClient(stack.url) as service:
