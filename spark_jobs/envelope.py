@@ -44,6 +44,8 @@ _LENGTHS = struct.Struct("<Hi")
 _NO_VALUE = -1
 # A blob is closed when it holds so much.
 _BLOB_RECORDS = 20_000
+# Results are small, some 500 bytes each.
+_BLOB_RESULTS = 8_000
 _BLOB_BYTES = 4 * 1024 * 1024
 
 
@@ -159,7 +161,7 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
         The result.
     """
     meta = {"topics": [topic], "headers": heading.headers}
-    for chunk in batched(records, _BLOB_RECORDS):
+    for chunk in _batched(records, _BLOB_RESULTS):
         columns: dict[str, Column] = {
             "key": BytesColumn.from_list([record.key for record in chunk]),
             "value": BytesColumn.from_list([record.value for record in chunk]),
@@ -168,7 +170,7 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
         yield pack_columns(columns, meta)
 
 
-def batched(records: Iterable[OutputRecord], size: int) -> Iterator[list[OutputRecord]]:
+def _batched(records: Iterable[OutputRecord], size: int) -> Iterator[list[OutputRecord]]:
     """Cut an iterable into lists (itertools has this from Python 3.12 on)."""
     iterator = iter(records)
     while chunk := list(islice(iterator, size)):

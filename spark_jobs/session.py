@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Driver and executor are one JVM; its direct memory, where Arrow works, may equal its heap.
+_ONE_PROCESS = {"spark.driver.memory": "2g"}
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -32,8 +34,9 @@ def session_properties(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # Rows are packed: few, large. 200,000 records a batch cost the least each.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        # An Arrow column of bytes holds 2 GiB at most; large records close a batch sooner.
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(128 * 1024 * 1024),
+        # Large records close a batch sooner: the JVM holds a few such batches in direct memory, and
+        # while a column grows there are two copies of it.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),
         # A page that nobody looks at costs memory and a port.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -75,7 +78,7 @@ def open_session(settings: Settings) -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         builder = builder.master(settings.spark_master)
         if settings.spark_master.startswith("local"):
-            properties = {**_LOOPBACK, **properties}
+            properties = {**_LOOPBACK, **_ONE_PROCESS, **properties}
     for name, value in properties.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
