@@ -108,7 +108,7 @@ def parse_offsets(text: str | None) -> dict[Place, int]:
     """Read the offsets of Spark's Kafka source: a JSON object, topic → partition → offset."""
     return {
         (topic, int(number)): offset
-        for topic, found in orjson.loads(text or "{}").items()
+        for topic, found in (orjson.loads(text or "null") or {}).items()
         for number, offset in found.items()
     }
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.sink import FORMAT, KafkaSink, sink_options
 from spark_jobs.source import assignment, read_kafka
-from spark_jobs.transform import transform, workers_for
+from spark_jobs.transform import transform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +51,7 @@ def start_query(
     records = read_kafka(session, settings, assignment(settings, topic_partitions))
     readers = session.sparkContext.defaultParallelism
     output = transform(records, in_force, settings.max_record_bytes, readers)
-    with workers_for(session.sparkContext, "sink"):
-        session.dataSource.register(KafkaSink)
+    session.dataSource.register(KafkaSink)
     options = sink_options(settings.prefix, settings.topics.config, settings.client)
     writer = (
         output.writeStream.format(FORMAT)

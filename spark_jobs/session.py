@@ -46,6 +46,7 @@ def session_properties(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "20",
         # A worker whose caches are warm is kept while the job is idle.
         "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "spark_jobs.worker_daemon",
         "spark.sql.adaptive.enabled": "false",
     }
     if is_local(settings.checkpoint):

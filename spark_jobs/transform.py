@@ -43,8 +43,7 @@ def transform(
     packer = Packer(
         in_force.topics, tuple(in_force.streams.values()), in_force.slot_keys, max_record_bytes
     )
-    with workers_for(context, "pack"):
-        packed = records.coalesce(readers).mapInArrow(packer, PACKED_SCHEMA)
+    packed = records.coalesce(readers).mapInArrow(packer, PACKED_SCHEMA)
     with workers_for(context, "slots"):
         return packed.groupBy("slot_key").transformWithStateInPandas(
             SlotProcessor(in_force), OUTPUT_SCHEMA, outputMode="append", timeMode="None"
@@ -56,7 +55,7 @@ def workers_for(context: SparkContext, role: str) -> Iterator[None]:
     """Give the functions made inside Python workers of their own.
 
     Spark keeps a pool of workers for each environment. With an environment per role, a worker that
-    holds the programs of a slot is not sent to pack records instead.
+    holds the programs of a slot is not sent to pack or to write records instead.
     """
     before = context.environment.get(_ROLE)
     context.environment[_ROLE] = role

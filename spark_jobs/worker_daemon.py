@@ -1,0 +1,50 @@
+"""The process from which Spark forks its Python workers, with everything imported once.
+
+Spark starts it as `python -m spark_jobs.worker_daemon MODULE` (`spark.python.daemon.module`).
+Importing takes each worker most of a second; here it is done before the fork, and the memory is
+shared. The imported objects are taken out of the garbage collector's sight: Spark collects garbage
+after each task, which would walk through all of them, at some 50 ms a task.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+
+from pyspark.daemon import manager
+
+_WORKERS = "pyspark.worker"
+# Of numpy's linear algebra, and of the allocator in Arrow.
+_NO_THREADS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+_MODULES = ("pandas", "pyarrow", "spark_jobs.operator", "spark_jobs.sink")
+
+
+def main(worker_module: str) -> None:
+    """Import what the workers of a kind need, then fork them as Spark asks for them.
+
+    Parameters
+    ----------
+    worker_module : str
+        The kind: those that run functions need our modules, those that plan do not.
+    """
+    if worker_module == _WORKERS:
+        import_all()
+    gc.collect()
+    gc.freeze()
+    manager()
+
+
+def import_all() -> None:
+    """Import our modules without a thread being started: a process with threads is not forked."""
+    os.environ.update(_NO_THREADS)
+    for name in _MODULES:
+        importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
