@@ -64,7 +64,7 @@ def test_alarms_are_the_judges(job: JobUnderTest) -> None:
     job.send(events)
     expected = sorted(NEAR.pairs(events))
     assert len(expected) > 100
-    assert job.alarms(len(expected)) == expected
+    assert job.alarms("near", awaited=expected) == expected
 
 
 def test_alarm_record_says_what_where_and_how_sure(job: JobUnderTest) -> None:
@@ -118,7 +118,7 @@ def test_conditions_come_change_pause_and_go_without_a_restart(job: JobUnderTest
     first = live_events("ab", 60, seed=2)
     job.send(first)
     expected = sorted(wide.pairs(first))
-    assert job.alarms(len(expected), ["wide"]) == expected
+    assert job.alarms("wide", awaited=expected) == expected
 
     paused = replace(wide, version=2)
     job.register(replace(paused.resource, paused=True))
@@ -127,10 +127,8 @@ def test_conditions_come_change_pause_and_go_without_a_restart(job: JobUnderTest
     )
     second = live_events("ab", 60, seed=3)
     job.send(second)
-    every_near = len(NEAR.pairs(second))
-    before = len(job.alarms(0, ["near"]))
-    job.alarms(before + every_near, ["near"])
-    assert job.alarms(0, ["wide"]) == expected
+    job.alarms("near", awaited=NEAR.pairs(second))
+    assert job.alarms("wide") == expected
 
     job.delete(wide.resource)
     job.wait_for_slots(lambda slots: not any("wide" in slot["conditions"] for slot in slots))
@@ -147,7 +145,7 @@ def test_new_stream_is_read_from_its_beginning_within_the_same_process(job: JobU
     job.add_stream(stream("c"), partitions=3)
     job.send(events)
     expected = sorted(with_c.pairs(events))
-    assert job.alarms(len(expected), ["with-c"]) == expected
+    assert job.alarms("with-c", awaited=expected) == expected
     assert "restarting" in job.states()
     assert job.process.pid == pid
     assert job.process.running
@@ -160,9 +158,6 @@ def test_stopped_job_goes_on_where_it_was(job: JobUnderTest) -> None:
     assert job.states()[-1] == "stopped"
     after = live_events("ab", 100, seed=6)
     job.send(after)
-    known = set(job.alarms(0, ["near"]))
     job.start()
-    expected = NEAR.pairs(before) | NEAR.pairs(after)
-    pairs = job.alarms(len(known | expected), ["near"])
+    pairs = job.alarms("near", awaited=NEAR.pairs(before) | NEAR.pairs(after))
     assert len(pairs) == len(set(pairs))
-    assert expected <= set(pairs)

@@ -83,7 +83,7 @@ def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
         events = load.end()
         expected = sorted(near.pairs(events))
         assert len(expected) > 1_000
-        assert job.alarms(len(expected)) == expected
+        assert job.alarms("near", awaited=expected) == expected
         slots = job.wait_for_slots(
             lambda slots: total(slots, "events_consumed_total") >= len(events)
         )

@@ -15,7 +15,7 @@ from tests.support.kafka import Received, Sent, create_topics, produce, read_com
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from correlation.streams import Stream
@@ -109,23 +109,21 @@ class JobUnderTest:
         """Read a topic from its beginning, committed records only."""
         return read_committed(self.bootstrap, topic, until, timeout_seconds=_WAIT_SECONDS)
 
-    def alarms(self, count: int, conditions: Sequence[str] | None = None) -> Pairs:
-        """Give all pairs (of some conditions) once there are so many; for 0 those there are now."""
+    def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
+        """Give the pairs of conditions, repeats kept, once those awaited are among them."""
         found: Pairs = []
+        missing = set(awaited)
         looked_at = 0
 
-        def enough(records: list[Received]) -> bool:
+        def complete(records: list[Received]) -> bool:
             nonlocal looked_at
-            found.extend(
-                pair
-                for pair in alarm_pairs(record.value for record in records[looked_at:])
-                if conditions is None or pair[0] in conditions
-            )
+            fresh = alarm_pairs(record.value for record in records[looked_at:])
             looked_at = len(records)
-            return len(found) >= count
+            found.extend(pair for pair in fresh if pair[0] in conditions)
+            missing.difference_update(fresh)
+            return not missing
 
-        records = self.read(self.topics.alarms, enough if count else None)
-        enough(records)
+        complete(self.read(self.topics.alarms, complete if missing else None))
         return sorted(found)
 
     def states(self) -> list[str]:
