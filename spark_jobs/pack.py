@@ -6,10 +6,11 @@ small ones. What cannot become an event becomes a dead letter, with its reason: 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
@@ -91,7 +92,7 @@ class _Run:
     rows: range
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None]
-    headers: Sequence[list[dict[str, Any]] | None]
+    headers: Sequence[str | None]
     offsets: NDArray[np.int64]
     appended_us: NDArray[np.int64]
     value_column: BytesColumn
@@ -99,7 +100,14 @@ class _Run:
 
     def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
         """Give the headers of a record."""
-        return [(header["key"], header["value"]) for header in self.headers[row] or ()]
+        text = self.headers[row]
+        if text is None:
+            return []
+        # As Spark writes them: bytes in base64, null left out.
+        return [
+            (header["key"], b64decode(header["value"]) if "value" in header else None)
+            for header in orjson.loads(text)
+        ]
 
 
 class _Reader:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions
+
 from spark_jobs.envelope import OUTPUT_SCHEMA, PACKED_SCHEMA
 from spark_jobs.operator import InForce, SlotProcessor
 from spark_jobs.pack import Packer
+from spark_jobs.worker_daemon import ROLE, SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
-
-_ROLE = "COINCIDE_WORKER_ROLE"
 
 
 def transform(
@@ -43,8 +44,11 @@ def transform(
     packer = Packer(
         in_force.topics, tuple(in_force.streams.values()), in_force.slot_keys, max_record_bytes
     )
-    packed = records.coalesce(readers).mapInArrow(packer, PACKED_SCHEMA)
-    with workers_for(context, "slots"):
+    # Spark sizes each row that it gives to Arrow, and a list column anew from its first row: as a
+    # text the headers cost nothing.
+    flat = records.withColumn("headers", functions.to_json("headers"))
+    packed = flat.coalesce(readers).mapInArrow(packer, PACKED_SCHEMA)
+    with workers_for(context, SLOTS):
         return packed.groupBy("slot_key").transformWithStateInPandas(
             SlotProcessor(in_force), OUTPUT_SCHEMA, outputMode="append", timeMode="None"
         )
@@ -57,12 +61,12 @@ def workers_for(context: SparkContext, role: str) -> Iterator[None]:
     Spark keeps a pool of workers for each environment. With an environment per role, a worker that
     holds the programs of a slot is not sent to pack or to write records instead.
     """
-    before = context.environment.get(_ROLE)
-    context.environment[_ROLE] = role
+    before = context.environment.get(ROLE)
+    context.environment[ROLE] = role
     try:
         yield
     finally:
         if before is None:
-            del context.environment[_ROLE]
+            del context.environment[ROLE]
         else:
-            context.environment[_ROLE] = before
+            context.environment[ROLE] = before

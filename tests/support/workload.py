@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from base64 import b64encode
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ _SOURCE = pa.schema(
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", "UTC")),
         ("timestampType", pa.int32()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("headers", pa.string()),
     ]
 )
 
@@ -45,8 +46,17 @@ class SourceRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+def _headers_text(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
+    """Write headers as Spark's to_json does: bytes in base64, null left out."""
+    entries = [
+        {"key": name} | ({} if value is None else {"value": b64encode(value).decode()})
+        for name, value in headers
+    ]
+    return json.dumps(entries) if entries else None
+
+
 def arrow_batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
-    """Put records into an Arrow batch with the columns of Spark's Kafka source."""
+    """Put records into an Arrow batch with the columns that the packer is given."""
     rows = [
         {
             "key": record.key,
@@ -56,7 +66,7 @@ def arrow_batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
             "offset": record.offset,
             "timestamp": record.appended_us,
             "timestampType": 0,
-            "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
+            "headers": _headers_text(record.headers),
         }
         for record in records
     ]
