@@ -1,88 +1,9 @@
 # ruff: noqa: INP001 - a script of the image's build, not a package
-"""Compile the kernels into numba's cache, by a small piece of the work that the job does.
-
-Run while the image is built, so that the first batch of a new container need not compile. The
-events go through bytes and the program through a restore, as in the job: arrays that are views of
-received bytes are read-only, which is another type to numba.
-"""
+"""Compile the kernels into numba's cache while the image is built."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
-from correlation.columns import BytesColumn, Events
-from correlation.kinds import KINDS
-from correlation.partitioning import Partitioner, Partitioning
-from correlation.program import Block, Control, Program
-from correlation.progress import Progress
-from correlation.records import Resource
-from correlation.streams import Stream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_SECOND_US = 1_000_000
-_STREAMS = {name: Stream(name, name, _SECOND_US, _SECOND_US) for name in ("a", "b")}
-_PARTITIONS = dict.fromkeys(_STREAMS, 1)
-_EVENTS = 64
-_BLOCKS = 3
-# Every duration a kind may ask for; a horizon must reach past the others.
-_DURATIONS_US = {"horizon_us": 10 * _SECOND_US, "lower_us": 0}
-
-
-def main() -> None:
-    """Advance, store and restore a program with every kind of condition and every algorithm."""
-    controls = list(_controls())
-    program = Program(_STREAMS, _PARTITIONS)
-    blobs: dict[int, bytes] = {}
-    alarms = 0
-    for number in range(_BLOCKS):
-        outcome = program.advance(_block(number, controls if number == 0 else []), lambda: 0)
-        alarms += sum(len(list(result.records(0))) for result in outcome.results)
-        snapshot = program.snapshot()
-        blobs |= snapshot.added
-        program = Program.restore(snapshot.manifest, blobs.__getitem__, _STREAMS, _PARTITIONS)
-    if not alarms:
-        sys.exit("the warm-up found no pair: not every kernel has run")
-    sys.stdout.write(f"kernels compiled: {len(controls)} conditions, {alarms} alarms\n")
-
-
-def _controls() -> Iterator[Control]:
-    """Give conditions of every kind, between two streams and within one, by every algorithm."""
-    offset = 0
-    for kind in KINDS.values():
-        algorithms = next(field.choices for field in kind.fields if field.name == "algorithm")
-        for algorithm in algorithms:
-            for b in _STREAMS:
-                document: dict[str, object] = {"kind": kind.name, "a": "a", "b": b}
-                for field in kind.fields:
-                    if field.type == "duration":
-                        length_us = _DURATIONS_US.get(field.stored_name, 2 * _SECOND_US)
-                        document[field.stored_name] = length_us
-                document |= {"threshold": "0.6", "algorithm": algorithm}
-                name = f"{kind.name}-{algorithm}-{b}".replace("_", "-")
-                resource = Resource("condition", name, 1, 0, document)
-                yield Control(offset, resource.key, resource.to_record())
-                offset += 1
-
-
-def _block(number: int, controls: list[Control]) -> Block:
-    """Make a block of events of both streams, of many lengths and distances."""
-    offset = number * _EVENTS
-    parts, progress = [], []
-    for stream in _STREAMS:
-        rows = []
-        for position in range(offset, offset + _EVENTS):
-            latest = position * _SECOND_US // 10
-            earliest = latest - position * 7_919 % _SECOND_US
-            rows.append((b"k", b"%d" % position, earliest, latest, 0, position, latest))
-        events = Events.from_bytes(Events.from_rows(stream, rows).to_bytes())
-        Partitioner(Partitioning(), 2).assign(BytesColumn.from_list(events.key.to_list()))
-        parts.append(events)
-        progress.append(Progress(stream, 0, offset + _EVENTS, int(events.latest.max())))
-    return Block(controls, parts, progress)
-
+from spark_jobs.warm_up import main
 
 if __name__ == "__main__":
     main()

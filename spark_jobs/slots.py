@@ -35,10 +35,12 @@ def slot_keys(session: SparkSession, slots: int, partitions: int) -> tuple[int, 
     """
     rounds = -(-slots // partitions)
     count = partitions * rounds * _CANDIDATES_PER_PARTITION
-    rows = session.range(count).selectExpr(
-        "cast(id AS int) AS key", f"pmod(hash(cast(id AS int)), {partitions}) AS partition"
+    values = ", ".join(f"({key})" for key in range(count))
+    # Literals are evaluated while the query is planned: no job is run for it.
+    rows = session.sql(
+        f"SELECT key, pmod(hash(key), {partitions}) FROM VALUES {values} AS candidates (key)"  # noqa: S608 - integers
     )
     waiting: dict[int, list[int]] = {}
-    for key, partition in sorted(tuple(row) for row in rows.collect()):
+    for key, partition in sorted(map(tuple, rows.collect())):
         waiting.setdefault(partition, []).append(key)
     return tuple(waiting[slot % partitions][slot // partitions] for slot in range(slots))

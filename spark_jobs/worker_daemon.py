@@ -21,6 +21,10 @@ _NO_THREADS = {
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
+# Names the work of a pool of workers; see `spark_jobs.transform`.
+ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
+# The default: the others are loaded when a condition asks for them.
+_ALGORITHM = "lazy_lookup"
 _MODULES = ("pandas", "pyarrow", "spark_jobs.operator", "spark_jobs.sink")
 
 
@@ -34,6 +38,8 @@ def main(worker_module: str) -> None:
     """
     if worker_module == _WORKERS:
         import_all()
+        if os.environ.get(ROLE) == SLOTS:
+            warm_up()
     gc.collect()
     gc.freeze()
     manager()
@@ -44,6 +50,12 @@ def import_all() -> None:
     os.environ.update(_NO_THREADS)
     for name in _MODULES:
         importlib.import_module(name)
+
+
+def warm_up() -> None:
+    """Load the kernels of the slots' workers."""
+    # Imported with the modules above, when the variables above are set.
+    importlib.import_module("spark_jobs.warm_up").warm_up(_ALGORITHM)
 
 
 if __name__ == "__main__":
