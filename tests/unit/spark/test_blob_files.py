@@ -1,0 +1,28 @@
+"""Blobs of the state as files: a cache that may lose anything, and never lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_jobs.blob_files import BlobFiles
+
+
+def test_blob_comes_back_until_it_is_removed(tmp_path: Path) -> None:
+    files = BlobFiles(str(tmp_path / "cache"))
+    assert files.get("a") is None
+    files.put("a", b"1")
+    files.put("b", b"2")
+    assert (files.get("a"), files.get("b"), files.get(None)) == (b"1", b"2", None)
+    files.remove("a")
+    files.remove("a")
+    assert (files.get("a"), files.get("b")) == (None, b"2")
+    files.clear()
+    assert files.get("b") is None
+
+
+def test_folder_that_cannot_be_made_is_an_empty_cache() -> None:
+    files = BlobFiles("/dev/null/cache")
+    files.put("a", b"1")
+    files.remove("a")
+    files.clear()
+    assert files.get("a") is None

@@ -1,0 +1,62 @@
+"""Packed output records come out as they went in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.envelope import (
+    Record,
+    RecordPacker,
+    pack_headers,
+    unpack_headers,
+    unpack_meta,
+    unpack_records,
+)
+
+HEADERS = st.lists(
+    st.tuples(st.text(st.characters(codec="utf-8"), max_size=20), st.none() | st.binary()),
+    max_size=4,
+)
+RECORDS = st.lists(
+    st.builds(
+        Record,
+        st.sampled_from(["a", "b", "c"]),
+        st.none() | st.binary(max_size=30),
+        st.none() | st.binary(max_size=300),
+        HEADERS,
+    ),
+    max_size=30,
+)
+
+
+@given(RECORDS)
+def test_records_come_back_in_their_order(records: list[Record]) -> None:
+    packer = RecordPacker(meta={"fact": 7})
+    packer.extend(records)
+    blobs = packer.finish()
+    found = [record for blob in blobs for record in unpack_records(blob)]
+    assert [(*record[:3], list(record.headers)) for record in found] == [
+        (*record[:3], list(record.headers)) for record in records
+    ]
+    assert unpack_meta(blobs[-1])["fact"] == 7
+
+
+@given(HEADERS)
+def test_headers_come_back_also_repeated_empty_and_null(
+    headers: list[tuple[str, bytes | None]],
+) -> None:
+    assert unpack_headers(pack_headers(headers)) == headers
+
+
+def test_large_records_close_a_blob() -> None:
+    packer = RecordPacker()
+    records = [Record("a", None, bytes([number]) * 3_000_000) for number in range(5)]
+    packer.extend(records)
+    blobs = packer.finish()
+    assert len(blobs) == 3
+    assert [record for blob in blobs for record in unpack_records(blob)] == records
+
+
+def test_nothing_packed_gives_no_blob() -> None:
+    assert RecordPacker().finish() == []
