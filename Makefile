@@ -9,6 +9,9 @@ INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, run once more uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/unit/timing tests/conformance/test_algorithms.py
 FAST := not kafka and not spark and not slow
+# Compiled kernels hold code of other files: after a change of any of them all are made anew.
+SOURCES := $(sort $(wildcard correlation/*.py correlation/*/*.py))
+export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup jars check static test demo bench clean purge
@@ -45,7 +48,7 @@ static: setup
 test: setup jars ## all tests, on a real Kafka and a real Spark
 	$(BIN)/pytest
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q $(KERNEL_TESTS)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(BIN)/pytest -q $(KERNEL_TESTS)
 
 demo: setup ## flights and weather through Kafka and Spark, checked against the plain reference
 	$(BIN)/coincide demo

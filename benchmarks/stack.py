@@ -179,8 +179,9 @@ def wait_until_warm(on: Bench, job: ChildProcess) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process group so far, its ended children included, in seconds."""
-    total = 0
+    """CPU time of a process and its descendants so far, those that ended included, in seconds."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -188,14 +189,18 @@ def cpu_seconds(pid: int) -> float:
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue  # ended meanwhile; its parent has its time
-        # After the name: state, parent, group, …; times of its own and of ended children.
-        if int(fields[2]) == pid:
-            total += sum(int(field) for field in fields[11:15])
-    return total / _TICKS_PER_SECOND
+        # After the name: state, parent, ...; times of its own and of ended children.
+        parents[int(entry.name)] = int(fields[1])
+        ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])
+    family = {pid}
+    # Spark's Python workers have a process group of their own: the tree tells who belongs here.
+    while grown := {child for child, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return sum(ticks.get(member, 0) for member in family) / _TICKS_PER_SECOND
 
 
 class Stopwatch:
-    """Wall and CPU time of a process group from here on."""
+    """Wall and CPU time of a process and its descendants from here on."""
 
     def __init__(self, process: ChildProcess) -> None:
         if process.pid is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError
 from pydantic import ValidationError
+from pyspark.errors import PySparkException
 
 from correlation.errors import CorrelationError
 from spark_jobs.checkpoint import Checkpoint, open_layout
@@ -114,7 +115,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
             _log.error("the job ends: Spark is gone: %s", error)
             reporter.state("failed", exception=describe(error))
             return 1
-        except (SparkJobError, CorrelationError, KafkaException) as error:
+        except (SparkJobError, CorrelationError, KafkaException, PySparkException) as error:
             _log.error("the job ends: %s", error)
             reporter.state("failed", exception=describe(error))
             return 1

@@ -52,7 +52,10 @@ def session_properties(settings: Settings) -> dict[str, str]:
     if is_local(settings.checkpoint):
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     if settings.jars is not None:
-        jars = sorted(str(jar) for jar in settings.jars.glob("*.jar"))
+        # The folder itself, or that of the command line, which has the broker's beside ours.
+        ours = settings.jars / "spark"
+        folder = ours if ours.is_dir() else settings.jars
+        jars = sorted(str(jar) for jar in folder.glob("*.jar"))
         properties["spark.jars"] = ",".join(jars)
     return properties | settings.spark_properties
 
@@ -79,6 +82,8 @@ def open_session(settings: Settings) -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         builder = builder.master(settings.spark_master)
         if settings.spark_master.startswith("local"):
+            # Spark looks its host's own name up before it reads a property; not every host has one.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             properties = {**_LOOPBACK, **_ONE_PROCESS, **properties}
     for name, value in properties.items():
         builder = builder.config(name, value)

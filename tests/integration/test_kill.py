@@ -6,6 +6,7 @@ import random
 import threading
 import time
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,10 +22,18 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 KILLS = 5
+STREAM_AT = 2
 LONGEST_US = 20_000
 BURST = 40
 BURST_SECONDS = 0.1
 SEED = 20_100_520
+
+
+def burst_of(streams: str, name: str) -> list[Occurrence]:
+    """Return events of this moment, with ids of their own."""
+    now_us = time.time_ns() // 1_000
+    workload = Workload(streams, len(name), begin_us=now_us - 50_000, longest_us=LONGEST_US)
+    return [replace(event, id=f"{name}.{event.id}") for event in workload.take(BURST)]
 
 
 class Load(threading.Thread):
@@ -40,14 +49,7 @@ class Load(threading.Thread):
         burst = 0
         while not self._ended.wait(BURST_SECONDS):
             burst += 1
-            now_us = time.time_ns() // 1_000
-            workload = Workload("ab", burst, begin_us=now_us - 50_000, longest_us=LONGEST_US)
-            events = [
-                Occurrence(
-                    event.stream, f"{burst}.{event.id}", event.key, event.earliest, event.latest
-                )
-                for event in workload.take(BURST)
-            ]
+            events = burst_of("ab", str(burst))
             self._job.send(events)
             self.sent += events
 
@@ -65,30 +67,44 @@ def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
     chance = random.Random(SEED)  # noqa: S311 - no secret
     prefix = f"kill{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+
+    def stream(name: str) -> Stream:
+        # Events are kept longer than any restart takes.
+        return Stream(name, f"{prefix}-{name}", longest_us=LONGEST_US, max_delay_us=300_000_000)
+
     for name in "ab":
-        job.add_stream(
-            Stream(name, f"{prefix}-{name}", longest_us=LONGEST_US, max_delay_us=60_000_000)
-        )
+        job.add_stream(stream(name))
     near = NearCondition("near", "a", "b", 30_000, "0.6")
+    with_c = NearCondition("with-c", "a", "c", 30_000, "0.5")
     job.register(near.resource)
     load = Load(job)
     try:
         job.start()
         load.start()
-        for _ in range(KILLS):
+        others: list[Occurrence] = []
+        for kill in range(KILLS):
             # At any moment of a batch: the wait is part of what is tested.
             threading.Event().wait(chance.uniform(0.0, 3.0))
+            if kill == STREAM_AT:
+                # The batch that is lost was begun without this stream, and is completed without it.
+                job.add_stream(stream("c"))
+                job.register(with_c.resource)
+                others = burst_of("c", "other")
+                job.send(others)
             job.kill()
             job.start()
-        events = load.end()
+        events = [*load.end(), *others]
         expected = sorted(near.pairs(events))
         assert len(expected) > 1_000
         assert job.alarms("near", awaited=expected) == expected
+        expected_with_c = sorted(with_c.pairs(events))
+        assert expected_with_c
+        assert job.alarms("with-c", awaited=expected_with_c) == expected_with_c
         slots = job.wait_for_slots(
             lambda slots: total(slots, "events_consumed_total") >= len(events)
         )
         assert total(slots, "events_consumed_total") == len(events)
-        assert total(slots, "alarms_total") == len(expected)
+        assert total(slots, "alarms_total") == len(expected) + len(expected_with_c)
         assert total(slots, "events_late_total") == 0
         assert read_committed(kafka_bootstrap, job.topics.late) == []
         assert read_committed(kafka_bootstrap, job.topics.dead_letter) == []
