@@ -1,0 +1,152 @@
+"""Killed with -9 again and again under load: every pair must be there, and once.
+
+The short form is a test (tests/integration/test_kill.py, with the exact judge); this one runs
+longer. What must come out is found by the plain reference over all events.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import orjson
+
+from benchmarks.path import DELAY_US, LONGEST_US, RATE, SHORTEST_US, Records, make_records
+from benchmarks.path import resources as near_resources
+from benchmarks.report import Report
+from benchmarks.stack import Bench, bench, consumed, job_process, wait_for, wait_until_warm
+from correlation.columns import Events
+from correlation.program import Block, Control, Program
+from correlation.progress import Progress
+from correlation.records import Resource
+from correlation.streams import Stream
+
+KILLS = 25
+LONGEST_PAUSE_SECONDS = 6.0
+SEEN_SHARE = 0.7
+_STEP_SECONDS = 1
+
+
+class Load(threading.Thread):
+    """Sends a second of both streams every second, until told to stop."""
+
+    def __init__(self, on: Bench) -> None:
+        super().__init__()
+        self.sent: dict[str, Records] = {"a": [], "b": []}
+        self._on = on
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Send until `end` is called."""
+        rng = np.random.default_rng(2010)
+        second = 0
+        while not self._ended.wait(_STEP_SECONDS):
+            for name, sent in self.sent.items():
+                records = make_records(name, second, second + 1, rng)
+                self._on.produce(f"events-{name}", records)
+                sent.extend(records)
+            second += 1
+
+    def end(self) -> dict[str, Records]:
+        """Stop and give all that was sent."""
+        self._ended.set()
+        if self.ident is not None:
+            self.join()
+        return self.sent
+
+
+def expected_pairs(sent: dict[str, Records], resources: list[Resource]) -> set[tuple[str, str]]:
+    """Find the pairs of all events with the plain reference, in one block."""
+    streams = {
+        name: Stream(name, name, LONGEST_US, DELAY_US, SHORTEST_US, clock="replay") for name in sent
+    }
+    program = Program(streams, dict.fromkeys(streams, 1))
+    controls = [
+        Control(
+            offset,
+            found.key,
+            Resource(
+                found.kind, found.name, 1, 0, {**found.document, "algorithm": "simple"}
+            ).to_record(),
+        )
+        for offset, found in enumerate(resources)
+        if found.kind == "condition"
+    ]
+    parts, progress = [], []
+    for name, records in sent.items():
+        rows = [
+            (key or b"", event["id"].encode(), event["earliest"], event["latest"], 0, i, 0)
+            for i, (key, event) in enumerate(
+                (key, orjson.loads(value)) for key, value, _ in records
+            )
+        ]
+        parts.append(Events.from_rows(name, rows))
+        progress.append(Progress(name, 0, len(rows), None))
+    outcome = program.advance(Block(controls, parts, progress), lambda: 0)
+    alarms = (
+        orjson.loads(record.value) for result in outcome.results for record in result.records(0)
+    )
+    return {(alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms}
+
+
+def run() -> list[Report]:
+    """Kill the job at random moments, then count."""
+    chance = random.Random(2010)  # noqa: S311 - no secret
+    resources = near_resources()
+    with bench() as on:
+        on.create_topics(dict.fromkeys(("events-a", "events-b"), 2))
+        on.register(*resources)
+        job = job_process(on)
+        job.start()
+        load = Load(on)
+        begin = time.monotonic()
+        try:
+            wait_until_warm(on, job)
+            load.start()
+            for _ in range(KILLS):
+                threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_SECONDS))
+                job.kill()
+                job.start()
+                # Sometimes the next kill comes while the job still starts.
+                if chance.random() < SEEN_SHARE:
+                    seen = consumed(on)
+                    wait_for(job, lambda seen=seen: consumed(on) > seen)  # type: ignore[misc]
+            sent = load.end()
+            events = sum(map(len, sent.values()))
+            wait_for(job, lambda: consumed(on) >= events)
+        finally:
+            load.end()
+            job.stop(60)
+        seconds = time.monotonic() - begin
+        found = Counter(
+            (alarm["a"]["id"], alarm["b"]["id"]) for alarm in on.read_values(on.topics.alarms)
+        )
+        counted = consumed(on)
+    expected = expected_pairs(sent, resources)
+    return [
+        Report(
+            "Killed with -9 under load",
+            f"2 x {RATE} events/s for {seconds:,.0f} s; the job, its JVM and its workers killed at "
+            "random moments; alarms as a read_committed consumer has them.",
+            ("kills", "events", "counted by the slots", "pairs", "missing", "too many", "twice"),
+            [
+                [
+                    f"{KILLS}",
+                    f"{events:,}",
+                    f"{counted:,}",
+                    f"{len(expected):,}",
+                    f"{len(expected - set(found)):,}",
+                    f"{len(set(found) - expected):,}",
+                    f"{sum(count > 1 for count in found.values()):,}",
+                ]
+            ],
+        )
+    ]
+
+
+if __name__ == "__main__":
+    for report in run():
+        report.show()
