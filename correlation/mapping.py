@@ -146,6 +146,14 @@ def compile_mapping(stream: Stream) -> EventReader:
     key_needed = mapping.key_path is not None
     check = _contract_checker(stream)
 
+    read_id = None if id_path is None else _text_reader(id_path, "id")
+    read_key = None if key_path is None or not keyed else _text_reader(key_path, "key")
+    no_key = (
+        f"no field {'.'.join(mapping.key_path)!r}"
+        if mapping.key_path is not None
+        else "the record has no key and the event none either"
+    )
+
     def read(value: object, record_key: bytes | None, appended_us: int) -> MappedEvent:
         if not isinstance(value, dict):
             raise RejectedEventError(
@@ -153,20 +161,15 @@ def compile_mapping(stream: Stream) -> EventReader:
             )
         earliest, latest = read_span(value)
         check(earliest, latest, appended_us)
-        event_id = None if id_path is None else _read_text(value, id_path, "id")
-        key = None
-        if keyed:
-            key = None if key_path is None else _read_text(value, key_path, "key")
-            if key is None and not key_needed:
-                key = record_key
-            if key is None:
-                raise RejectedEventError(
-                    Reason.MISSING_KEY,
-                    f"no field {'.'.join(key_path)!r}"
-                    if key_needed and key_path
-                    else "the record has no key and the event none either",
-                )
-        return MappedEvent(event_id, key or b"", earliest, latest)
+        event_id = None if read_id is None else read_id(value)
+        if not keyed:
+            return MappedEvent(event_id, b"", earliest, latest)
+        key = None if read_key is None else read_key(value)
+        if key is None and not key_needed:
+            key = record_key
+        if key is None:
+            raise RejectedEventError(Reason.MISSING_KEY, no_key)
+        return MappedEvent(event_id, key, earliest, latest)
 
     return read
 
@@ -233,9 +236,12 @@ def _read_canonical_time(value: object) -> Span:
 
 
 def _read_canonical_span(value: Mapping[str, object]) -> Span:
+    earliest, latest = value.get("earliest"), value.get("latest")
+    if type(earliest) is int and type(latest) is int:
+        return earliest, latest  # by far the most
     if "earliest" in value or "latest" in value:
-        earliest = _read_canonical_time(_find(value, ("earliest",)))[0]
-        return earliest, _read_canonical_time(_find(value, ("latest",)))[1]
+        low = _read_canonical_time(_find(value, ("earliest",)))[0]
+        return low, _read_canonical_time(_find(value, ("latest",)))[1]
     if "time" not in value:
         raise RejectedEventError(Reason.MISSING_FIELD, "an event has earliest and latest, or time")
     low, high = _read_canonical_time(_find(value, ("time",)))
@@ -269,21 +275,28 @@ def _find(value: Mapping[str, object], path: Path) -> object:
     return found
 
 
-def _read_text(value: Mapping[str, object], path: Path, name: str) -> bytes | None:
-    """Read an id or a key: a text or an integer; None where it is missing or null."""
-    found: object = value
-    for part in path:
-        found = found.get(part) if isinstance(found, dict) else None
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, str | int):
-        raise RejectedEventError(
-            Reason.WRONG_TYPE, f"{name} is a text or an integer, not {_type_name(found)}"
-        )
-    try:
-        return str(found).encode()
-    except UnicodeEncodeError:
-        raise RejectedEventError(Reason.WRONG_ENCODING, f"{name} is not valid Unicode") from None
+def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], bytes | None]:
+    """Make the reader of an id or a key: a text or an integer; None where missing or null."""
+    first, *rest = path
+
+    def read(value: Mapping[str, object]) -> bytes | None:
+        found = value.get(first)
+        for part in rest:
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, str | int):
+            raise RejectedEventError(
+                Reason.WRONG_TYPE, f"{name} is a text or an integer, not {_type_name(found)}"
+            )
+        try:
+            return str(found).encode()
+        except UnicodeEncodeError:
+            raise RejectedEventError(
+                Reason.WRONG_ENCODING, f"{name} is not valid Unicode"
+            ) from None
+
+    return read
 
 
 def _type_name(value: object) -> str:

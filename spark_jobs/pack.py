@@ -93,6 +93,7 @@ class _Run:
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None]
     headers: Sequence[str | None]
+    has_headers: bool
     offsets: NDArray[np.int64]
     appended_us: NDArray[np.int64]
     value_column: BytesColumn
@@ -187,21 +188,24 @@ class _Task:
         readers = self._readers.get(run.topic)
         if readers is None:
             return
-        parsed = self._parse(run, [reader.name for reader in readers], rejects)
+        accepted = [_Accepted(reader, run, rejects) for reader in readers]
+        for row, value in self._parse(run, [reader.name for reader in readers], rejects):
+            for taken in accepted:
+                taken.add(row, value)
         next_offset = int(run.offsets[run.rows[-1]]) + 1
-        for reader in readers:
-            accepted, columns = _read_events(reader, run, parsed, rejects)
-            greatest = max(columns[3], default=None)
-            self._note_progress((reader.name, run.partition), next_offset, greatest)
-            if accepted:
-                events = _as_events(reader.name, run, accepted, columns)
-                yield from self._spread(reader, events)
+        for taken in accepted:
+            greatest = max(taken.latest, default=None)
+            self._note_progress((taken.reader.name, run.partition), next_offset, greatest)
+            if taken.rows:
+                yield from self._spread(taken.reader, taken.to_events())
 
     def _parse(
         self, run: _Run, streams: Sequence[str], rejects: Rejects
-    ) -> list[tuple[int, object]]:
-        """Read the JSON of a run; what is none is rejected for each stream."""
-        parsed = []
+    ) -> Iterator[tuple[int, object]]:
+        """Read the JSON of a run; what is none is rejected for each stream.
+
+        One by one: a list of all that was parsed would keep Python's collector busy with it.
+        """
         loads, most_bytes, values = orjson.loads, self._most_bytes, run.values
         for row in run.rows:
             value = values[row]
@@ -211,13 +215,14 @@ class _Task:
                 problem = Reason.TOO_LARGE, f"{len(value)} bytes, at most {most_bytes} are read"
             else:
                 try:
-                    parsed.append((row, loads(value)))
-                    continue
+                    parsed = loads(value)
                 except orjson.JSONDecodeError as error:
                     problem = _why_unreadable(value, error)
+                else:
+                    yield row, parsed
+                    continue
             for stream in streams:
                 rejects.add(run, row, stream, *problem)
-        return parsed
 
     def _note_progress(
         self, place: tuple[str, int], next_offset: int, greatest: int | None
@@ -254,54 +259,68 @@ def _with_key(events: Events, key: BytesColumn) -> Events:
     )
 
 
-Columns = tuple[list[bytes], list[bytes], list[int], list[int]]
+class _Accepted:
+    """The records of a run that are events of a stream, as growing columns."""
 
+    def __init__(self, reader: _Reader, run: _Run, rejects: Rejects) -> None:
+        self.reader = reader
+        self.rows: list[int] = []
+        self.latest: list[int] = []
+        self._keys: list[bytes] = []
+        self._ids: list[bytes] = []
+        self._earliest: list[int] = []
+        self._run = run
+        self._rejects = rejects
+        self._read = reader.read
+        self._record_keys = run.keys
+        self._begin = run.rows.start
+        self._appended = run.appended_us[run.rows.start : run.rows.stop].tolist()
+        self._prefix = f"{run.topic}-{run.partition}-"
 
-def _read_events(
-    reader: _Reader, run: _Run, parsed: Sequence[tuple[int, object]], rejects: Rejects
-) -> tuple[list[int], Columns]:
-    """Map parsed records to the columns key, id, earliest, latest of the accepted rows."""
-    read, record_keys = reader.read, run.keys
-    appended = run.appended_us.tolist()
-    prefix = f"{run.topic}-{run.partition}-"
-    rows: list[int] = []
-    keys: list[bytes] = []
-    ids: list[bytes] = []
-    earliest: list[int] = []
-    latest: list[int] = []
-    for row, value in parsed:
+    def add(self, row: int, value: object) -> None:
+        """Take a record, or reject it."""
         try:
-            event = read(value, record_keys[row], appended[row])
+            event = self._read(value, self._record_keys[row], self._appended[row - self._begin])
         except RejectedEventError as error:
-            rejects.add(run, row, reader.name, error.reason, error.detail)
-            continue
-        rows.append(row)
-        ids.append(f"{prefix}{run.offsets[row]}".encode() if event[0] is None else event[0])
-        keys.append(event[1])
-        earliest.append(event[2])
-        latest.append(event[3])
-    return rows, (keys, ids, earliest, latest)
+            self._rejects.add(self._run, row, self.reader.name, error.reason, error.detail)
+            return
+        event_id, key, earliest, latest = event
+        if event_id is None:
+            event_id = f"{self._prefix}{self._run.offsets[row]}".encode()
+        self.rows.append(row)
+        self._ids.append(event_id)
+        self._keys.append(key)
+        self._earliest.append(earliest)
+        self.latest.append(latest)
 
+    def to_events(self) -> Events:
+        """Give what was taken, at least one record, with the records as they were."""
+        run, rows = self._run, np.array(self.rows, np.int64)
+        return Events(
+            self.reader.name,
+            BytesColumn.from_list(self._keys),
+            BytesColumn.from_list(self._ids),
+            np.array(self._earliest, np.int64),
+            np.array(self.latest, np.int64),
+            np.full(len(rows), run.partition, np.int32),
+            run.offsets[rows],
+            run.appended_us[rows],
+            {
+                "record_key": run.key_column.take(rows),
+                "record_value": run.value_column.take(rows),
+                "record_headers": self._pack_headers(),
+            },
+        )
 
-def _as_events(stream: str, run: _Run, accepted: Sequence[int], columns: Columns) -> Events:
-    rows = np.array(accepted, np.int64)
-    return Events(
-        stream,
-        BytesColumn.from_list(columns[0]),
-        BytesColumn.from_list(columns[1]),
-        np.array(columns[2], np.int64),
-        np.array(columns[3], np.int64),
-        np.full(len(rows), run.partition, np.int32),
-        run.offsets[rows],
-        run.appended_us[rows],
-        {
-            "record_key": run.key_column.take(rows),
-            "record_value": run.value_column.take(rows),
-            "record_headers": BytesColumn.from_list(
-                [pack_record_headers(run.keys[row], run.headers_of(row)) for row in accepted]
-            ),
-        },
-    )
+    def _pack_headers(self) -> BytesColumn:
+        run = self._run
+        if run.has_headers:
+            return BytesColumn.from_list(
+                [pack_record_headers(run.keys[row], run.headers_of(row)) for row in self.rows]
+            )
+        return BytesColumn.from_list(
+            [NO_KEY if run.keys[row] is None else KEY for row in self.rows]
+        )
 
 
 def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
@@ -337,6 +356,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
         "headers": [None] * batch.num_rows
         if headers.null_count == batch.num_rows
         else headers.to_pylist(),
+        "has_headers": headers.null_count < batch.num_rows,
         "offsets": batch.column("offset").to_numpy(),
         "appended_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
         "value_column": _as_column(values),
