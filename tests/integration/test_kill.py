@@ -89,7 +89,7 @@ def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
                 # The batch that is lost was begun without this stream, and is completed without it.
                 job.add_stream(stream("c"))
                 job.register(with_c.resource)
-                others = burst_of("c", "other")
+                others = burst_of("ac", "other")
                 job.send(others)
             job.kill()
             job.start()
