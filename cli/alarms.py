@@ -1,4 +1,4 @@
-"""Follow the alarms topic, committed records only (``tail``)."""
+"""Follow the alarms, and what was set aside: committed records only (``tail``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cli.errors import BrokerError
 
@@ -20,14 +20,16 @@ _POLL_SECONDS = 0.2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Alarm = dict[str, Any]
+# What the headers of a record that was set aside say, without their common prefix, and its value.
+SetAside = dict[str, str | None]
+_TOLD = "coincide.error."
+_SHOWN_CHARACTERS = 200
 
 
 def follow_alarms(
     settings: Settings, topic: str | None = None, *, from_beginning: bool = False
 ) -> Iterator[Alarm | None]:
     """Give the alarms as they come, and None each time there is none for a moment.
-
-    The offsets to begin at are asked for when the first one is asked for.
 
     Parameters
     ----------
@@ -43,7 +45,47 @@ def follow_alarms(
     BrokerError
         The broker does not answer, or has no such topic.
     """
-    topic = topic or settings.topics.alarms
+    topics = [topic or settings.topics.alarms]
+    for message in _follow(settings, topics, from_beginning=from_beginning):
+        value = message.value() if message is not None else None
+        yield orjson.loads(value) if value else None
+
+
+def follow_set_aside(
+    settings: Settings, *, from_beginning: bool = False
+) -> Iterator[SetAside | None]:
+    """Give dead letters and late events as they come; otherwise as ``follow_alarms``."""
+    topics = [settings.topics.dead_letter, settings.topics.late]
+    for message in _follow(settings, topics, from_beginning=from_beginning):
+        if message is None:
+            yield None
+            continue
+        headers = dict(message.headers() or ())
+        told: SetAside = {
+            name.removeprefix(_TOLD): _as_text(value)
+            for name, value in headers.items()
+            if name.startswith(_TOLD)
+        }
+        yield {**told, "value": _as_text(message.value())}
+
+
+def _as_text(value: str | bytes | None) -> str | None:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+def describe_set_aside(letter: Mapping[str, Any]) -> str:
+    """Return a dead letter or a late event as one line for a person."""
+    place = f"{letter.get('topic')}-{letter.get('partition')}@{letter.get('offset')}"
+    value = letter["value"]
+    shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
+    parts = [str(letter.get("reason")), place, str(letter.get("stream")), str(letter.get("detail"))]
+    return "  ".join([*parts, shown])
+
+
+def _follow(
+    settings: Settings, topics: list[str], *, from_beginning: bool
+) -> Iterator[Message | None]:
+    """Give committed records as they come; where to begin is asked when the first one is."""
     consumer = Consumer(
         {
             "group.id": "coincide-cli",
@@ -54,21 +96,22 @@ def follow_alarms(
         }
     )
     try:
-        found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
-        if found.error is not None:
-            raise BrokerError(f"there is no topic {topic} at {settings.bootstrap}")
-        begins = [
-            _begin(consumer, topic, number, from_beginning=from_beginning)
-            for number in found.partitions
-        ]
+        begins = []
+        for topic in topics:
+            found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
+            if found.error is not None:
+                raise BrokerError(f"there is no topic {topic} at {settings.bootstrap}")
+            begins += [
+                _begin(consumer, topic, number, from_beginning=from_beginning)
+                for number in found.partitions
+            ]
         consumer.assign(begins)
         while True:
             message = consumer.poll(_POLL_SECONDS)
             error = message.error() if message is not None else None
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
-                raise BrokerError(f"reading {topic}: {error.str()}")
-            value = message.value() if message is not None and error is None else None
-            yield orjson.loads(value) if value else None
+                raise BrokerError(f"reading {', '.join(topics)}: {error.str()}")
+            yield message if error is None else None
     except KafkaException as error:
         raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
     finally:

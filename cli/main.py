@@ -9,8 +9,9 @@ Commands import what they need when they run, so that ``--help`` is quick.
 # ruff: noqa: PLC0415
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -228,24 +229,36 @@ def tail(
     count: Annotated[
         int | None, typer.Option("--count", "-n", help="End after so many alarms.", min=1)
     ] = None,
+    set_aside: Annotated[
+        bool, typer.Option("--set-aside", help="Show dead letters and late events instead.")
+    ] = False,
     bootstrap: Bootstrap = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show alarms as they come, each exactly once."""
-    from cli.alarms import describe_alarm, follow_alarms
+    """Show alarms as they come, each exactly once; or what was set aside, and why."""
+    from cli.alarms import describe_alarm, describe_set_aside, follow_alarms, follow_set_aside
 
     settings = Settings()
     if bootstrap:
         settings = settings.model_copy(update={"bootstrap": bootstrap})
     console = Console(highlight=False, soft_wrap=True)
     shown = 0
-    for alarm in follow_alarms(settings, topic, from_beginning=from_beginning):
-        if alarm is None or (condition and alarm["condition"] not in condition):
+    if set_aside:
+        if condition or topic:
+            raise typer.BadParameter("--set-aside goes without --condition and --topic")
+        found: Iterable[Mapping[str, Any] | None] = follow_set_aside(
+            settings, from_beginning=from_beginning
+        )
+    else:
+        found = follow_alarms(settings, topic, from_beginning=from_beginning)
+    describe = describe_set_aside if set_aside else describe_alarm
+    for record in found:
+        if record is None or (condition and record["condition"] not in condition):
             continue
         if as_json:
-            _write_json(alarm)
+            _write_json(record)
         else:
-            console.print(describe_alarm(alarm), markup=False)
+            console.print(describe(record), markup=False)
         shown += 1
         if shown == count:
             return

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.broker import free_port
+from correlation.reasons import Reason
+from correlation.topics import Topics, error_headers
 from tests.support.command import coincide, running_service
 from tests.support.kafka import Sent, create_topics, produce, read_committed
 
@@ -203,6 +205,27 @@ def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix
     pretty = coincide(*arguments, environment=environment)
     assert "near  s:1 [1970-01-01T00:00:00Z" in pretty.stdout
     assert (as_json.returncode, pretty.returncode) == (0, 0)
+
+
+def test_tail_shows_what_was_set_aside_and_why(kafka_bootstrap: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    create_topics(kafka_bootstrap, {topics.dead_letter: 2, topics.late: 1})
+    headers = error_headers(Reason.MALFORMED_JSON, "unexpected end", "s", "events", 1, 7)
+    produce(kafka_bootstrap, topics.dead_letter, [Sent(b"{", headers=tuple(headers.items()))])
+    environment = {"COINCIDE_BOOTSTRAP": kafka_bootstrap, "COINCIDE_PREFIX": topic_prefix}
+    arguments = ("tail", "--set-aside", "--from-beginning", "-n", "1")
+    shown = json.loads(coincide(*arguments, "--json", environment=environment).stdout)
+    assert shown == {
+        "reason": "malformed_json",
+        "detail": "unexpected end",
+        "stream": "s",
+        "topic": "events",
+        "partition": "1",
+        "offset": "7",
+        "value": "{",
+    }
+    line = coincide(*arguments, environment=environment).stdout
+    assert line == "malformed_json  events-1@7  s  unexpected end  {\n"
 
 
 def test_doctor_tells_what_answers(environment: dict[str, str]) -> None:
