@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.path import DELAY_US, LONGEST_US, RATE, WINDOW_US, make_records, resources
 from benchmarks.report import Report
 from benchmarks.stack import (
     Bench,
@@ -21,6 +20,7 @@ from benchmarks.stack import (
     wait_for,
     wait_until_warm,
 )
+from benchmarks.workload import DELAY_US, LONGEST_US, RATE, WINDOW_US, make_records, resources
 
 HOUR_SECONDS = 3_600
 STEP_SECONDS = 300

@@ -15,9 +15,9 @@ import numpy as np
 import orjson
 from confluent_kafka import Consumer, Producer
 
-from benchmarks.path import DELAY_US, KEYS, LONGEST_US, RATE, SHORTEST_US, resources
 from benchmarks.report import Report
 from benchmarks.stack import Bench, Stopwatch, bench, job_process, wait_until_warm
+from benchmarks.workload import DELAY_US, KEYS, LONGEST_US, RATE, SHORTEST_US, resources
 from correlation.records import Resource
 
 WARM_SECONDS, MEASURED_SECONDS = 15, 60

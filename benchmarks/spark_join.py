@@ -48,12 +48,12 @@ def read_events(session: SparkSession, settings: Settings, topic: str, delay: st
     )
 
 
-def pairs(a: DataFrame, b: DataFrame, window: str) -> DataFrame:
-    """Join what may satisfy a mutual deadline."""
+def pairs(a: DataFrame, b: DataFrame, lower_us: int, upper_us: int) -> DataFrame:
+    """Join what happens lower to upper after A by its latest times."""
     left, right = a.alias("a"), b.alias("b")
     near: Column = F.expr(
-        f"a.key = b.key AND b.moment >= a.moment - INTERVAL {window} "
-        f"AND b.moment <= a.moment + INTERVAL {window}"
+        f"a.key = b.key AND b.moment >= a.moment + INTERVAL {lower_us} MICROSECONDS "
+        f"AND b.moment <= a.moment + INTERVAL {upper_us} MICROSECONDS"
     )
     columns = ("id", "earliest", "latest")
     return left.join(right, near).select(
@@ -67,16 +67,20 @@ def pairs(a: DataFrame, b: DataFrame, window: str) -> DataFrame:
     )
 
 
-def main(topic_a: str, topic_b: str, output: str, window: str, delay: str) -> None:
+def main(
+    topic_a: str, topic_b: str, output: str, lower_us: str, upper_us: str, delay_us: str
+) -> None:
     """Run until the process is ended."""
     settings = Settings()
     session = open_session(settings)
     session.conf.set("spark.sql.streaming.metricsEnabled", "false")
     session.conf.set("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
+    delay = f"{int(delay_us) // 1_000} milliseconds"
     joined = pairs(
         read_events(session, settings, topic_a, delay),
         read_events(session, settings, topic_b, delay),
-        window,
+        int(lower_us),
+        int(upper_us),
     )
     query = (
         joined.writeStream.format("kafka")
