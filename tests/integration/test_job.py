@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
-from tests.support.workload import NearCondition, Occurrence, Workload
+from tests.support.workload import NearCondition, Occurrence, Workload, stream_resource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,6 +150,38 @@ def test_new_stream_is_read_from_its_beginning_within_the_same_process(job: JobU
     assert "restarting" in job.states()
     assert job.process.pid == pid
     assert job.process.running
+
+
+def test_partitions_added_to_a_topic_are_read(job: JobUnderTest) -> None:
+    topic = job.streams["b"].topic
+    starts = job.states().count("starting")
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+    events = live_events("ab", 100, seed=7)
+    job.send(event for event in events if event.stream == "a")
+    added = [event for event in events if event.stream == "b"]
+    produce(
+        job.bootstrap,
+        topic,
+        [
+            Sent(event.value, event.key.encode(), 2 + number % 2)
+            for number, event in enumerate(added)
+        ],
+    )
+    expected = sorted(NEAR.pairs(events))
+    assert set(expected) <= set(job.alarms("near", awaited=expected))
+    assert job.states().count("starting") == starts + 1
+
+
+def test_deleted_stream_leaves_the_others_alone(job: JobUnderTest) -> None:
+    gone = job.streams.pop("c")
+    job.delete(NearCondition("with-c", "b", "c", 0, "1").resource)
+    job.delete(stream_resource(gone))
+    job.wait_for_slots(lambda slots: not any("c" in slot["low_marks"] for slot in slots))
+    events = live_events("ab", 50, seed=8)
+    job.send(events)
+    assert job.alarms("near", awaited=NEAR.pairs(events))
+    assert "failing" not in job.states()
 
 
 def test_stopped_job_goes_on_where_it_was(job: JobUnderTest) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cli.processes import ChildProcess
@@ -127,8 +128,8 @@ class JobUnderTest:
         return sorted(found)
 
     def states(self) -> list[str]:
-        """Give what the job has said of itself, oldest first."""
-        return [record["state"] for record in self.job_records()]
+        """Give the states that the job came into, oldest first."""
+        return [state for state, _ in groupby(one["state"] for one in self.job_records())]
 
     def job_records(self) -> list[dict[str, Any]]:
         """Give the job's own records on the metrics topic, oldest first."""

@@ -1,0 +1,87 @@
+"""Files beside Spark's checkpoint, and slot keys, with a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.blob_files import BlobFiles
+from spark_jobs.checkpoint import Checkpoint, open_layout, parse_offsets
+from spark_jobs.errors import CheckpointMismatchError
+from spark_jobs.session import open_session
+from spark_jobs.settings import Settings
+from spark_jobs.slots import slot_keys
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    session = open_session(Settings(spark_master="local[2]"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def checkpoint(session: SparkSession, tmp_path: Path) -> Checkpoint:
+    return Checkpoint(session, str(tmp_path / "job"))
+
+
+@pytest.mark.parametrize(("slots", "partitions"), [(1, 1), (2, 2), (7, 3), (16, 8)])
+def test_slot_keys_land_where_the_slots_belong(
+    session: SparkSession, slots: int, partitions: int
+) -> None:
+    keys = slot_keys(session, slots, partitions)
+    assert len(set(keys)) == slots
+    frame = session.createDataFrame([(key,) for key in keys], "key int")
+    placed = frame.repartition(partitions, "key").selectExpr("key", "spark_partition_id()")
+    found = {row[0]: row[1] for row in placed.collect()}
+    assert [found[key] for key in keys] == [slot % partitions for slot in range(slots)]
+
+
+def test_file_is_read_as_it_was_written_last(checkpoint: Checkpoint) -> None:
+    assert checkpoint.read("streams.json") is None
+    checkpoint.write("streams.json", b"one")
+    checkpoint.write("streams.json", b"two\xff")
+    assert checkpoint.read("streams.json") == b"two\xff"
+
+
+def test_layout_stays_and_other_slots_are_refused(
+    checkpoint: Checkpoint, session: SparkSession
+) -> None:
+    layout = open_layout(checkpoint, session, 3)
+    assert layout.shuffle_partitions == 2
+    assert open_layout(checkpoint, session, 3) == layout
+    with pytest.raises(CheckpointMismatchError, match="COINCIDE_SLOTS"):
+        open_layout(checkpoint, session, 4)
+
+
+def test_unfinished_batch_is_one_begun_and_not_completed(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    begun, completed = tmp_path / "job/query/offsets", tmp_path / "job/query/commits"
+    assert not checkpoint.has_unfinished_batch()
+    assert checkpoint.completed_offsets() == {}
+    for folder, numbers in ((begun, (8, 9, 10)), (completed, (8, 9))):
+        folder.mkdir(parents=True)
+        for number in numbers:
+            offsets = f'{{"events":{{"0":{number},"12":7}}}}'
+            (folder / str(number)).write_text(f"v1\n{{}}\n{offsets}")
+            (folder / f".{number}.crc").write_bytes(b"")
+    assert checkpoint.has_unfinished_batch()
+    assert checkpoint.completed_offsets() == {("events", 0): 9, ("events", 12): 7}
+    (completed / "10").write_text("v1\n{}")
+    assert not checkpoint.has_unfinished_batch()
+
+
+def test_cache_of_a_local_checkpoint_lies_in_it(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    BlobFiles(checkpoint.cache_folder).put("blob", b"1")
+    assert (tmp_path / "job/cache/blob").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("text", [None, "", "null", "{}"])
+def test_source_that_says_nothing_has_no_offsets(text: str | None) -> None:
+    assert parse_offsets(text) == {}

@@ -1,0 +1,95 @@
+"""What the driver asks Kafka: the config topic, and how far partitions go."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Producer
+
+from correlation.errors import UnknownRecordVersionError
+from correlation.streams import Stream
+from spark_jobs.config_watch import ConfigWatch
+from spark_jobs.offsets import KafkaOffsets
+from tests.support.kafka import Sent, create_topics, produce
+from tests.support.workload import NearCondition, stream_resource
+
+pytestmark = pytest.mark.kafka
+
+A = Stream("a", "events-a", longest_us=10, max_delay_us=5)
+
+
+@pytest.fixture
+def topic(kafka_bootstrap: str, topic_prefix: str) -> str:
+    create_topics(kafka_bootstrap, {topic_prefix: 1})
+    return topic_prefix
+
+
+def test_empty_config_topic_is_read_at_once(kafka_bootstrap: str, topic: str) -> None:
+    with ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch:
+        watch.read_to_end()
+        assert watch.streams == {}
+
+
+def test_config_topic_gives_the_streams_that_are_left(kafka_bootstrap: str, topic: str) -> None:
+    resource = stream_resource(A)
+    gone = stream_resource(Stream("gone", "t", longest_us=1, max_delay_us=1))
+    condition = NearCondition("c", "a", "a", 1, "1").resource
+    records = [Sent(json.dumps(one.to_record()).encode(), one.key) for one in (gone, condition)]
+    produce(kafka_bootstrap, topic, [*records, Sent(None, gone.key)])
+    bad = [Sent(b"{", b"stream/bad"), Sent(b'{"v":1}', None)]
+    produce(kafka_bootstrap, topic, bad)
+    with ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch:
+        watch.read_to_end()
+        assert watch.streams == {}
+        produce(kafka_bootstrap, topic, [Sent(json.dumps(resource.to_record()).encode(), b"")])
+        produce(
+            kafka_bootstrap, topic, [Sent(json.dumps(resource.to_record()).encode(), resource.key)]
+        )
+        watch.read_to_end()
+        assert watch.streams == {"a": A}
+
+
+def test_record_of_a_newer_version_stops_the_job(kafka_bootstrap: str, topic: str) -> None:
+    record = stream_resource(A).to_record() | {"v": 2}
+    produce(kafka_bootstrap, topic, [Sent(json.dumps(record).encode(), b"stream/a")])
+    with (
+        ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch,
+        pytest.raises(UnknownRecordVersionError),
+    ):
+        watch.read_to_end()
+
+
+def test_last_record_is_found_before_marks_and_aborted_records(
+    kafka_bootstrap: str, topic: str
+) -> None:
+    offsets = KafkaOffsets({"bootstrap.servers": kafka_bootstrap}, topic)
+    place = (topic, 0)
+
+    def last() -> tuple[int, int]:
+        ends, begins = offsets.ends([place]), offsets.begins([place])
+        return ends[place], offsets.after_last_records(ends, begins)[place]
+
+    try:
+        assert offsets.partitions()[topic] == 1
+        assert last() == (0, 0)
+        produce(kafka_bootstrap, topic, [Sent(b"1"), Sent(b"2")])
+        assert last() == (2, 2)
+        producer = Producer({"bootstrap.servers": kafka_bootstrap, "transactional.id": topic})
+        producer.init_transactions(30)
+        for commit in (True, *[False] * 20):
+            producer.begin_transaction()
+            producer.produce(topic, b"3")
+            producer.flush(30)
+            if commit:
+                producer.commit_transaction(30)
+            else:
+                producer.abort_transaction(30)
+        # The record at offset 2 and its mark, then 20 aborted ones and theirs, the last perhaps
+        # still to come.
+        end, after_last = last()
+        assert end in {43, 44}
+        assert after_last == 3
+        assert set(offsets.ends([place, (f"{topic}.gone", 0)])) == {place}
+    finally:
+        offsets.close()
