@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 # A first start compiles kernels and shares two cores with the broker.
 _START_SECONDS = 120
 _WAIT_SECONDS = 90
-# A test's JVM ends before the time that compiling twice takes has paid.
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]
 
@@ -56,7 +54,6 @@ class JobUnderTest:
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
             "COINCIDE_JARS": str(self.jars),
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
-            "COINCIDE_SPARK_PROPERTIES": json.dumps({"spark.driver.extraJavaOptions": _QUICK_JVM}),
             **self.settings,
         }
         self.process = ChildProcess(
