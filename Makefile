@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Touched when the environment was made, so that it is made anew only after a change.
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, run once more uncompiled and with checked array bounds.
-KERNEL_TESTS := tests/unit/timing tests/conformance/test_algorithms.py
+KERNEL_TESTS := tests/unit/timing tests/unit/correlation tests/conformance
 FAST := not kafka and not spark and not slow
 # Compiled kernels hold code of other files: after a change of any of them all are made anew.
 SOURCES := $(sort $(wildcard correlation/*.py correlation/*/*.py))

@@ -9,88 +9,26 @@ progress), so that how records are cut into blocks decides when a result appears
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from correlation.blocks import Block, Control, Outcome, Snapshot
 from correlation.buffer import Segment, StreamBuffer
 from correlation.columns import Events
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
-from correlation.operators import Condition, Operator, Result, View
-from correlation.progress import Heartbeat, LowMarks, Progress
+from correlation.operators import Condition, Operator, View
+from correlation.progress import LowMarks
 from correlation.records import Resource, check_version
 from correlation.streams import Stream
 from correlation.totals import Totals
 
+__all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
+
 VERSION = 1
-
-
-class Control(NamedTuple):
-    """A record of the config topic: value None deletes."""
-
-    offset: int
-    key: bytes
-    record: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What a slot evaluates at once.
-
-    Parameters
-    ----------
-    controls : sequence of Control
-        In any order; the config offset decides.
-    events : sequence of Events
-        In any order; stream, partition and offset decide.
-    progress, heartbeats : sequence of Progress, of Heartbeat
-        How far the streams have come with this block.
-    rejected : mapping of (stream, reason) to int
-        Records that went to the dead letter, to be counted.
-    """
-
-    controls: Sequence[Control] = ()
-    events: Sequence[Events] = ()
-    progress: Sequence[Progress] = ()
-    heartbeats: Sequence[Heartbeat] = ()
-    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a block brought.
-
-    Parameters
-    ----------
-    results : tuple of Result
-        To be published.
-    late : tuple of Events
-        Events that came later than their stream declares; they were correlated all the same.
-    detected_at_us : int
-        When the correlation completed, in µs since 1970.
-    metrics : dict
-        The slot's record for the metrics topic, without its slot number.
-    """
-
-    results: tuple[Result, ...]
-    late: tuple[Events, ...]
-    detected_at_us: int
-    metrics: dict[str, Any]
-
-
-class Snapshot(NamedTuple):
-    """What changed since the last snapshot.
-
-    `manifest` names all that is live; `added` are blobs by number, to be stored before the
-    manifest; `removed` are numbers whose blobs nothing names any more.
-    """
-
-    manifest: dict[str, Any]
-    added: dict[int, bytes]
-    removed: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -174,7 +112,9 @@ class Program:
 
     def _apply(self, control: Control) -> None:
         """Take in a record of the config topic; streams come with the program's constructor."""
-        self._config_offset = max(self._config_offset, control.offset)
+        if control.offset <= self._config_offset:
+            return  # it is in already
+        self._config_offset = control.offset
         kind, _, name = control.key.decode().partition("/")
         if kind != "condition":
             return
@@ -302,6 +242,17 @@ class Program:
             },
         }
 
+    def note_read(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Say up to where the streams' partitions have been read already.
+
+        Parameters
+        ----------
+        offsets : mapping of stream to (mapping of partition to int)
+            A stream that joins on a topic which is read already begins there, not at 0.
+        """
+        for stream, found in offsets.items():
+            self._marks.note_read(stream, found)
+
     def snapshot(self) -> Snapshot:
         """Give what must be stored so that `restore` continues from here."""
         live = {
@@ -330,6 +281,7 @@ class Program:
                 for name, buffer in self._buffers.items()
             },
             "marks": self._marks.dump(),
+            "topics": {name: stream.topic for name, stream in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -365,7 +317,15 @@ class Program:
         """
         check_version(manifest)
         program = cls(streams, partitions)
-        program._marks.load(manifest["marks"])
+        program._marks.load(
+            {
+                name: found
+                # Of another topic the partitions begin anew; the stream's mark never moves back.
+                if name in streams and manifest["topics"][name] == streams[name].topic
+                else {**found, "partitions": []}
+                for name, found in manifest["marks"].items()
+            }
+        )
         program._load(manifest, fetch)
         return program
 

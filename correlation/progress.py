@@ -66,7 +66,8 @@ class Heartbeat(NamedTuple):
 class _Partition:
     mark: int = UNKNOWN_MARK
     next_offset: int = 0
-    waiting: list[tuple[int, int]] = field(default_factory=list)
+    # Offset that must have been read -> mark that holds then.
+    waiting: dict[int, int] = field(default_factory=dict)
 
 
 class LowMarks:
@@ -97,11 +98,11 @@ class LowMarks:
         return {number: found.mark for number, found in self._partitions[stream].items()}
 
     def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> None:
-        """Take in what a block brought; streams that are not known are passed over."""
+        """Take in what a block brought; what is not known is passed over."""
         for entry in progress:
-            if entry.stream not in self._partitions:
+            partition = self._partitions.get(entry.stream, {}).get(entry.partition)
+            if partition is None:
                 continue
-            partition = self._partition(entry.stream, entry.partition)
             partition.next_offset = max(partition.next_offset, entry.next_offset)
             if entry.greatest_latest is not None:
                 mark = entry.greatest_latest - self._max_delays_us[entry.stream]
@@ -114,8 +115,20 @@ class LowMarks:
             least = min(partition.mark for partition in partitions.values())
             self._marks[stream] = max(self._marks[stream], least)
 
-    def _partition(self, stream: str, number: int) -> _Partition:
-        return self._partitions[stream].setdefault(number, _Partition())
+    def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
+        """Say up to where partitions have been read already, perhaps for other streams.
+
+        Parameters
+        ----------
+        stream : str
+            Name of the stream.
+        offsets : mapping of partition to int
+            Nothing before this offset is still to come.
+        """
+        for number, offset in offsets.items():
+            partition = self._partitions.get(stream, {}).get(number)
+            if partition is not None:
+                partition.next_offset = max(partition.next_offset, offset)
 
     def _take_heartbeat(self, heartbeat: Heartbeat) -> None:
         if heartbeat.stream not in self._partitions:
@@ -127,8 +140,10 @@ class LowMarks:
             for partition in self._partitions[heartbeat.stream].values():
                 partition.mark = max(partition.mark, mark)
         else:
-            partition = self._partition(heartbeat.stream, heartbeat.partition)
-            partition.waiting.append((heartbeat.at_offset or 0, mark))
+            named = self._partitions[heartbeat.stream].get(heartbeat.partition)
+            if named is not None:
+                offset = heartbeat.at_offset or 0
+                named.waiting[offset] = max(named.waiting.get(offset, mark), mark)
 
     def dump(self) -> dict[str, Any]:
         """Give the marks as a JSON-able dict."""
@@ -136,7 +151,7 @@ class LowMarks:
             stream: {
                 "mark": self._marks[stream],
                 "partitions": [
-                    [number, found.mark, found.next_offset, found.waiting]
+                    [number, found.mark, found.next_offset, list(found.waiting.items())]
                     for number, found in partitions.items()
                 ],
             }
@@ -144,23 +159,19 @@ class LowMarks:
         }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave, for the streams that are still there."""
+        """Take back what `dump` gave, for the streams and partitions that are still there."""
         for stream, found in dumped.items():
             if stream not in self._partitions:
                 continue
             self._marks[stream] = found["mark"]
             for number, mark, next_offset, waiting in found["partitions"]:
-                self._partitions[stream][number] = _Partition(
-                    mark, next_offset, [(offset, later) for offset, later in waiting]
-                )
+                if number in self._partitions[stream]:
+                    self._partitions[stream][number] = _Partition(
+                        mark, next_offset, dict(map(tuple, waiting))
+                    )
 
 
 def _apply_waiting(partition: _Partition) -> None:
     """Let the heartbeats hold whose offset has been read."""
-    still_waiting = []
-    for offset, mark in partition.waiting:
-        if partition.next_offset >= offset:
-            partition.mark = max(partition.mark, mark)
-        else:
-            still_waiting.append((offset, mark))
-    partition.waiting = still_waiting
+    for offset in [offset for offset in partition.waiting if partition.next_offset >= offset]:
+        partition.mark = max(partition.mark, partition.waiting.pop(offset))

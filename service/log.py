@@ -279,17 +279,6 @@ class TopicLog:
         )
         return int(found[place].result(timeout_seconds).offset)
 
-    def _producer_properties(self) -> dict[str, str | int | float | bool]:
-        timeout_ms = int(self._settings.write_timeout_seconds * 1000)
-        return {
-            **self._settings.client_properties("coincide-service"),
-            "acks": "all",
-            "enable.idempotence": True,
-            "linger.ms": 0,
-            # A write that nobody waits for any more must not be stored minutes later.
-            "message.timeout.ms": max(1000, timeout_ms),
-        }
-
     def _read(self) -> None:
         """Body of the reader's thread."""
         consumer = self._consumer

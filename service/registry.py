@@ -41,7 +41,8 @@ class Registry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stored: dict[ResourceKind, dict[str, Stored]] = {"stream": {}, "condition": {}}
-        # Also of names that are deleted: a condition made anew does not repeat old alarm ids.
+        # Also of names that are deleted, while their deletion is remembered: a condition made anew
+        # does not repeat old alarm ids.
         self._versions: dict[bytes, int] = {}
 
     def apply(self, record: LogRecord) -> None:

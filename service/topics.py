@@ -33,6 +33,8 @@ _COMPACTED = {
     # Small segments and an eager cleaner: both topics are read from the beginning at every start.
     "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
+    # A deletion is remembered ten years: a job that stood still must not miss it.
+    "delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000),
 }
 # What is wrong is the topic that was asked for, not the broker.
 _REFUSALS = frozenset(
@@ -88,10 +90,11 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
     deleted = {"cleanup.policy": "delete"}
     policy = frozenset({"cleanup.policy"})
     any_record = policy | frozenset(_ANY_RECORD)
+    remembered = any_record | {"delete.retention.ms"}
     return (
-        TopicSpec(topics.config, 1, _COMPACTED, policy, one_partition=True),
-        TopicSpec(topics.metrics, 1, _COMPACTED, policy, one_partition=True),
-        TopicSpec(topics.heartbeats, 1, deleted, policy),
+        TopicSpec(topics.config, 1, _COMPACTED | _ANY_RECORD, remembered, one_partition=True),
+        TopicSpec(topics.metrics, 1, _COMPACTED | _ANY_RECORD, any_record, one_partition=True),
+        TopicSpec(topics.heartbeats, 1, deleted, policy, one_partition=True),
         TopicSpec(topics.alarms, many, deleted, policy),
         TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
         TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),

@@ -83,6 +83,10 @@ class Checkpoint:
         context = self._hadoop.FileContext.getFileContext(self._root.toUri(), self._configuration)
         context.rename(unfinished, path, options)
 
+    def has_begun(self) -> bool:
+        """Tell whether a batch was ever begun."""
+        return self._newest("query/offsets") >= 0
+
     def has_unfinished_batch(self) -> bool:
         """Tell whether the newest batch that was begun has not been completed."""
         return self._newest("query/offsets") > self._newest("query/commits")

@@ -40,7 +40,7 @@ CONTROL, HEARTBEAT, PROGRESS, EVENTS, REJECT = (
 # CloudEvents, binary mode: the header that tells one result from another.
 ID_HEADER = "ce_id"
 Headers = Sequence[tuple[str, bytes | None]]
-_LENGTHS = struct.Struct("<Hi")
+_LENGTHS = struct.Struct("<Ii")
 _NO_VALUE = -1
 # A blob is closed when it holds so much.
 _BLOB_RECORDS = 20_000

@@ -11,10 +11,6 @@ class CheckpointMismatchError(SparkJobError):
     """The checkpoint was made with other settings that cannot change, such as the slots."""
 
 
-class MissingTopicError(SparkJobError):
-    """A topic that the job needs does not exist and did not appear in time."""
-
-
 class DeliveryError(SparkJobError):
     """Kafka did not take the records of a batch; the batch is tried again."""
 

@@ -27,7 +27,7 @@ from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -83,6 +83,7 @@ class Job:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._failures = 0
+        self._topic_partitions: dict[str, int] = {}
 
     def run(self) -> None:
         """Run until told to stop.
@@ -106,11 +107,19 @@ class Job:
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
+        if not checkpoint.has_begun():
+            # All conditions first: Spark cuts a backlog into batches by the size of the topics, and
+            # events that were read before a condition would be lost for it.
+            self._parts.reporter.heartbeats([WAKE_UP])
+            self._complete(self._wanted(), {})
+            return
         stored = checkpoint.read(_FILE)
         if stored is not None and checkpoint.has_unfinished_batch():
             begun = StreamsInForce.from_bytes(stored)
             if begun != self._wanted():
-                self._finish_begun(begun)
+                # With the streams with which it was begun.
+                _log.info("completing the batch that was begun")
+                self._complete(begun, begun.topics)
                 return
         wanted = self._wanted()
         checkpoint.write(_FILE, wanted.to_bytes())
@@ -119,12 +128,16 @@ class Job:
     def _wanted(self) -> StreamsInForce:
         """Give the streams that are registered now and can be read."""
         parts = self._parts
-        return streams_in_force(
-            parts.watch.streams, parts.offsets.partitions(), parts.settings.topics
-        )
+        # A topic may be missing from one answer of the broker: a stream whose topic was there stays
+        # in force until it is deleted, or its events would be forgotten and read again.
+        self._topic_partitions |= parts.offsets.partitions()
+        return streams_in_force(parts.watch.streams, self._topic_partitions, parts.settings.topics)
 
-    def _start(self, in_force: StreamsInForce, *, until_caught_up: bool) -> StreamingQuery:
+    def _start(
+        self, in_force: StreamsInForce, topics: Mapping[str, int], *, until_caught_up: bool
+    ) -> StreamingQuery:
         parts = self._parts
+        completed = parts.checkpoint.completed_offsets()
         run = InForce(
             uuid.uuid4().hex,
             parts.settings.topics,
@@ -132,22 +145,38 @@ class Job:
             in_force.partitions,
             parts.layout.slot_keys,
             parts.checkpoint.cache_folder,
+            {
+                name: {
+                    number: completed[stream.topic, number]
+                    for number in range(in_force.partitions[name])
+                    if (stream.topic, number) in completed
+                }
+                for name, stream in in_force.streams.items()
+            },
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
         return start_query(
             parts.session,
             parts.settings,
             run,
-            in_force.topics,
+            topics,
             parts.layout.shuffle_partitions,
             parts.checkpoint.query_location,
             until_caught_up=until_caught_up,
         )
 
-    def _finish_begun(self, begun: StreamsInForce) -> None:
-        """Complete the batch that was begun, with the streams with which it was begun."""
-        _log.info("completing the batch that was begun")
-        query = self._start(begun, until_caught_up=True)
+    def _complete(self, in_force: StreamsInForce, topics: Mapping[str, int]) -> None:
+        """Run until all is read that is there now, and any batch completed that was begun.
+
+        Parameters
+        ----------
+        in_force : StreamsInForce
+            To work with; they stand beside the checkpoint from now on.
+        topics : mapping of topic to int
+            Event topics to be read, with their number of partitions.
+        """
+        self._parts.checkpoint.write(_FILE, in_force.to_bytes())
+        query = self._start(in_force, topics, until_caught_up=True)
         while query.isActive and not self._parts.stop.is_set():
             query.awaitTermination(1)
             self._parts.reporter.refresh()
@@ -166,7 +195,7 @@ class Job:
         # Before the query passes over what is gone, it is counted.
         watched.look_for_losses(parts.checkpoint.completed_offsets())
         reporter.heartbeats([WAKE_UP])
-        query = self._start(in_force, until_caught_up=False)
+        query = self._start(in_force, in_force.topics, until_caught_up=False)
         try:
             while query.isActive and not parts.stop.is_set():
                 parts.watch.poll(_POLL_SECONDS)

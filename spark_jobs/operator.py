@@ -72,6 +72,8 @@ class InForce:
         Key of each slot.
     cache_folder : str
         Of the workers' blob files.
+    read_up_to : mapping of stream to (mapping of partition to int)
+        Up to where the batches before this run have read.
     """
 
     run_id: str
@@ -80,6 +82,7 @@ class InForce:
     partitions: Mapping[str, int]
     slot_keys: tuple[int, ...]
     cache_folder: str
+    read_up_to: Mapping[str, Mapping[int, int]]
 
 
 @dataclass(slots=True)
@@ -164,7 +167,9 @@ class SlotProcessor(StatefulProcessor):
         stored = self._manifest.get()
         in_force = self._in_force
         if stored is None:
-            return _Slot(Program(in_force.streams, in_force.partitions))
+            fresh = Program(in_force.streams, in_force.partitions)
+            fresh.note_read(in_force.read_up_to)
+            return _Slot(fresh)
         manifest = orjson.loads(stored[0])
         cached = _cache.pop(in_force.run_id, slot_key, manifest["mark"])
         if cached is not None:
@@ -175,6 +180,7 @@ class SlotProcessor(StatefulProcessor):
             return self._files.get(tokens.get(number)) or self._fetch(number)
 
         program = Program.restore(manifest["program"], fetch, in_force.streams, in_force.partitions)
+        program.note_read(in_force.read_up_to)
         return _Slot(program, tokens)
 
     def _fetch(self, number: int) -> bytes:

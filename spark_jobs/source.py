@@ -55,10 +55,11 @@ def read_kafka(
         "includeHeaders": "true",
         "maxOffsetsPerTrigger": str(settings.max_events_per_batch),
         # Spark would also call it a loss when a topic joins whose oldest records are expired, or
-        # when a stream is deleted. What is really lost is found and said by `spark_jobs.lag`.
+        # when a stream is deleted. What is really lost is found and said by
+        # `spark_jobs.heartbeats`.
         "failOnDataLoss": "false",
         "kafka.isolation.level": "read_committed",
-        # Records of a transaction that was aborted leave gaps: an empty answer is no error.
+        # The source also asks when there is nothing: it is not kept waiting for long.
         "kafka.fetch.max.wait.ms": "50",
         **{f"kafka.{name}": value for name, value in settings.spark_kafka_properties.items()},
     }

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from correlation.timing.pairs import Correlate
 
-__all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "Pairs", "ProbeCounts", "Side"]
+__all__ = ["ALGORITHMS", "Pairs", "ProbeCounts", "Side"]
 
-DEFAULT_ALGORITHM = "lazy_lookup"
 
 ALGORITHMS: Mapping[str, Correlate] = MappingProxyType(
     {"lazy_lookup": correlate_lazy_lookup, "simple": correlate_simple}

@@ -7,7 +7,7 @@ the field named.
 
 import json
 from collections.abc import Callable, Coroutine
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from fastapi import Request, Response
@@ -111,7 +111,10 @@ def _read_whole(text: str) -> object:
 def _read_fraction(text: str) -> object:
     if len(text) > _NUMBER_CHARACTERS:
         return _INFINITE
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent beyond all that Decimal can hold
+        return _INFINITE
     return number if abs(number.adjusted()) <= _EXPONENT else _INFINITE
 
 

@@ -37,6 +37,9 @@ Step = Progress | Heartbeat
             [U, U, 20, 60],
         ),
         ([Heartbeat("s", None, CLOSED, None)], [CLOSED]),
+        # A partition that the topic does not have cannot hold the stream back.
+        ([Heartbeat("s", None, 70, None), Heartbeat("s", 7, 20, None)], [60, 60]),
+        ([Heartbeat("s", None, 70, None), Progress("s", 7, 1, 20)], [60, 60]),
         # Others are passed over.
         ([Heartbeat("other", None, CLOSED, None), Progress("other", 0, 1, 5)], [U, U]),
     ],
@@ -56,6 +59,15 @@ def test_the_low_mark_moves(steps: list[Step], marks: list[int], *, stored: bool
             low_marks.load(dumped)
         found.append(low_marks.values()["s"])
     assert found == marks
+
+
+def test_what_was_read_before_the_stream_came_lets_its_heartbeats_hold() -> None:
+    low_marks = LowMarks({"s": 10}, {"s": 1})
+    low_marks.note_read("s", {0: 500, 7: 1})
+    low_marks.advance([], [Heartbeat("s", 0, 70, 501), Heartbeat("s", 0, 50, 500)])
+    assert low_marks.values()["s"] == 40
+    low_marks.advance([Progress("s", 0, 501, None)], [])
+    assert low_marks.values()["s"] == 60
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ STREAMS = {
 }
 # A folder that cannot be made: the blob files are a cache, and all must go without them too.
 IN_FORCE = InForce(
-    "run", TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS, "/dev/null/cache"
+    "run", TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS, "/dev/null/cache", {}
 )
 
 

@@ -1,0 +1,76 @@
+"""What goes into a program and what comes out: blocks, outcomes, snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from correlation.columns import Events
+from correlation.operators import Result
+from correlation.progress import Heartbeat, Progress
+
+
+class Control(NamedTuple):
+    """A record of the config topic: value None deletes."""
+
+    offset: int
+    key: bytes
+    record: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a slot evaluates at once.
+
+    Parameters
+    ----------
+    controls : sequence of Control
+        In any order; the config offset decides.
+    events : sequence of Events
+        In any order; stream, partition and offset decide.
+    progress, heartbeats : sequence of Progress, of Heartbeat
+        How far the streams have come with this block.
+    rejected : mapping of (stream, reason) to int
+        Records that went to the dead letter, to be counted.
+    """
+
+    controls: Sequence[Control] = ()
+    events: Sequence[Events] = ()
+    progress: Sequence[Progress] = ()
+    heartbeats: Sequence[Heartbeat] = ()
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a block brought.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        To be published.
+    late : tuple of Events
+        Events that came later than their stream declares; they were correlated all the same.
+    detected_at_us : int
+        When the correlation completed, in µs since 1970.
+    metrics : dict
+        The slot's record for the metrics topic, without its slot number.
+    """
+
+    results: tuple[Result, ...]
+    late: tuple[Events, ...]
+    detected_at_us: int
+    metrics: dict[str, Any]
+
+
+class Snapshot(NamedTuple):
+    """What changed since the last snapshot.
+
+    `manifest` names all that is live; `added` are blobs by number, to be stored before the
+    manifest; `removed` are numbers whose blobs nothing names any more.
+    """
+
+    manifest: dict[str, Any]
+    added: dict[int, bytes]
+    removed: tuple[int, ...]
