@@ -63,7 +63,7 @@ class TopicSpec:
     settings : mapping
         Kafka's settings it is created with.
     checked : frozenset of str
-        Which of them an existing topic must have too; max.message.bytes may be larger.
+        Which of them an existing topic must have too; numbers may be larger.
     one_partition : bool
         Whether an existing topic must have exactly one partition.
     """
@@ -211,7 +211,7 @@ class TopicKeeper:
             problems += [
                 TopicProblem(spec.name, setting, str(found[setting].value), spec.settings[setting])
                 for setting in sorted(spec.checked)
-                if not _is_enough(setting, str(found[setting].value), spec.settings[setting])
+                if not _is_enough(str(found[setting].value), spec.settings[setting])
             ]
         return tuple(problems)
 
@@ -231,8 +231,8 @@ def _already_there(cause: BaseException | None) -> bool:
     return isinstance(found, KafkaError) and found.code() == KafkaError.TOPIC_ALREADY_EXISTS
 
 
-def _is_enough(setting: str, found: str, needed: str) -> bool:
-    """Say whether a setting will do: sizes may be larger, anything else must be equal."""
-    if setting == "max.message.bytes":
+def _is_enough(found: str, needed: str) -> bool:
+    """Say whether a setting will do: numbers may be larger, anything else must be equal."""
+    if needed.isdecimal():
         return found.isdecimal() and int(found) >= int(needed)
     return set(found.split(",")) == {needed}

@@ -74,6 +74,8 @@ def test_existing_topics_are_reported_not_changed(kafka_bootstrap: str) -> None:
             found = service.client.get("/readyz").json()["topic_problems"]
             assert [(it["topic"], it["setting"]) for it in found] == [
                 (settings.topics.config, "cleanup.policy"),
+                (settings.topics.config, "delete.retention.ms"),
+                (settings.topics.config, "max.message.bytes"),
                 (settings.topics.dead_letter, "max.message.bytes"),
             ]
             assert (found[0]["found"], found[0]["needed"]) == ("delete", "compact")
