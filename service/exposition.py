@@ -39,6 +39,7 @@ _HELP = {
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
     "consumer_lag_records": "Records not yet read by the job.",
+    "records_lost_total": "Records that Kafka had dropped before the job read them.",
     "config_applied_offset": "Newest record of the config topic that the job has applied.",
     "config_head_offset": "Newest record of the config topic.",
     "job_up": "Whether the job runs and has said so lately.",
@@ -63,7 +64,10 @@ class JobCollector(Collector):
         """Give every family once."""
         view = self._plane.metrics
         unreadable = _sample("metrics_records_unreadable_total", view.unreadable)
-        yield from _families("counter", [*view.counters(), unreadable])
+        job = view.job() or {"lost": {}}
+        count = sum(sum(partitions.values()) for partitions in job["lost"].values())
+        lost = _sample("records_lost_total", count)
+        yield from _families("counter", [*view.counters(), unreadable, lost])
         yield from _families("gauge", [*view.gauges(), *view.hit_ratios(), *self._own_gauges()])
         yield from _histogram_families(view.histograms())
 

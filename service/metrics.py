@@ -7,6 +7,7 @@ restart of either side loses nothing. Totals and histogram buckets are summed ov
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 _JOB = b"job"
+_SLOT = b"slot/"
 # A slot that fell this far behind the others belongs to an earlier checkpoint: its totals stay in
 # the sums, its present state does not.
 _FORGOTTEN_US = 600_000_000
@@ -165,7 +167,10 @@ class MetricsView:
 
     def _all(self) -> list[Mapping[str, Any]]:
         with self._lock:
-            return list(self._slots.values())
+            found = list(self._slots.values())
+        # A new checkpoint may have fewer slots than the one whose records still stand here.
+        slots = max(found, key=lambda slot: slot["at"])["slots"] if found else 0
+        return [slot for slot in found if slot["slot"] < slots]
 
     def _living(self) -> list[Mapping[str, Any]]:
         slots = self._all()
@@ -185,6 +190,9 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
         return _checked_job(value)
     checked: dict[str, Any] = {
         "at": int(value["at"]),
+        "slot": int(key.removeprefix(_SLOT)),
+        # Of the checkpoint: what does not say so is not forgotten.
+        "slots": int(value.get("slots", sys.maxsize)),
         "conditions": {
             name: {
                 "version": int(facts["version"]),
@@ -233,15 +241,20 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
         "batch": _whole(value.get("batch")),
         "batch_events": _whole(value.get("batch_events")),
         "input_rate": None if rate is None else float(rate),
-        "lag": {
-            str(topic): {str(partition): int(count) for partition, count in found.items()}
-            for topic, found in (value.get("lag") or {}).items()
-        },
+        "lag": _by_partition(value.get("lag")),
+        "lost": _by_partition(value.get("lost")),
         "durations": {
             str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
         },
         "exception": _text(value.get("exception")),
         "applied_config_offset": _whole(value.get("applied_config_offset")),
+    }
+
+
+def _by_partition(value: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401  any JSON value
+    return {
+        str(topic): {str(partition): int(count) for partition, count in found.items()}
+        for topic, found in (value or {}).items()
     }
 
 

@@ -46,6 +46,8 @@ _REFUSALS = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
+# Whether an event is dated in the future is seen by Kafka's clock, not by the producer's.
+_STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
 # A record of 10 MB, with the headers that say why it was set aside, must fit.
 _ANY_RECORD = {"max.message.bytes": str(16 * 1024 * 1024)}
 
@@ -139,7 +141,7 @@ class TopicKeeper:
         return topic in self._partitions()
 
     def create(self, topic: str) -> None:
-        """Create a topic for events or alarms, with the broker's own settings.
+        """Create a topic for events or alarms; Kafka stamps its records.
 
         Raises
         ------
@@ -148,7 +150,7 @@ class TopicKeeper:
         TopicRefusedError
             When the broker does not want such a topic.
         """
-        self._create([TopicSpec(topic, self._settings.event_partitions)])
+        self._create([TopicSpec(topic, self._settings.event_partitions, _STAMPED_BY_KAFKA)])
 
     def _client(self) -> AdminClient:
         if self._admin is None:

@@ -220,7 +220,9 @@ class SlotProcessor(StatefulProcessor):
         for events in outcome.late:
             packer.extend(_late_records(events, topics, self._in_force.streams))
         slot = self._in_force.slot_keys.index(slot_key)
-        value = orjson.dumps({**outcome.metrics, "slot": slot})
+        value = orjson.dumps(
+            {**outcome.metrics, "slot": slot, "slots": len(self._in_force.slot_keys)}
+        )
         packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
         return [*blobs, *packer.finish()]
 

