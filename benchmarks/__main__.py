@@ -1,6 +1,7 @@
 """Run the benchmarks: `python -m benchmarks [NAME ...] [--write]`.
 
-With `--write` the tables go into docs/performance.md, with the machine's description.
+With `--write` the tables go into docs/performance.md, with the machine's description; those of
+benchmarks that were not run stay as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def main() -> None:
     """Run what was asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--write", action="store_true", help="rewrite docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put them into docs/performance.md")
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)
     if unknown:
@@ -37,8 +38,18 @@ def main() -> None:
             report.show()
             reports.append(report)
     if options.write:
-        page = _HEAD.format(machine=describe_machine())
-        _PAGE.write_text(page + "\n".join(report.to_markdown() for report in reports))
+        _write_page(reports)
+
+
+def _write_page(reports: list[Report]) -> None:
+    """Put the tables into the page; those of other benchmarks stay."""
+    sections: dict[str, str] = {}
+    if _PAGE.exists():
+        for section in _PAGE.read_text().split("\n## ")[1:]:
+            sections[section.split("\n", 1)[0]] = f"## {section.rstrip()}\n"
+    for report in reports:
+        sections[report.title] = report.to_markdown()
+    _PAGE.write_text(_HEAD.format(machine=describe_machine()) + "\n".join(sections.values()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """How close the look-up correlation comes to merely writing its pairs down.
 
-Usage: python benchmarks/kernel.py
-
 Streams as in LL10 section 5 (lengths 20 to 200 ms, uniform); every figure is the best of several
 runs in processor time, and what counts are the ratios within one run.
 """
@@ -14,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.report import Report
 from correlation.timing.algorithms import ALGORITHMS, Side
 from correlation.timing.window import TimingWindow
 
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
 SHORTEST_US, LONGEST_US = 20_000, 200_000
 REPEATS = 7
-WIDTH = 120
 
 
 class Workload(NamedTuple):
@@ -184,24 +180,29 @@ def measure(workload: Workload, rng: np.random.Generator) -> list[str]:
     ]
 
 
-def main() -> None:
-    """Print the table."""
-    table = Table(title="lazy_lookup on one core; each ratio: other seconds / lazy_lookup seconds")
-    table.add_column("workload")
-    for heading in (
-        "pairs",
-        "hit ratio",
-        "M pairs/s",
-        "M events/s",
-        "sequential write",
-        "support loop",
-    ):
-        table.add_column(heading, justify="right")
+def run() -> list[Report]:
+    """Measure all workloads."""
     rng = np.random.default_rng(2010)
-    for workload in WORKLOADS:
-        table.add_row(*measure(workload, rng))
-    Console(width=WIDTH).print(table)
+    return [
+        Report(
+            "The correlation kernel",
+            "`lazy_lookup` on one core. The last two columns are the seconds of the other, divided "
+            "by those of `lazy_lookup`: a sequential write of the same pairs that decides nothing, "
+            "and a plain numba loop over all pairs in the support of the window.",
+            (
+                "workload",
+                "pairs",
+                "hit ratio",
+                "M pairs/s",
+                "M events/s",
+                "sequential write",
+                "support loop",
+            ),
+            [measure(workload, rng) for workload in WORKLOADS],
+        )
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    for found in run():
+        found.show()
