@@ -53,8 +53,8 @@ test: setup jars ## all tests, on a real Kafka and a real Spark
 demo: setup ## flights and weather through Kafka and Spark, checked against the plain reference
 	$(BIN)/coincide demo
 
-bench: setup jars ## measure speed and memory
-	$(BIN)/python -m benchmarks
+bench: setup jars ## measure speed and memory, into docs/performance.md
+	$(BIN)/python -m benchmarks --write
 
 clean: ## remove what runs and tools left behind
 	rm -rf .coincide .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build
