@@ -324,6 +324,65 @@ def test_conditions_are_changed_paused_and_deleted_from_their_offset_on() -> Non
     assert metrics["config_offset"] == 5
 
 
+def test_twins_of_a_self_correlation_are_one_pair() -> None:
+    for blocks in ((["first", "second"],), (["first"], ["second"])):
+        slot = Slot()
+        slot.advance(_block([], [c for c in _controls("lazy_lookup") if c.key.endswith(b"/self")]))
+        alarms = []
+        for offset, names in enumerate(blocks):
+            # Equal in everything, ids included: only their places in Kafka differ.
+            twins = [Arrival("x", 0, "k", "twin", 5, 9, 2 * offset + i) for i in range(len(names))]
+            alarms += _alarms(slot.advance(_block(twins, [])))
+        assert [(a["a"]["id"], a["b"]["id"]) for a in alarms] == [("twin", "twin")]  # type: ignore[index]
+
+
+def _keep_until(name: str, mark: int) -> Slot:
+    """Give a slot with one condition, two points of each stream at 20, and low marks there."""
+    slot = Slot()
+    control = next(c for c in _controls("lazy_lookup") if c.key == f"condition/{name}".encode())
+    slot.advance(_block([], [control]))
+    points = [Arrival(s, p, "k", f"{s}{p}", 20, 20) for s in ("x", "y") for p in range(PARTITIONS)]
+    slot.advance(_block(points, []))
+    if name == "sure":
+        # Buffered points are shorter than any event to come.
+        slot.streams["y"] = Stream("y", "y", LONGEST, DELAY, LONGEST, clock="replay")
+        slot.restart()
+    slot.advance(Block(heartbeats=[Heartbeat("x", None, mark + DELAY, None)]))
+    slot.restart()
+    return slot
+
+
+def test_points_buffered_before_their_stream_grew_longer_still_meet() -> None:
+    alarms = _alarms(
+        _keep_until("sure", 15).advance(_block([Arrival("x", 0, "k", "x", 20, 20, 1)], []))
+    )
+    assert {a["b"]["id"] for a in alarms} == {"y0", "y1"}  # type: ignore[index]
+
+
+def test_a_self_correlation_keeps_what_either_order_needs() -> None:
+    outcome = _keep_until("self_within", 35).advance(
+        _block([Arrival("x", 0, "k", "x", 38, 38, 1)], [])
+    )
+    assert {a["a"]["id"] for a in _alarms(outcome)} == {"x0", "x1"}  # type: ignore[index]
+
+
+def test_totals_tell_when_and_go_with_their_condition() -> None:
+    slot = Slot()
+    slot.streams = {n: Stream(n, n, LONGEST, DELAY, clock="live") for n in ("x", "y")}
+    slot.program = Program(slot.streams, slot.partitions)
+    slot.advance(_block([], _controls("lazy_lookup")[:1]))
+    pair = [Arrival("x", 0, "k", "x", 40, 40), Arrival("y", 0, "k", "y", 30, 60)]
+    found = slot.advance(_block(pair, [])).metrics
+    # The wall stands at 100: the later latest, and the later stamp, are 60.
+    for name in ("response_time_seconds", "pipeline_latency_seconds"):
+        sums = [entry["sum"] for metric, _, entry in found["histograms"] if metric == name]
+        assert sums == [pytest.approx(40e-6)]
+    assert found["conditions"]["near"]["last_alarm_at"] == 100
+    slot.restart()
+    after = slot.advance(Block([Control(9, b"condition/near", None)])).metrics
+    assert not [labels for _, labels, _ in after["counters"] if labels.get("condition") == "near"]
+
+
 def test_a_stream_on_another_topic_begins_its_partitions_anew() -> None:
     slot = Slot()
     slot.advance(_block([], _controls("lazy_lookup")[:1]))
