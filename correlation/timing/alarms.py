@@ -16,9 +16,9 @@ from correlation.buffer import Segment
 from correlation.columns import Int64s
 from correlation.operators import Encode, Heading, OutputRecord, encode_json
 from correlation.timing.conditions import TimingCondition
+from correlation.timing.pairs import DECIDED_BY
 from correlation.timing.probability import probability
 
-DECIDED_BY = ("satisfaction_region", "probe", "lookup")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

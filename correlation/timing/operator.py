@@ -17,10 +17,10 @@ from correlation.buffer import Segment, match_groups
 from correlation.columns import Int64s
 from correlation.operators import Evaluation, View
 from correlation.streams import Stream
-from correlation.timing.alarms import DECIDED_BY, PairBatch
+from correlation.timing.alarms import PairBatch
 from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.conditions import TimingCondition
-from correlation.timing.pairs import ProbeCounts, Side
+from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
 from correlation.timing.satisfaction import bounds, satisfied
 
 

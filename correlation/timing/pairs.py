@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SATISFACTION_REGION = 0
 PROBE = 1
 LOOKUP = 2
+# How an alarm calls them.
+DECIDED_BY = ("satisfaction_region", "probe", "lookup")
 
 _GROUP_COLUMNS = 4
 
