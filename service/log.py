@@ -77,8 +77,6 @@ class TopicLog:
         Takes each record, in order, in the reader's thread. An exception stops the log for good.
     on_failure : callable, optional
         Called in the reader's thread when the log stops by itself.
-    writes : bool
-        Whether `send` will be called.
     """
 
     def __init__(
@@ -87,14 +85,11 @@ class TopicLog:
         topic: str,
         apply: Callable[[LogRecord], None],
         on_failure: Callable[[Exception], None] | None = None,
-        *,
-        writes: bool = False,
     ) -> None:
         self._settings = settings
         self._partition = TopicPartition(topic, 0, OFFSET_BEGINNING)
         self._apply = apply
         self._on_failure = on_failure
-        self._writes = writes
         self._moved = threading.Condition()
         self._position = 0
         self._failure: Exception | None = None

@@ -81,9 +81,7 @@ class ControlPlane:
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
-        self.log = TopicLog(
-            settings, settings.topics.config, self.registry.apply, self._fail, writes=True
-        )
+        self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
         )
