@@ -36,22 +36,26 @@ from benchmarks.workload import (
 from cli.jars import default_folder, home_of
 from cli.processes import ChildProcess
 
-WARM_SECONDS, MEASURED_SECONDS = 10, 90
+WARM_SECONDS = 10
 
 
 class Workload(NamedTuple):
-    """How many join keys, and how long after A B happens."""
+    """How many join keys, how long after A B happens, and the stream time that is measured."""
 
     name: str
     keys: int
     lower_us: int
     upper_us: int
+    seconds: int
+    join_batch: int
 
 
 WORKLOADS = (
-    Workload("few pairs: 8,000 keys, within 1 s", 8_000, -WINDOW_US, WINDOW_US),
-    Workload("many pairs: 400 keys, within 1 s", KEYS, -WINDOW_US, WINDOW_US),
-    Workload("a wait: 400 keys, 30 to 31 s later", KEYS, 30 * WINDOW_US, 31 * WINDOW_US),
+    Workload("few pairs: 8,000 keys, within 1 s", 8_000, -WINDOW_US, WINDOW_US, 600, 400_000),
+    Workload("many pairs: 400 keys, within 1 s", KEYS, -WINDOW_US, WINDOW_US, 90, 400_000),
+    Workload(
+        "a wait: 400 keys, 30 to 31 s later", KEYS, 30 * WINDOW_US, 31 * WINDOW_US, 90, 400_000
+    ),
 )
 
 
@@ -75,6 +79,7 @@ def measure_join(
             "COINCIDE_BOOTSTRAP": on.bootstrap,
             "COINCIDE_CHECKPOINT": str(on.folder / "join"),
             "COINCIDE_JARS": str(home_of(default_folder(), "spark")),
+            "COINCIDE_MAX_EVENTS_PER_BATCH": str(workload.join_batch),
         },
     )
     return _measure(
@@ -125,7 +130,7 @@ def _has_counted(count: Callable[[], int], expected: int) -> bool:
 def compare(workload: Workload) -> list[list[str]]:
     """Measure both on the same events, one after the other."""
     rng = np.random.default_rng(2010)
-    spans = ((0, WARM_SECONDS), (WARM_SECONDS, WARM_SECONDS + MEASURED_SECONDS))
+    spans = ((0, WARM_SECONDS), (WARM_SECONDS, WARM_SECONDS + workload.seconds))
     warm, measured = (
         [make_records(name, *span, rng, workload.keys) for name in "ab"] for span in spans
     )

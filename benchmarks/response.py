@@ -16,13 +16,21 @@ import orjson
 from confluent_kafka import Consumer, Producer
 
 from benchmarks.report import Report
-from benchmarks.stack import Bench, Stopwatch, bench, job_process, wait_until_warm
+from benchmarks.stack import (
+    Bench,
+    Stopwatch,
+    bench,
+    consumed,
+    counted,
+    job_process,
+    wait_for,
+    wait_until_warm,
+)
 from benchmarks.workload import DELAY_US, KEYS, LONGEST_US, RATE, SHORTEST_US, resources
 from correlation.records import Resource
 
 WARM_SECONDS, MEASURED_SECONDS = 15, 60
 _STEP_SECONDS = 0.02
-_DRAIN_SECONDS = 5
 
 
 def live_resources() -> list[Resource]:
@@ -120,11 +128,10 @@ def run() -> list[Report]:
                 first = send_steadily(on, WARM_SECONDS, rng, 0)
                 begin_us = time.time_ns() // 1_000
                 watch = Stopwatch(job)
-                send_steadily(on, MEASURED_SECONDS, rng, first)
+                sent = send_steadily(on, MEASURED_SECONDS, rng, first)
                 wall, cpu = watch.read()
-                deadline = time.monotonic() + _DRAIN_SECONDS
-                while time.monotonic() < deadline:
-                    time.sleep(_STEP_SECONDS)
+                wait_for(job, lambda: consumed(on) >= 2 * sent)
+                wait_for(job, lambda: len(reader.rows) >= counted(on, "alarms_total"))
         finally:
             job.stop(60)
     rows = np.array([row for row in reader.rows if row[0] >= begin_us])

@@ -37,6 +37,7 @@ def read_events(session: SparkSession, settings: Settings, topic: str, delay: st
         .option("kafka.bootstrap.servers", settings.bootstrap)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", settings.max_events_per_batch // 2)
         .load()
     )
     event = F.from_json(F.col("value").cast("string"), _EVENT)

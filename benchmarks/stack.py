@@ -154,14 +154,19 @@ def job_process(on: Bench, **settings: object) -> ChildProcess:
     return ChildProcess("job", command, on.folder / "job.log", environment)
 
 
-def consumed(on: Bench) -> int:
-    """Count the events that the slots have correlated."""
+def counted(on: Bench, counter: str) -> int:
+    """Sum a counter over the slots and its labels."""
     return sum(
         value
         for record in on.slot_records().values()
         for name, _, value in record.get("counters", ())
-        if name == "events_consumed_total"
+        if name == counter
     )
+
+
+def consumed(on: Bench) -> int:
+    """Count the events that the slots have correlated."""
+    return counted(on, "events_consumed_total")
 
 
 def wait_for(process: ChildProcess, done: Callable[[], bool], seconds: float = 600) -> None:

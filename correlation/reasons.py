@@ -24,4 +24,5 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large"
     BAD_HEARTBEAT = "bad_heartbeat"
     BAD_CONTROL = "bad_control"
+    OUTPUT_REFUSED = "output_refused"
     LATE = "late"

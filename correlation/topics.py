@@ -80,10 +80,27 @@ def error_headers(
         Where the record stands.
     """
     return {
-        "coincide.error.reason": reason.value.encode(),
-        "coincide.error.detail": detail.encode("utf-8", "backslashreplace"),
+        **refusal_headers(reason, detail, topic),
         "coincide.error.stream": stream.encode(),
-        "coincide.error.topic": topic.encode(),
         "coincide.error.partition": str(partition).encode(),
         "coincide.error.offset": str(offset).encode(),
+    }
+
+
+def refusal_headers(reason: Reason, detail: str, topic: str) -> dict[str, bytes]:
+    """Headers that a record carries beside its own when its topic could not be written.
+
+    Parameters
+    ----------
+    reason : Reason
+        Why it was set aside.
+    detail : str
+        What was found, for a person to read.
+    topic : str
+        Where the record belongs.
+    """
+    return {
+        "coincide.error.reason": reason.value.encode(),
+        "coincide.error.detail": detail.encode("utf-8", "backslashreplace"),
+        "coincide.error.topic": topic.encode(),
     }

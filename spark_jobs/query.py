@@ -52,7 +52,7 @@ def start_query(
     readers = session.sparkContext.defaultParallelism
     output = transform(records, in_force, settings.max_record_bytes, readers)
     session.dataSource.register(KafkaSink)
-    options = sink_options(settings.prefix, settings.topics.config, settings.client)
+    options = sink_options(settings.prefix, settings.client)
     writer = (
         output.writeStream.format(FORMAT)
         .queryName("coincide")

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from correlation.topics import Topics
 from spark_jobs.envelope import OUTPUT_SCHEMA, PackedRecords
 from spark_jobs.errors import SparkJobError
 from spark_jobs.transactions import PartitionProducer, Target
@@ -68,26 +69,22 @@ class KafkaSink(DataSource):
         """Make the writer that is sent to the tasks."""
         return KafkaWriter(
             prefix=self.options["prefix"],
-            marker_topic=self.options["marker_topic"],
             properties=orjson.loads(self.options["properties"]),
         )
 
 
-def sink_options(prefix: str, marker_topic: str, properties: Properties) -> dict[str, str]:
+def sink_options(prefix: str, properties: Properties) -> dict[str, str]:
     """Give the options of the sink.
 
     Parameters
     ----------
     prefix : str
-        Begins every transactional id.
-    marker_topic : str
-        An existing topic; offsets of its partition 0 are committed as marks, nothing is written.
+        Of the installation: begins the names of its topics, and every transactional id.
     properties : mapping
         librdkafka properties of producers.
     """
     return {
         "prefix": prefix,
-        "marker_topic": marker_topic,
         "properties": orjson.dumps(dict(properties)).decode(),
     }
 
@@ -98,12 +95,11 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
     Parameters
     ----------
-    prefix, marker_topic, properties
+    prefix, properties
         See `sink_options`.
     """
 
     prefix: str
-    marker_topic: str
     properties: Properties
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:
@@ -125,7 +121,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         if context is None or batch is None or query is None:
             raise SparkJobError("the sink works in the tasks of a streaming query only")
         name = f"{self.prefix}.{query}.{context.partitionId()}"
-        return int(batch), Target(name, self.marker_topic)
+        return int(batch), Target(name, Topics(self.prefix))
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:

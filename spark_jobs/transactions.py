@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -16,12 +16,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from spark_jobs.envelope import Record
+from correlation.topics import Topics
 from spark_jobs.errors import DeliveryError, ProducerFencedError
+from spark_jobs.refusals import OutputTopics, shorten
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+    from spark_jobs.envelope import Record
     from spark_jobs.settings import Properties
 
 _log = logging.getLogger(__name__)
@@ -32,12 +34,11 @@ _client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.1
+_PATIENCE_SECONDS = 3.0
 # Offsets are not negative where one was committed.
 _NOTHING_COMMITTED = 0
 # No record that Kafka takes is larger; the broker's and the topic's own limits decide.
 _MOST_BYTES = 256 * 1024 * 1024
-# A record below this size is never shortened: its topic's limit is a mistake to be corrected.
-_SHORTEN_FROM_BYTES = 64 * 1024
 _FENCED = frozenset(
     {
         KafkaError._FENCED,  # noqa: SLF001 - the client's public name
@@ -62,33 +63,31 @@ _PURGED = frozenset(
         KafkaError._PURGE_INFLIGHT,  # noqa: SLF001 - the client's public name
     }
 )
-OMITTED_HEADER = "coincide.error.omitted_bytes"
+# A batch is tried again as long as its records can be mended, but not for ever.
+_MOST_ATTEMPTS = 10
 
 
 class Target(NamedTuple):
-    """Where a task writes: its transactional id (also its group's), and the marker's topic."""
+    """As whom a task writes (the transactional id, also its group's), and the installation.
+
+    The marker is partition 0 of the config topic: offsets are committed there, nothing is written.
+    """
 
     transactional_id: str
-    marker_topic: str
+    topics: Topics
 
 
 @dataclass(slots=True)
 class _Failures:
     """Records of the open transaction that Kafka refused."""
 
-    too_large: list[tuple[str, bytes | None]] = field(default_factory=list)
+    too_large: set[tuple[str, bytes | None]] = field(default_factory=set)
+    # Of topics that are avoided from now on: their records can be written elsewhere.
+    avoided: set[str] = field(default_factory=set)
     other: list[KafkaError] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.too_large or self.other)
-
-    def take(self, error: KafkaError | None, message: Message) -> None:
-        if error is None or error.code() in _PURGED:
-            return
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            self.too_large.append((message.topic() or "", _as_bytes(message.key())))
-        else:
-            self.other.append(error)
+        return bool(self.too_large or self.avoided or self.other)
 
 
 class PartitionProducer:
@@ -144,36 +143,70 @@ class PartitionProducer:
             self._session = session
             if batch < session.next_batch:
                 return 0
-            try:
-                return session.write(batch, records)
-            except _TooLargeError as error:
-                return session.write(batch, _shorten(records, error))
-        except (_ReopenError, _TooLargeError) as error:
+            for _ in range(_MOST_ATTEMPTS):
+                try:
+                    return session.write(batch, records)
+                except _MendableError as error:
+                    records = _mend(records, error)
+        except _ReopenError as error:
             self._session = None
             raise DeliveryError(str(error)) from error
+        raise DeliveryError(f"batch {batch}: Kafka refused its records again and again")
 
 
 class _ReopenError(Exception):
     """The producer cannot go on; a new one can."""
 
 
-class _TooLargeError(Exception):
-    """Some records are above their topic's limit; the transaction was aborted."""
+class _MendableError(Exception):
+    """Kafka refused some records that can be mended; the transaction was aborted."""
 
-    def __init__(self, places: Sequence[tuple[str, bytes | None]]) -> None:
-        super().__init__(f"{len(places)} records are too large")
-        self.places = set(places)
+    def __init__(self, failures: _Failures) -> None:
+        super().__init__("some records were refused")
+        self.failures = failures
+
+
+def _mend(records: Iterable[Record], error: _MendableError) -> Iterable[Record]:
+    """Give the records as they may be taken; those of avoided topics are directed elsewhere."""
+    too_large = error.failures.too_large
+    if not too_large:
+        return records
+    shortened = shorten(records, too_large)
+    if shortened is None:
+        raise _ReopenError(f"a topic's max.message.bytes is too small for {too_large}")
+    return shortened
+
+
+class _Waiting:
+    """How long Kafka has been keeping a transaction waiting."""
+
+    def __init__(self) -> None:
+        self._deadline = time.monotonic() + _TIMEOUT_SECONDS
+        self._next_asking = time.monotonic() + _PATIENCE_SECONDS
+
+    def is_over(self) -> bool:
+        """Tell whether it takes too long."""
+        return time.monotonic() > self._deadline
+
+    def asks_now(self) -> bool:
+        """Tell whether it is time to ask what Kafka waits for: every few seconds."""
+        if time.monotonic() < self._next_asking:
+            return False
+        self._next_asking = time.monotonic() + _PATIENCE_SECONDS
+        return True
 
 
 class _Session:
     """A producer with its transactional id, and the first batch that is not in yet."""
 
     def __init__(self, target: Target, properties: Properties) -> None:
-        self._marker = TopicPartition(target.marker_topic, 0)
+        self._marker = TopicPartition(target.topics.config, 0)
         self._failures = _Failures()
         self._producer = Producer(
             {
                 "linger.ms": 5,
+                # How long the records of an unknown topic keep a batch waiting.
+                "topic.metadata.propagation.max.ms": 5_000,
                 **properties,
                 "transactional.id": target.transactional_id,
                 "message.max.bytes": _MOST_BYTES,
@@ -182,6 +215,7 @@ class _Session:
             },
             logger=_client_log,
         )
+        self._outputs = OutputTopics(target.topics, self._producer)
         try:
             # Ends what an earlier producer of this id left open, before the mark is read.
             self._producer.init_transactions(_TIMEOUT_SECONDS)
@@ -190,7 +224,15 @@ class _Session:
             raise _as_session_error(error) from error
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        self._failures.take(error, message)
+        if error is None or error.code() in _PURGED:
+            return
+        topic = message.topic() or ""
+        if self._outputs.refuse(topic, error):
+            self._failures.avoided.add(topic)
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self._failures.too_large.add((topic, _as_bytes(message.key())))
+        else:
+            self._failures.other.append(error)
 
     def _read_mark(self, group: str, properties: Properties) -> int:
         # The consumer joins no group; it only asks what the group has committed.
@@ -232,7 +274,7 @@ class _Session:
             self._producer.begin_transaction()
             count = 0
             for record in records:
-                self._produce(record)
+                self._produce(self._outputs.direct(record))
                 count += 1
             self._flush()
             mark = TopicPartition(self._marker.topic, self._marker.partition, batch + 1)
@@ -244,6 +286,7 @@ class _Session:
         return count
 
     def _produce(self, record: Record) -> None:
+        waiting: _Waiting | None = None
         while True:
             try:
                 self._producer.produce(
@@ -254,7 +297,9 @@ class _Session:
                 )
             except BufferError:
                 # The local queue is full: let some of it out, then go on.
+                waiting = waiting or _Waiting()
                 self._producer.poll(_POLL_SECONDS)
+                self._look(waiting)
             else:
                 return
 
@@ -263,14 +308,20 @@ class _Session:
 
         A commit would wait for the records behind a refused one, which never go out.
         """
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        waiting = _Waiting()
         while self._producer.flush(_POLL_SECONDS):
-            if self._failures or time.monotonic() > deadline:
-                break
-        else:
-            if not self._failures:
-                return
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged"))  # noqa: SLF001 - the client's public name
+            self._look(waiting)
+        self._look(waiting)
+
+    def _look(self, waiting: _Waiting) -> None:
+        """Go on waiting only while there is hope."""
+        if waiting.asks_now():
+            # The records of a topic that was deleted just now wait without being refused.
+            self._failures.avoided |= self._outputs.refuse_missing()
+        if self._failures or waiting.is_over():
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged")  # noqa: SLF001 - the client's public name
+            )
 
     def _abort(self, error: KafkaException) -> NoReturn:
         """Abort the transaction and say what that means: always raises."""
@@ -281,8 +332,8 @@ class _Session:
             self._producer.abort_transaction(_TIMEOUT_SECONDS)
         except KafkaException as second:
             raise _as_session_error(second) from error
-        if self._failures.too_large and not self._failures.other:
-            raise _TooLargeError(self._failures.too_large)
+        if self._failures and not self._failures.other:
+            raise _MendableError(self._failures)
         reasons = "; ".join(sorted(set(map(str, self._failures.other)))) or str(error)
         raise _ReopenError(f"Kafka refused the records of a batch: {reasons}") from error
 
@@ -292,39 +343,6 @@ def _as_session_error(error: KafkaException) -> Exception:
     if cause.fatal() or cause.code() in _FENCED:
         return ProducerFencedError(str(error))
     return _ReopenError(f"the transaction failed: {error}")
-
-
-def _shorten(records: Iterable[Record], error: _TooLargeError) -> list[Record]:
-    """Leave out the values that no topic takes, and say in a header how long they were.
-
-    Raises
-    ------
-    _ReopenError
-        When none of the refused records is large.
-    """
-    shortened = []
-    count = 0
-    for record in records:
-        place = (record.topic, record.key)
-        if place in error.places and record.nbytes >= _SHORTEN_FROM_BYTES:
-            count += 1
-            shortened.append(_without_bulk(record))
-        else:
-            shortened.append(record)
-    if not count:
-        raise _ReopenError(f"a topic's max.message.bytes is too small for {error.places}")
-    _log.warning("%d values above their topic's limit were left out", count)
-    return shortened
-
-
-def _without_bulk(record: Record) -> Record:
-    headers = [
-        (name, value) for name, value in record.headers if len(value or b"") < _SHORTEN_FROM_BYTES
-    ]
-    key = record.key if len(record.key or b"") < _SHORTEN_FROM_BYTES else None
-    return Record(
-        record.topic, key, None, [*headers, (OMITTED_HEADER, str(record.nbytes).encode())]
-    )
 
 
 def _as_bytes(key: str | bytes | None) -> bytes | None:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
+from correlation.topics import Topics
 from spark_jobs.envelope import Record
 from spark_jobs.errors import DeliveryError
-from spark_jobs.transactions import OMITTED_HEADER, PartitionProducer, Target
-from tests.support.kafka import create_topics, read_committed
+from spark_jobs.refusals import OMITTED_HEADER
+from spark_jobs.transactions import PartitionProducer, Target
+from tests.support.kafka import Received, create_topics, read_committed
 
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
@@ -19,14 +22,15 @@ pytestmark = pytest.mark.kafka
 
 
 class Sink:
-    """A topic, and producers that write into it as one partition of the sink."""
+    """An installation's topics, and producers that write as one partition of the sink."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.bootstrap = bootstrap
-        self.topic = f"{prefix}.out"
+        topics = Topics(prefix)
+        self.topic, self.dead_letter, self.missing = topics.alarms, topics.dead_letter, topics.late
         self.properties: Properties = {"bootstrap.servers": bootstrap}
-        self.target = Target(f"{prefix}.query.0", self.topic)
-        create_topics(bootstrap, {self.topic: 1})
+        self.target = Target(f"{prefix}.query.0", topics)
+        create_topics(bootstrap, dict.fromkeys((self.topic, self.dead_letter, topics.config), 1))
 
     def producer(self) -> PartitionProducer:
         return PartitionProducer(self.target, self.properties)
@@ -34,8 +38,12 @@ class Sink:
     def records(self, *values: str) -> list[Record]:
         return [Record(self.topic, b"key", value.encode()) for value in values]
 
-    def written(self) -> list[bytes | None]:
-        return [record.value for record in read_committed(self.bootstrap, self.topic)]
+    def written(self, topic: str | None = None) -> list[bytes | None]:
+        found = read_committed(self.bootstrap, topic or self.topic)
+        return [record.value for record in found]
+
+    def dead_letters(self) -> list[Received]:
+        return read_committed(self.bootstrap, self.dead_letter)
 
 
 @pytest.fixture
@@ -110,13 +118,56 @@ def test_large_value_is_written_untouched_where_its_topic_takes_it(sink: Sink) -
     assert record.value == value
 
 
-def test_batch_fails_whole_when_a_topic_is_missing_and_goes_in_later(sink: Sink) -> None:
-    sink.properties = {**sink.properties, "topic.metadata.propagation.max.ms": 0}
+def test_batch_fails_whole_when_a_topic_of_the_installation_is_missing(sink: Sink) -> None:
     producer = sink.producer()
-    missing = Record(f"{sink.topic}.missing", None, b"x")
+    late = Record(sink.missing, None, b"x")
     with pytest.raises(DeliveryError, match=r"(?i)unknown topic"):
-        producer.write(0, [*sink.records("a"), missing])
+        producer.write(0, [*sink.records("a"), late])
     assert sink.written() == []
-    create_topics(sink.bootstrap, {missing.topic: 1})
-    assert producer.write(0, [*sink.records("a"), missing]) == 2
+    create_topics(sink.bootstrap, {late.topic: 1})
+    assert producer.write(0, [*sink.records("a"), late]) == 2
     assert sink.written() == [b"a"]
+    assert sink.written(late.topic) == [b"x"]
+
+
+def test_records_of_a_missing_output_topic_are_dead_letters_until_it_is_there(sink: Sink) -> None:
+    mine = Record(f"{sink.topic}.mine", b"key", b"x", (("ce_id", b"7"),))
+    assert sink.producer().write(0, [*sink.records("a"), mine, *sink.records("b")]) == 3
+    assert sink.written() == [b"a", b"b"]
+    (letter,) = sink.dead_letters()
+    assert (letter.key, letter.value) == (b"key", b"x")
+    detail = letter.headers["coincide.error.detail"]
+    assert b"Unknown topic" in (detail or b"")
+    assert letter.headers == {
+        "ce_id": b"7",
+        "coincide.error.detail": detail,
+        "coincide.error.reason": b"output_refused",
+        "coincide.error.topic": mine.topic.encode(),
+    }
+    create_topics(sink.bootstrap, {mine.topic: 1})
+    assert sink.producer().write(1, [mine]) == 1
+    assert sink.written(mine.topic) == [b"x"]
+    assert len(sink.dead_letters()) == 1
+
+
+def test_output_topic_may_be_deleted_while_it_is_written(sink: Sink) -> None:
+    mine = Record(f"{sink.topic}.mine", b"key", b"x")
+    create_topics(sink.bootstrap, {mine.topic: 1})
+    producer = sink.producer()
+    assert producer.write(0, [mine]) == 1
+    client = AdminClient(sink.properties)
+    client.delete_topics([mine.topic])[mine.topic].result(30)
+    assert producer.write(1, [*sink.records("a"), mine]) == 2
+    assert sink.written() == [b"a"]
+    assert [letter.value for letter in sink.dead_letters()] == [b"x"]
+    # Known now, so nothing waits for it.
+    assert producer.write(2, [*sink.records("b"), mine]) == 2
+    assert len(sink.dead_letters()) == 2
+
+
+def test_output_topic_that_takes_only_tiny_records_stops_nothing(sink: Sink) -> None:
+    mine = Record(f"{sink.topic}.mine", b"key", b"x" * 10_000)
+    create_topics(sink.bootstrap, {mine.topic: 1}, {"max.message.bytes": "1000"})
+    assert sink.producer().write(0, [*sink.records("a"), mine]) == 2
+    assert sink.written() == [b"a"]
+    assert [letter.value for letter in sink.dead_letters()] == [mine.value]

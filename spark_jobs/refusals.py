@@ -1,0 +1,173 @@
+"""Output records that Kafka refuses, made such that it takes them: nothing is lost for one record.
+
+A condition's own output topic may be deleted, or closed to the job; its records then go to the dead
+letter. A value that no topic takes is left out, and its length is said.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError
+
+from correlation.reasons import Reason
+from correlation.topics import refusal_headers
+from spark_jobs.envelope import Record
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+    from correlation.topics import Topics
+
+_log = logging.getLogger(__name__)
+
+OMITTED_HEADER = "coincide.error.omitted_bytes"
+# A record below this size is never shortened: its topic's limit is a mistake to be corrected.
+_SHORTEN_FROM_BYTES = 64 * 1024
+_METADATA_SECONDS = 10.0
+# A topic that was refused is tried again after this time.
+_RETRY_SECONDS = 30.0
+# It is the topic that cannot be written, not the broker that is in trouble.
+_REFUSALS = frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's public name
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - the client's public name
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_RECORD,
+    }
+)
+
+
+class OutputTopics:
+    """Which topics can be written, as far as a producer knows.
+
+    The installation's own topics count as writable: without them nothing can be said to anybody.
+
+    Parameters
+    ----------
+    topics : Topics
+        Of the installation.
+    producer : Producer
+        Asks the broker.
+    """
+
+    def __init__(self, topics: Topics, producer: Producer) -> None:
+        self._own = frozenset(topics.all())
+        self._dead_letter = topics.dead_letter
+        self._producer = producer
+        self._writable = set(self._own)
+        self._refused: dict[str, tuple[str, float]] = {}
+
+    def direct(self, record: Record) -> Record:
+        """Give the record as it can be written: itself, or a dead letter.
+
+        Raises
+        ------
+        KafkaException
+            When the broker does not answer.
+        """
+        if record.topic in self._writable:
+            return record
+        detail = self._why_refused(record.topic)
+        if detail is None:
+            return record
+        headers = refusal_headers(Reason.OUTPUT_REFUSED, detail, record.topic)
+        return Record(
+            self._dead_letter, record.key, record.value, (*record.headers, *headers.items())
+        )
+
+    def _why_refused(self, topic: str) -> str | None:
+        detail, until = self._refused.get(topic, (None, 0.0))
+        if detail is not None and time.monotonic() < until:
+            return detail
+        # The records of a topic that is not known would keep the whole batch waiting.
+        error = self._ask(topic)
+        if error is not None:
+            return self._refuse(topic, error)
+        self._writable.add(topic)
+        self._refused.pop(topic, None)
+        return None
+
+    def refuse_missing(self) -> set[str]:
+        """Ask for the topics that were there before; give those that are avoided from now on.
+
+        Raises
+        ------
+        KafkaException
+            When the broker does not answer.
+        """
+        missing = set()
+        for topic in self._writable - self._own:
+            error = self._ask(topic)
+            if error is not None:
+                self._refuse(topic, error)
+                missing.add(topic)
+        return missing
+
+    def _ask(self, topic: str) -> KafkaError | None:
+        """Ask the broker for a topic; gives why it cannot be written."""
+        error: KafkaError | None
+        error = self._producer.list_topics(topic, _METADATA_SECONDS).topics[topic].error
+        return error if error is not None and error.code() in _REFUSALS else None
+
+    def refuse(self, topic: str, error: KafkaError) -> bool:
+        """Take in that Kafka refused a record; tell whether its topic is avoided from now on."""
+        if topic in self._own or error.code() not in _REFUSALS:
+            return False
+        self._refuse(topic, error)
+        return True
+
+    def _refuse(self, topic: str, error: KafkaError) -> str:
+        detail = error.str()
+        _log.error("%s: %s; its records go to %s", topic, detail, self._dead_letter)
+        self._writable.discard(topic)
+        self._refused[topic] = (detail, time.monotonic() + _RETRY_SECONDS)
+        return detail
+
+
+def shorten(
+    records: Iterable[Record], too_large: Collection[tuple[str, bytes | None]]
+) -> list[Record] | None:
+    """Leave out the values that no topic takes, and say in a header how long they were.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        All of a batch.
+    too_large : collection of (topic, key)
+        Records that were refused.
+
+    Returns
+    -------
+    list of Record
+        None when none of the refused records is large.
+    """
+    shortened = []
+    count = 0
+    for record in records:
+        if (record.topic, record.key) in too_large and record.nbytes >= _SHORTEN_FROM_BYTES:
+            count += 1
+            shortened.append(_without_bulk(record))
+        else:
+            shortened.append(record)
+    if not count:
+        return None
+    _log.warning("%d values above their topic's limit were left out", count)
+    return shortened
+
+
+def _without_bulk(record: Record) -> Record:
+    headers = [
+        (name, value) for name, value in record.headers if len(value or b"") < _SHORTEN_FROM_BYTES
+    ]
+    key = record.key if len(record.key or b"") < _SHORTEN_FROM_BYTES else None
+    return Record(
+        record.topic, key, None, [*headers, (OMITTED_HEADER, str(record.nbytes).encode())]
+    )
