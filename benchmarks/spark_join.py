@@ -3,7 +3,7 @@
 It reads the same two topics, joins equal keys whose latest times lie within the window, with the
 watermarks that the streams' longest delay allows, and writes each pair as JSON to a topic with
 Spark's own Kafka sink. It computes no probability, so it does less than the job. It prints the
-number of rows read so far after each batch.
+number of rows read so far after each batch. Session and consumer are set as for the job.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def read_events(session: SparkSession, settings: Settings, topic: str, delay: st
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", settings.max_events_per_batch // 2)
+        .option("kafka.max.poll.records", "10000")
+        .option("kafka.max.partition.fetch.bytes", str(8 * 1024 * 1024))
         .load()
     )
     event = F.from_json(F.col("value").cast("string"), _EVENT)

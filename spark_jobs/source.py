@@ -61,6 +61,9 @@ def read_kafka(
         "kafka.isolation.level": "read_committed",
         # The source also asks when there is nothing: it is not kept waiting for long.
         "kafka.fetch.max.wait.ms": "50",
+        # Spark asks the broker for the partition's bounds after each poll: few and large ones.
+        "kafka.max.poll.records": "10000",
+        "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
         **{f"kafka.{name}": value for name, value in settings.spark_kafka_properties.items()},
     }
     return session.readStream.format("kafka").options(**options).load()
