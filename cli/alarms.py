@@ -75,11 +75,14 @@ def _as_text(value: str | bytes | None) -> str | None:
 
 def describe_set_aside(letter: Mapping[str, Any]) -> str:
     """Return a dead letter or a late event as one line for a person."""
-    place = f"{letter.get('topic')}-{letter.get('partition')}@{letter.get('offset')}"
+    # An alarm that its own topic did not take was read from nowhere.
+    place = str(letter.get("topic"))
+    if letter.get("partition") is not None:
+        place += f"-{letter['partition']}@{letter.get('offset')}"
     value = letter["value"]
     shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
-    parts = [str(letter.get("reason")), place, str(letter.get("stream")), str(letter.get("detail"))]
-    return "  ".join([*parts, shown])
+    told = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
+    return "  ".join([*(str(part) for part in told if part), shown])
 
 
 def _follow(

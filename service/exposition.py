@@ -40,6 +40,7 @@ _HELP = {
     "batch_events": "Records in the newest batch.",
     "consumer_lag_records": "Records not yet read by the job.",
     "records_lost_total": "Records that Kafka had dropped before the job read them.",
+    "missing_output_topics": "Output topics of conditions that do not exist.",
     "config_applied_offset": "Newest record of the config topic that the job has applied.",
     "config_head_offset": "Newest record of the config topic.",
     "job_up": "Whether the job runs and has said so lately.",
@@ -87,6 +88,7 @@ class JobCollector(Collector):
             return
         if job["applied_config_offset"] is not None:
             yield _sample("config_applied_offset", job["applied_config_offset"])
+        yield _sample("missing_output_topics", len(job["missing_topics"]))
         if job["batch_events"] is not None:
             yield _sample("batch_events", job["batch_events"])
         for phase, seconds in job["durations"].items():

@@ -243,6 +243,7 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
         "input_rate": None if rate is None else float(rate),
         "lag": _by_partition(value.get("lag")),
         "lost": _by_partition(value.get("lost")),
+        "missing_topics": [str(topic) for topic in value.get("missing_topics") or ()],
         "durations": {
             str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
         },

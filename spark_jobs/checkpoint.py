@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from spark_jobs.offsets import Place
 
-_VERSION = 1
+_VERSION = 2
+_NO_OFFSETS = ("", "null", "-")
 
 
 class Checkpoint:
@@ -83,10 +84,6 @@ class Checkpoint:
         context = self._hadoop.FileContext.getFileContext(self._root.toUri(), self._configuration)
         context.rename(unfinished, path, options)
 
-    def has_begun(self) -> bool:
-        """Tell whether a batch was ever begun."""
-        return self._newest("query/offsets") >= 0
-
     def has_unfinished_batch(self) -> bool:
         """Tell whether the newest batch that was begun has not been completed."""
         return self._newest("query/offsets") > self._newest("query/commits")
@@ -97,8 +94,8 @@ class Checkpoint:
         stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
         if stored is None:
             return {}
-        # A version, the batch's properties, then one line for each source: there is one.
-        return parse_offsets(stored.decode().splitlines()[2])
+        # A version, the batch's properties, then one line for each source.
+        return parse_offsets(*stored.decode().splitlines()[2:])
 
     def _newest(self, folder: str) -> int:
         path = self._path(folder)
@@ -108,11 +105,16 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
-def parse_offsets(text: str | None) -> dict[Place, int]:
-    """Read the offsets of Spark's Kafka source: a JSON object, topic → partition → offset."""
+def parse_offsets(*texts: str | None) -> dict[Place, int]:
+    """Read the offsets of Spark's Kafka sources: JSON objects, topic → partition → offset.
+
+    A source that has read nothing yet has none, or a dash.
+    """
     return {
         (topic, int(number)): offset
-        for topic, found in (orjson.loads(text or "null") or {}).items()
+        for text in texts
+        if text is not None and text not in _NO_OFFSETS
+        for topic, found in orjson.loads(text).items()
         for number, offset in found.items()
     }
 

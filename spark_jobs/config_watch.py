@@ -1,4 +1,4 @@
-"""The config topic as the driver sees it: which streams are registered, and how it goes on."""
+"""The config topic as the driver sees it: streams and output topics, and how it goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_RECORDS = 500
 
 
 class ConfigWatch:
-    """Follows the config topic and keeps the streams registered there.
+    """Follows the config topic and keeps the streams and output topics registered there.
 
     Parameters
     ----------
@@ -54,12 +54,18 @@ class ConfigWatch:
         )
         self._consumer.assign([self._place])
         self._streams: dict[str, Stream] = {}
+        self._output_topics: dict[str, str] = {}
         self._changed_at = time.monotonic()
 
     @property
     def streams(self) -> Mapping[str, Stream]:
         """Every stream that is registered."""
         return dict(self._streams)
+
+    @property
+    def output_topics(self) -> frozenset[str]:
+        """Topics that conditions name for their results."""
+        return frozenset(self._output_topics.values())
 
     @property
     def quiet_seconds(self) -> float:
@@ -108,20 +114,34 @@ class ConfigWatch:
         kind, _, name = (
             key.decode("utf-8", "replace") if isinstance(key, bytes) else ""
         ).partition("/")
-        if kind != "stream":
+        if kind not in ("stream", "condition"):
             return
+        try:
+            resource = None if value is None else Resource.from_record(orjson.loads(value))
+            if kind == "condition":
+                self._take_condition(name, resource)
+            else:
+                self._take_stream(name, resource)
+        except UnknownRecordVersionError:
+            raise
+        except (ValueError, CorrelationError) as error:
+            _log.error("config record %d is not used: %s", message.offset() or 0, error)
+
+    def _take_stream(self, name: str, resource: Resource | None) -> None:
         before = self._streams.get(name)
-        if value is None:
+        if resource is None:
             self._streams.pop(name, None)
         else:
-            try:
-                self._streams[name] = Resource.from_record(orjson.loads(value)).to_stream()
-            except UnknownRecordVersionError:
-                raise
-            except (ValueError, CorrelationError) as error:
-                _log.error("config record %d is not used: %s", message.offset() or 0, error)
+            self._streams[name] = resource.to_stream()
         if self._streams.get(name) != before:
             self._changed_at = time.monotonic()
+
+    def _take_condition(self, name: str, resource: Resource | None) -> None:
+        topic = None if resource is None else resource.to_condition().output_topic
+        if topic is None:
+            self._output_topics.pop(name, None)
+        else:
+            self._output_topics[name] = topic
 
     def close(self) -> None:
         """End the connection."""

@@ -27,7 +27,7 @@ from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -107,19 +107,13 @@ class Job:
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
-        if not checkpoint.has_begun():
-            # All conditions first: Spark cuts a backlog into batches by the size of the topics, and
-            # events that were read before a condition would be lost for it.
-            self._parts.reporter.heartbeats([WAKE_UP])
-            self._complete(self._wanted(), {})
-            return
         stored = checkpoint.read(_FILE)
         if stored is not None and checkpoint.has_unfinished_batch():
             begun = StreamsInForce.from_bytes(stored)
             if begun != self._wanted():
                 # With the streams with which it was begun.
                 _log.info("completing the batch that was begun")
-                self._complete(begun, begun.topics)
+                self._complete(begun)
                 return
         wanted = self._wanted()
         checkpoint.write(_FILE, wanted.to_bytes())
@@ -130,12 +124,12 @@ class Job:
         parts = self._parts
         # A topic may be missing from one answer of the broker: a stream whose topic was there stays
         # in force until it is deleted, or its events would be forgotten and read again.
-        self._topic_partitions |= parts.offsets.partitions()
+        found = parts.offsets.partitions()
+        self._topic_partitions |= found
+        parts.reporter.missing_topics(parts.watch.output_topics - found.keys())
         return streams_in_force(parts.watch.streams, self._topic_partitions, parts.settings.topics)
 
-    def _start(
-        self, in_force: StreamsInForce, topics: Mapping[str, int], *, until_caught_up: bool
-    ) -> StreamingQuery:
+    def _start(self, in_force: StreamsInForce, *, until_caught_up: bool) -> StreamingQuery:
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
         run = InForce(
@@ -159,24 +153,15 @@ class Job:
             parts.session,
             parts.settings,
             run,
-            topics,
+            in_force.topics,
             parts.layout.shuffle_partitions,
             parts.checkpoint.query_location,
             until_caught_up=until_caught_up,
         )
 
-    def _complete(self, in_force: StreamsInForce, topics: Mapping[str, int]) -> None:
-        """Run until all is read that is there now, and any batch completed that was begun.
-
-        Parameters
-        ----------
-        in_force : StreamsInForce
-            To work with; they stand beside the checkpoint from now on.
-        topics : mapping of topic to int
-            Event topics to be read, with their number of partitions.
-        """
-        self._parts.checkpoint.write(_FILE, in_force.to_bytes())
-        query = self._start(in_force, topics, until_caught_up=True)
+    def _complete(self, in_force: StreamsInForce) -> None:
+        """Complete the batch that was begun, and go on until all is read that is there now."""
+        query = self._start(in_force, until_caught_up=True)
         while query.isActive and not self._parts.stop.is_set():
             query.awaitTermination(1)
             self._parts.reporter.refresh()
@@ -195,7 +180,7 @@ class Job:
         # Before the query passes over what is gone, it is counted.
         watched.look_for_losses(parts.checkpoint.completed_offsets())
         reporter.heartbeats([WAKE_UP])
-        query = self._start(in_force, in_force.topics, until_caught_up=False)
+        query = self._start(in_force, until_caught_up=False)
         try:
             while query.isActive and not parts.stop.is_set():
                 parts.watch.poll(_POLL_SECONDS)
@@ -251,7 +236,7 @@ class _Watched:
         """Take in Spark's progress; tell whether a batch was completed."""
         if progress is None or not progress["sources"]:
             return False
-        ends = parse_offsets(progress["sources"][0]["endOffset"])
+        ends = parse_offsets(*(source["endOffset"] for source in progress["sources"]))
         if not ends:
             return False
         self._completed = ends

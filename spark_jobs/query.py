@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.sink import FORMAT, KafkaSink, sink_options
-from spark_jobs.source import assignment, read_kafka
+from spark_jobs.source import read_kafka
 from spark_jobs.transform import transform
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def start_query(
         Whether it ends by itself when it has read what is there now.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
-    records = read_kafka(session, settings, assignment(settings, topic_partitions))
+    records = read_kafka(session, settings, topic_partitions)
     readers = session.sparkContext.defaultParallelism
     output = transform(records, in_force, settings.max_record_bytes, readers)
     session.dataSource.register(KafkaSink)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -68,6 +68,7 @@ class Reporter:
             "streams": [],
             "waiting_streams": [],
             "lost": {},
+            "missing_topics": [],
         }
         self._written_at = -_LEAST_SECONDS
 
@@ -104,6 +105,17 @@ class Reporter:
             of_topic = totals.setdefault(topic, {})
             of_topic[str(number)] = of_topic.get(str(number), 0) + count
 
+    def missing_topics(self, topics: Collection[str]) -> None:
+        """Say which topics conditions name for their results, though there are none."""
+        missing = sorted(topics)
+        if missing and missing != self._facts["missing_topics"]:
+            _log.error(
+                "no such topics: %s; what conditions write there goes to %s",
+                ", ".join(missing),
+                self._topics.dead_letter,
+            )
+        self._facts["missing_topics"] = missing
+
     def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
         """Take in Spark's progress of a batch; it is written at most once a second.
 
@@ -114,9 +126,9 @@ class Reporter:
         config_topic : str
             Whose offset tells what is applied.
         """
-        source = progress["sources"][0]
-        ends = parse_offsets(source["endOffset"])
-        newest = parse_offsets(source["latestOffset"])
+        sources = progress["sources"]
+        ends = parse_offsets(*(source["endOffset"] for source in sources))
+        newest = parse_offsets(*(source["latestOffset"] for source in sources))
         lag: dict[str, dict[str, int]] = {}
         for (topic, number), offset in newest.items():
             behind = max(offset - ends.get((topic, number), offset), 0)

@@ -1,4 +1,9 @@
-"""The one source of the query: config, heartbeats and the event topics, as Kafka records."""
+"""The sources of the query: the config topic, and heartbeats together with the event topics.
+
+Spark shares a batch's limit out among the topics of a source by what waits in them, so a condition
+would wait behind the events that it is to correlate: the config topic is a source of its own.
+Heartbeats are read with the events, lest they run ahead of them.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +19,10 @@ if TYPE_CHECKING:
     from spark_jobs.settings import Settings
 
 
-def assignment(settings: Settings, partitions: Mapping[str, int]) -> dict[str, list[int]]:
-    """Give the partitions to be read of each topic.
-
-    Parameters
-    ----------
-    settings : Settings
-        Of the job.
-    partitions : mapping of topic to int
-        Number of partitions of each event topic.
-    """
-    topics = settings.topics
-    return {
-        topic: list(range(count))
-        for topic, count in {topics.config: 1, topics.heartbeats: 1, **partitions}.items()
-    }
-
-
 def read_kafka(
-    session: SparkSession, settings: Settings, assigned: Mapping[str, list[int]]
+    session: SparkSession, settings: Settings, partitions: Mapping[str, int]
 ) -> DataFrame:
-    """Read the assigned partitions from their beginning, or from where the checkpoint stands.
-
-    The partitions are assigned, not subscribed: one that is added to a topic is read from the
-    moment when every part of the job knows of it, and not before.
+    """Read all topics from their beginning, or from where the checkpoint stands.
 
     Parameters
     ----------
@@ -45,15 +30,30 @@ def read_kafka(
         With Spark's Kafka connector.
     settings : Settings
         Of the job.
-    assigned : mapping of topic to partitions
-        See `assignment`.
+    partitions : mapping of topic to int
+        Number of partitions of each event topic.
     """
+    topics = settings.topics
+    config = _read(session, settings, {topics.config: 1}, {})
+    limit = {"maxOffsetsPerTrigger": str(settings.max_events_per_batch)}
+    return config.union(_read(session, settings, {topics.heartbeats: 1, **partitions}, limit))
+
+
+def _read(
+    session: SparkSession,
+    settings: Settings,
+    partitions: Mapping[str, int],
+    limit: Mapping[str, str],
+) -> DataFrame:
+    # The partitions are assigned, not subscribed: one that is added to a topic is read from the
+    # moment when every part of the job knows of it, and not before.
+    assigned = {topic: list(range(count)) for topic, count in partitions.items()}
     options = {
         "kafka.bootstrap.servers": settings.bootstrap,
-        "assign": orjson.dumps(dict(assigned)).decode(),
+        "assign": orjson.dumps(assigned).decode(),
         "startingOffsets": "earliest",
         "includeHeaders": "true",
-        "maxOffsetsPerTrigger": str(settings.max_events_per_batch),
+        **limit,
         # Spark would also call it a loss when a topic joins whose oldest records are expired, or
         # when a stream is deleted. What is really lost is found and said by
         # `spark_jobs.heartbeats`.

@@ -1,5 +1,6 @@
 """Routes of conditions: their documents, pause and resume, status, plan, validation."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Response, status
@@ -63,7 +64,9 @@ class ConditionStatus(BaseModel):
         description="running, paused, waiting or failed, as the slot that is furthest "
         "behind says; pending: not every slot has taken it up."
     )
-    detail: str | None = Field(description="What it waits for, or why it failed.")
+    detail: str | None = Field(
+        description="What it waits for, why it failed, or what is wrong with its output topic."
+    )
     applied: bool = Field(description="Whether every slot follows its newest record.")
     applied_version: int | None = Field(description="Version that the job evaluates.")
     applied_config_offset: int | None = Field(description="Newest record the job has applied.")
@@ -219,7 +222,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     """Say how far the job has come with a condition."""
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
-    facts = view.condition(name)
+    facts, condition = view.condition(name), resource.to_condition()
     marks = view.low_marks()
     ratios = [it.value for it in view.hit_ratios() if ("condition", name) in it.labels]
     return ConditionStatus(
@@ -228,7 +231,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
         config_offset=stored.offset,
         paused=resource.paused,
         state=facts.state,
-        detail=facts.detail,
+        detail=facts.detail or _missing_output(condition.output_topic, view.job() or {}),
         applied=facts.applied_offset is not None and facts.applied_offset >= stored.offset,
         applied_version=facts.applied_version,
         applied_config_offset=facts.applied_offset,
@@ -239,13 +242,19 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
                 buffered_events=view.gauge("buffered_events", stream=stream),
                 late_events=view.total("events_late_total", stream=stream),
             )
-            for stream in resource.to_condition().streams
+            for stream in condition.streams
         },
         hit_ratio=ratios[0] if ratios else None,
         alarms=view.total("alarms_total", condition=name),
         last_alarm_at=facts.last_alarm_at,
         job_up=plane.job_is_up(),
     )
+
+
+def _missing_output(topic: str | None, job: Mapping[str, Any]) -> str | None:
+    if topic not in job.get("missing_topics", ()):
+        return None
+    return f"the topic {topic} does not exist: the alarms are written to the dead letter"
 
 
 def _switched(name: str, written: Written, response: Response) -> StoredCondition:

@@ -50,6 +50,9 @@ class JobState(BaseModel):
     lost: dict[str, dict[str, int]] = Field(
         description="Records that Kafka had dropped before they were read, topic → partition."
     )
+    missing_topics: list[str] = Field(
+        description="Output topics of conditions that do not exist; their alarms are dead letters."
+    )
     durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
     exception: str | None = Field(description="What stopped it last.")
     applied_config_offset: int | None = Field(description="Newest config record it has applied.")
@@ -107,6 +110,7 @@ def get_job(plane: Plane) -> JobState:
         input_rate=found.get("input_rate"),
         lag=found.get("lag", {}),
         lost=found.get("lost", {}),
+        missing_topics=found.get("missing_topics", []),
         durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),

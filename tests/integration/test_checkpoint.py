@@ -68,11 +68,16 @@ def test_unfinished_batch_is_one_begun_and_not_completed(
     for folder, numbers in ((begun, (8, 9, 10)), (completed, (8, 9))):
         folder.mkdir(parents=True)
         for number in numbers:
+            config = f'{{"config":{{"0":{number + 1}}}}}'
             offsets = f'{{"events":{{"0":{number},"12":7}}}}'
-            (folder / str(number)).write_text(f"v1\n{{}}\n{offsets}")
+            (folder / str(number)).write_text(f"v1\n{{}}\n{config}\n{offsets}")
             (folder / f".{number}.crc").write_bytes(b"")
     assert checkpoint.has_unfinished_batch()
-    assert checkpoint.completed_offsets() == {("events", 0): 9, ("events", 12): 7}
+    assert checkpoint.completed_offsets() == {
+        ("config", 0): 10,
+        ("events", 0): 9,
+        ("events", 12): 7,
+    }
     (completed / "10").write_text("v1\n{}")
     assert not checkpoint.has_unfinished_batch()
 
@@ -82,6 +87,6 @@ def test_cache_of_a_local_checkpoint_lies_in_it(checkpoint: Checkpoint, tmp_path
     assert (tmp_path / "job/cache/blob").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("text", [None, "", "null", "{}"])
+@pytest.mark.parametrize("text", [None, "", "null", "-", "{}"])
 def test_source_that_says_nothing_has_no_offsets(text: str | None) -> None:
     assert parse_offsets(text) == {}

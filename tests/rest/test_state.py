@@ -127,6 +127,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
             input_rate=3.5,
             lag={"t": {"0": 4, "1": 5}},
             lost={"t": {"0": 2, "1": 1}},
+            missing_topics=[f"{service.settings.prefix}-mine"],
             durations={"commit": 0.25},
             exception=None,
             at=AT_US,
@@ -146,6 +147,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
             "coincide_batch_duration_seconds{phase=commit}": 0.25,
             "coincide_consumer_lag_records{}": 9,
             "coincide_records_lost_total{}": 3,
+            "coincide_missing_output_topics{}": 1,
             "coincide_config_applied_offset{}": 1,
             "coincide_config_head_offset{}": -1,
             "coincide_job_up{}": 1,
@@ -158,8 +160,11 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         document = {"topic": events, "longest": "1s", "max_delay": "1s"}
         client.put("/v1/streams/s", json=document)
         pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "1s", "threshold": 1}
-        client.put("/v1/conditions/c", json=pair)
+        mine = f"{service.settings.prefix}-mine"
+        client.put("/v1/conditions/c", json=pair | {"output_topic": mine})
+        assert job["missing_topics"] == [mine]
         status = client.get("/v1/conditions/c/status").json()
+        assert f"topic {mine} does not exist" in status["detail"]
         assert status["streams"]["s"] == {
             "low_mark": 5_000_000,
             "partitions": {"0": 5_000_000},

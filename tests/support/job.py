@@ -133,6 +133,13 @@ class JobUnderTest:
         records = self.read(self.topics.metrics)
         return [json.loads(record.value or b"") for record in records if record.key == b"job"]
 
+    def wait_for_job(self, ready: Callable[[dict[str, Any]], bool]) -> None:
+        """Wait until the newest record of the job says what is awaited."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while not ready(newest := self.job_records()[-1]):
+            assert time.monotonic() < deadline, f"not after {_WAIT_SECONDS} s: {newest}"
+            self.process.check()
+
     def wait_for_slots(self, ready: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
         """Give the newest record of each slot, once they say what is awaited."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.alarms import describe_alarm
+from cli.alarms import describe_alarm, describe_set_aside
 
 _ALARM: dict[str, Any] = {
     "condition": "near",
@@ -31,3 +31,14 @@ def test_describe_alarm_tells_times_and_probability() -> None:
 def test_describe_alarm_tells_the_threshold_when_there_is_no_probability() -> None:
     changes = {"probability": None, "late": True, "decided_by": "probe"}
     assert describe_alarm(_ALARM | changes) == _EVENTS + "p≥0.6  (probe)  late"
+
+
+def test_describe_set_aside_tells_the_place_of_a_record_that_was_read() -> None:
+    read = {"reason": "null_value", "detail": "no value", "stream": "s", "topic": "t"}
+    letter = {**read, "partition": "1", "offset": "7", "value": None}
+    assert describe_set_aside(letter) == "null_value  t-1@7  s  no value  no value"
+
+
+def test_describe_set_aside_tells_the_topic_that_did_not_take_an_alarm() -> None:
+    letter = {"reason": "output_refused", "detail": "no such topic", "topic": "t", "value": "{}"}
+    assert describe_set_aside(letter) == "output_refused  t  no such topic  {}"

@@ -1,0 +1,153 @@
+"""The job when much waits for it, and when topics and streams change under it."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from correlation.streams import Stream
+from tests.support.job import JobUnderTest, total
+from tests.support.kafka import create_topics
+from tests.support.workload import NearCondition, Occurrence, Workload, stream_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from correlation.records import Resource
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+PREFIX = f"topics{uuid.uuid4().hex[:10]}"
+LONGEST_US = 20_000
+NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+WIDE = NearCondition("wide", "b", "a", 40_000, "0.4")
+BATCH_LIMIT = 60
+BACKLOG = 300
+
+
+def stream(name: str, **changes: int | str) -> Stream:
+    given = Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=60_000_000)
+    return replace(given, **changes)  # type: ignore[arg-type]
+
+
+def with_output(condition: NearCondition, topic: str) -> Resource:
+    found = condition.resource
+    return replace(found, document={**found.document, "output_topic": topic})
+
+
+def live_events(streams: str, count: int, seed: int, longest_us: int) -> list[Occurrence]:
+    """Return events of the last second, with ids that no other call gives."""
+    begin_us = time.time_ns() // 1_000 - 1_000_000
+    workload = Workload(streams, seed, begin_us, spacing_us=1_000, longest_us=longest_us)
+    return [replace(event, id=f"{seed}.{event.id}") for event in workload.take(count)]
+
+
+@pytest.fixture(scope="module")
+def job(
+    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JobUnderTest]:
+    """Return a job that reads few events at once; it is started by the first test."""
+    folder = tmp_path_factory.mktemp("job")
+    settings = {"COINCIDE_MAX_EVENTS_PER_BATCH": str(BATCH_LIMIT)}
+    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder, settings)
+    job.add_stream(stream("a"))
+    job.add_stream(stream("b"))
+    try:
+        yield job
+    finally:
+        job.process.stop(5)
+
+
+def test_conditions_see_all_that_waited_for_a_new_and_for_a_stopped_job(job: JobUnderTest) -> None:
+    first = live_events("ab", BACKLOG, 1, LONGEST_US)
+    job.send(first)
+    # Written after the events, among others: the backlog takes several batches, they must not.
+    job.register(*(replace(WIDE, name=f"other-{i}").resource for i in range(8)), NEAR.resource)
+    job.start()
+    expected = sorted(NEAR.pairs(first))
+    assert job.alarms("near", awaited=expected) == expected
+    assert job.stop() == 0
+
+    second = live_events("ab", BACKLOG, 2, LONGEST_US)
+    job.send(second)
+    job.register(*(replace(WIDE, name=f"next-{i}").resource for i in range(8)), WIDE.resource)
+    job.start()
+    awaited = WIDE.pairs(second)
+    assert awaited <= set(job.alarms("wide", awaited=awaited))
+
+
+def test_alarms_of_a_missing_output_topic_are_dead_letters(job: JobUnderTest) -> None:
+    topic = f"{PREFIX}-nowhere"
+    mine = replace(NEAR, name="mine")
+    job.register(with_output(mine, topic))
+    job.wait_for_slots(lambda slots: all("mine" in slot["conditions"] for slot in slots))
+    events = live_events("ab", 60, 3, LONGEST_US)
+    job.send(events)
+    awaited = NEAR.pairs(events)
+    assert awaited <= set(job.alarms("near", awaited=awaited))
+    letters = job.read(job.topics.dead_letter, lambda records: len(records) >= len(awaited))
+    alarms = [json.loads(letter.value or b"") for letter in letters]
+    found = {(alarm["condition"], alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms}
+    assert found == mine.pairs(events)
+    for letter in letters:
+        assert letter.headers["coincide.error.reason"] == b"output_refused"
+        assert letter.headers["coincide.error.topic"] == topic.encode()
+    assert job.job_records()[-1]["missing_topics"] == [topic]
+    assert "failing" not in job.states()
+
+    create_topics(job.bootstrap, {topic: 1})
+    job.wait_for_job(lambda record: record["missing_topics"] == [])
+    job.delete(mine.resource)
+
+
+def test_stream_that_changes_is_read_by_its_new_terms_and_from_its_new_topic(
+    job: JobUnderTest,
+) -> None:
+    short, long = stream("c", longest_us=LONGEST_US // 10), stream("c")
+    condition = NearCondition("with-c", "a", "c", 30_000, "0.5")
+    job.add_stream(short)
+    job.register(condition.resource)
+    job.wait_for_slots(lambda slots: all("c" in slot["low_marks"] for slot in slots))
+    before = live_events("ac", 60, 4, LONGEST_US)
+    job.send(before)
+    kept = [
+        event for event in before if event.stream == "a" or event.latest - event.earliest <= 2_000
+    ]
+    assert len(kept) < len(before)
+    job.alarms("with-c", awaited=condition.pairs(kept))
+    slots = job.wait_for_slots(
+        lambda slots: total(slots, "events_rejected_total", stream="c") == len(before) - len(kept)
+    )
+    assert total(slots, "events_rejected_total", reason="longer_than_declared") > 0
+
+    moved = replace(long, topic=f"{PREFIX}-c2")
+    create_topics(job.bootstrap, {moved.topic: 1})
+    job.streams["c"] = moved
+    after = live_events("ac", 60, 5, LONGEST_US)
+    job.send(event for event in after if event.stream == "c")
+    job.register(replace(stream_resource(moved), version=2))
+    job.wait_for_job(lambda record: record["lag"].get(moved.topic) is not None)
+    job.send(event for event in after if event.stream == "a")
+    expected = condition.pairs(kept) | condition.pairs(after)
+    found = job.alarms("with-c", awaited=expected)
+    assert len(found) == len(set(found))
+    assert "failing" not in job.states()
+
+
+def test_deleted_event_topic_leaves_the_other_streams_alone(job: JobUnderTest) -> None:
+    topic = job.streams["c"].topic
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.delete_topics([topic])[topic].result(30)
+    for seed in (6, 7):
+        events = live_events("ab", 60, seed, LONGEST_US)
+        job.send(events)
+        awaited = NEAR.pairs(events)
+        assert awaited <= set(job.alarms("near", awaited=awaited))
+    assert job.process.running
