@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from spark_jobs.blob_files import BlobFiles
 from spark_jobs.checkpoint import Checkpoint, Layout, parse_offsets
 from spark_jobs.errors import QueryFailedError
+from spark_jobs.event_topics import EventTopics
 from spark_jobs.heartbeats import WAKE_UP, Ticker
 from spark_jobs.operator import InForce
 from spark_jobs.query import start_query
@@ -83,7 +84,7 @@ class Job:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._failures = 0
-        self._topic_partitions: dict[str, int] = {}
+        self._topics = EventTopics()
 
     def run(self) -> None:
         """Run until told to stop.
@@ -122,12 +123,9 @@ class Job:
     def _wanted(self) -> StreamsInForce:
         """Give the streams that are registered now and can be read."""
         parts = self._parts
-        # A topic may be missing from one answer of the broker: a stream whose topic was there stays
-        # in force until it is deleted, or its events would be forgotten and read again.
-        found = parts.offsets.partitions()
-        self._topic_partitions |= found
+        found = self._topics.take(parts.offsets.partitions())
         parts.reporter.missing_topics(parts.watch.output_topics - found.keys())
-        return streams_in_force(parts.watch.streams, self._topic_partitions, parts.settings.topics)
+        return streams_in_force(parts.watch.streams, found, parts.settings.topics)
 
     def _start(self, in_force: StreamsInForce, *, until_caught_up: bool) -> StreamingQuery:
         parts = self._parts

@@ -42,6 +42,11 @@ def with_output(condition: NearCondition, topic: str) -> Resource:
     return replace(found, document={**found.document, "output_topic": topic})
 
 
+def fillers(name: str) -> list[Resource]:
+    """Return conditions that find next to nothing."""
+    return [NearCondition(f"{name}-{i}", "a", "b", 0, "1").resource for i in range(8)]
+
+
 def live_events(streams: str, count: int, seed: int, longest_us: int) -> list[Occurrence]:
     """Return events of the last second, with ids that no other call gives."""
     begin_us = time.time_ns() // 1_000 - 1_000_000
@@ -69,7 +74,7 @@ def test_conditions_see_all_that_waited_for_a_new_and_for_a_stopped_job(job: Job
     first = live_events("ab", BACKLOG, 1, LONGEST_US)
     job.send(first)
     # Written after the events, among others: the backlog takes several batches, they must not.
-    job.register(*(replace(WIDE, name=f"other-{i}").resource for i in range(8)), NEAR.resource)
+    job.register(*fillers("before"), NEAR.resource)
     job.start()
     expected = sorted(NEAR.pairs(first))
     assert job.alarms("near", awaited=expected) == expected
@@ -77,7 +82,7 @@ def test_conditions_see_all_that_waited_for_a_new_and_for_a_stopped_job(job: Job
 
     second = live_events("ab", BACKLOG, 2, LONGEST_US)
     job.send(second)
-    job.register(*(replace(WIDE, name=f"next-{i}").resource for i in range(8)), WIDE.resource)
+    job.register(*fillers("later"), WIDE.resource)
     job.start()
     awaited = WIDE.pairs(second)
     assert awaited <= set(job.alarms("wide", awaited=awaited))
