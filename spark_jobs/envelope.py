@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from correlation.columns import BytesColumn, Column, pack_columns, unpack_columns
@@ -42,6 +43,8 @@ ID_HEADER = "ce_id"
 Headers = Sequence[tuple[str, bytes | None]]
 _LENGTHS = struct.Struct("<Ii")
 _NO_VALUE = -1
+_SIZE = struct.Struct("<q")
+_CODEC = "zstd"
 # A blob is closed when it holds so much.
 _BLOB_RECORDS = 20_000
 # Results are small, some 500 bytes each.
@@ -143,7 +146,7 @@ def _pack_records(records: Sequence[Record], meta: Mapping[str, object]) -> byte
         "no_key": np.array([record.key is None for record in records], np.uint8),
         "no_value": np.array([record.value is None for record in records], np.uint8),
     }
-    return pack_columns(columns, {"topics": list(topics), **meta})
+    return _compressed(pack_columns(columns, {"topics": list(topics), **meta}))
 
 
 def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -> Iterator[bytes]:
@@ -167,7 +170,19 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
             "value": BytesColumn.from_list([record.value for record in chunk]),
             "ident": BytesColumn.from_list([record.ident.encode() for record in chunk]),
         }
-        yield pack_columns(columns, meta)
+        yield _compressed(pack_columns(columns, meta))
+
+
+def _compressed(blob: bytes) -> bytes:
+    """Make a blob small: results are alike, and Spark copies them several times."""
+    compressed: bytes = pa.compress(blob, _CODEC, asbytes=True)
+    return _SIZE.pack(len(blob)) + compressed
+
+
+def _decompressed(blob: bytes) -> bytes:
+    (size,) = _SIZE.unpack_from(blob)
+    whole: bytes = pa.decompress(memoryview(blob)[_SIZE.size :], size, _CODEC, asbytes=True)
+    return whole
 
 
 def _batched(records: Iterable[OutputRecord], size: int) -> Iterator[list[OutputRecord]]:
@@ -179,12 +194,12 @@ def _batched(records: Iterable[OutputRecord], size: int) -> Iterator[list[Output
 
 def unpack_meta(blob: bytes) -> dict[str, Any]:
     """Give the facts that a blob of output records carries."""
-    return unpack_columns(blob)[1]
+    return unpack_columns(_decompressed(blob))[1]
 
 
 def unpack_records(blob: bytes) -> Iterator[Record]:
     """Read the output records of a blob."""
-    columns, meta = unpack_columns(blob)
+    columns, meta = unpack_columns(_decompressed(blob))
     if "ident" in columns:
         yield from _unpack_result(columns, meta)
         return

@@ -205,6 +205,8 @@ class _Session:
         self._producer = Producer(
             {
                 "linger.ms": 5,
+                # Alarms are alike: a quarter of the disk, for no more time.
+                "compression.type": "lz4",
                 # How long the records of an unknown topic keep a batch waiting.
                 "topic.metadata.propagation.max.ms": 5_000,
                 **properties,
