@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
 pytestmark = pytest.mark.kafka
+
+# The producer compresses: a limit is on what reaches the broker.
+INCOMPRESSIBLE = random.Random(1).randbytes(10_000_000)  # noqa: S311 - no secret
 
 
 class Sink:
@@ -99,7 +103,7 @@ def test_more_records_than_the_queue_holds_are_all_written(sink: Sink) -> None:
 
 
 def test_value_above_the_limit_of_its_topic_is_left_out_and_said_so(sink: Sink) -> None:
-    large = Record(sink.topic, b"large", b"x" * 10_000_000, (("mine", b"kept"),))
+    large = Record(sink.topic, b"large", INCOMPRESSIBLE, (("mine", b"kept"),))
     producer = sink.producer()
     assert producer.write(0, [*sink.records("a"), large, *sink.records("b")]) == 3
     assert producer.write(1, sink.records("c")) == 1
@@ -112,7 +116,7 @@ def test_value_above_the_limit_of_its_topic_is_left_out_and_said_so(sink: Sink) 
 def test_large_value_is_written_untouched_where_its_topic_takes_it(sink: Sink) -> None:
     topic = f"{sink.topic}.large"
     create_topics(sink.bootstrap, {topic: 1}, {"max.message.bytes": str(16 * 1024 * 1024)})
-    value = b"x" * 10_000_000
+    value = INCOMPRESSIBLE
     sink.producer().write(0, [Record(topic, b"large", value)])
     (record,) = read_committed(sink.bootstrap, topic)
     assert record.value == value
@@ -166,7 +170,7 @@ def test_output_topic_may_be_deleted_while_it_is_written(sink: Sink) -> None:
 
 
 def test_output_topic_that_takes_only_tiny_records_stops_nothing(sink: Sink) -> None:
-    mine = Record(f"{sink.topic}.mine", b"key", b"x" * 10_000)
+    mine = Record(f"{sink.topic}.mine", b"key", INCOMPRESSIBLE[:10_000])
     create_topics(sink.bootstrap, {mine.topic: 1}, {"max.message.bytes": "1000"})
     assert sink.producer().write(0, [*sink.records("a"), mine]) == 2
     assert sink.written() == [b"a"]
