@@ -177,7 +177,13 @@ class SlotProcessor(StatefulProcessor):
         tokens = {int(number): token for number, token in manifest["tokens"].items()}
 
         def fetch(number: int) -> bytes:
-            return self._files.get(tokens.get(number)) or self._fetch(number)
+            token = tokens.get(number)
+            blob = self._files.get(token)
+            if blob is None:
+                blob = self._fetch(number)
+                if token is not None:
+                    self._files.put(token, blob)
+            return blob
 
         program = Program.restore(manifest["program"], fetch, in_force.streams, in_force.partitions)
         program.note_read(in_force.read_up_to)

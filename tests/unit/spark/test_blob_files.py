@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
-from spark_jobs.blob_files import BlobFiles
+from spark_jobs.blob_files import UNUSED_SECONDS, BlobFiles
 
 
 def test_blob_comes_back_until_it_is_removed(tmp_path: Path) -> None:
@@ -26,3 +28,14 @@ def test_folder_that_cannot_be_made_is_an_empty_cache() -> None:
     files.remove("a")
     files.clear()
     assert files.get("a") is None
+
+
+def test_files_that_nobody_has_used_for_long_are_removed(tmp_path: Path) -> None:
+    long_ago = time.time() - UNUSED_SECONDS - 1
+    for name in ("left", "used"):
+        (tmp_path / name).write_bytes(name.encode())
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    files = BlobFiles(str(tmp_path))
+    assert files.get("used") == b"used"
+    files.put("fresh", b"fresh")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fresh", "used"]
