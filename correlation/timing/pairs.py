@@ -41,7 +41,7 @@ class ProbeCounts(NamedTuple):
     Attributes
     ----------
     probe_region : int
-        Pairs in probe regions.
+        Pairs in probe regions; without regions, all pairs looked at.
     lookup_hits : int
         Those of them decided by the look-up table, without computing a probability.
     evaluations : int
@@ -61,7 +61,7 @@ class Pairs(NamedTuple):
     base_index, target_index : ndarray of int64, shape (k,)
         Positions in the two sides.
     decided_by : ndarray of uint8, shape (k,)
-        0 satisfaction region, 1 probe, 2 look-up table.
+        0 satisfaction region (by position alone), 1 probe, 2 look-up table.
     counts : ProbeCounts
         Of the search that found them.
     """
@@ -137,3 +137,8 @@ def check_inputs(
         if len(ranges) and (low.min() < 0 or (low > high).any() or high.max() > len(side.latest)):
             raise ValueError(f"groups: a range lies outside the {name} events")
     return sides[0], sides[1], ranges
+
+
+def count_events(groups: NDArray[np.int64]) -> int:
+    """Count the base events of all groups."""
+    return int((groups[:, 1] - groups[:, 0]).sum())

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numba import njit
 
+from correlation.timing.collecting import Part, collect_parts
 from correlation.timing.exact import _decide_depths_kernel
-from correlation.timing.pairs import PROBE, Pairs, ProbeCounts, check_inputs
+from correlation.timing.pairs import PROBE, check_inputs, count_events
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from correlation.timing.pairs import Side
+    from correlation.timing.collecting import Columns
+    from correlation.timing.pairs import Pairs, Side
     from correlation.timing.window import TimingWindow, WindowScalars
-
-_FIRST_ROOM = 1024
 
 
 def correlate_simple(
@@ -37,18 +37,23 @@ def correlate_simple(
 ) -> Pairs:
     """Find the satisfied pairs by deciding every pair; see `pairs.Correlate`."""
     base, target, groups = check_inputs(base, target, groups)
-    base_index, target_index, evaluations = _decide_all_kernel(
-        base.earliest,
-        base.latest,
-        target.earliest,
-        target.latest,
-        groups,
-        window.scalars(),
-        exclude_same,
-    )
-    decided_by = np.full(len(base_index), PROBE, np.uint8)
-    counts = ProbeCounts(int(evaluations), 0, int(evaluations))
-    return Pairs(base_index, target_index, decided_by, counts)
+    scalars = window.scalars()
+
+    def evaluate(done: int, columns: Columns) -> Part:
+        found = _decide_all_kernel(
+            base.earliest,
+            base.latest,
+            target.earliest,
+            target.latest,
+            groups,
+            scalars,
+            exclude_same,
+            done,
+            columns,
+        )
+        return Part(*(int(number) for number in found))
+
+    return collect_parts(count_events(groups), evaluate)
 
 
 @njit(cache=True)
@@ -60,13 +65,22 @@ def _decide_all_kernel(
     groups: NDArray[np.int64],
     window: WindowScalars,
     exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    base_index = np.empty(_FIRST_ROOM, np.int64)
-    target_index = np.empty(_FIRST_ROOM, np.int64)
+    done: int,
+    out: Columns,
+) -> tuple[int, int, int, int]:
+    """Give the fields of a `Part`."""
+    base_index, target_index, decided_by = out
     found = 0
     evaluations = 0
+    row = 0
     for g in range(len(groups)):
+        targets = groups[g, 3] - groups[g, 2]
         for i in range(groups[g, 0], groups[g, 1]):
+            row += 1
+            if row <= done:
+                continue
+            if found + targets > len(base_index):
+                return row - 1, found, evaluations, targets
             a = base_latest[i] - base_earliest[i]
             for j in range(groups[g, 2], groups[g, 3]):
                 if exclude_same and i == j:
@@ -80,17 +94,8 @@ def _decide_all_kernel(
                     window.lower - s + b, s - window.upper + a, a, b, window
                 ):
                     continue
-                if found == len(base_index):
-                    base_index = _double_room_kernel(base_index)
-                    target_index = _double_room_kernel(target_index)
                 base_index[found] = i
                 target_index[found] = j
+                decided_by[found] = PROBE
                 found += 1
-    return base_index[:found].copy(), target_index[:found].copy(), evaluations
-
-
-@njit(cache=True)
-def _double_room_kernel(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    larger = np.empty(2 * len(column), np.int64)
-    larger[: len(column)] = column
-    return larger
+    return row, found, evaluations, 0
