@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from correlation.timing.eager import correlate_eager
+from correlation.timing.lazy import correlate_lazy
 from correlation.timing.lazy_lookup import correlate_lazy_lookup
 from correlation.timing.pairs import Pairs, ProbeCounts, Side
 from correlation.timing.simple import correlate_simple
+from correlation.timing.ssort import correlate_ssort
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,5 +21,11 @@ __all__ = ["ALGORITHMS", "Pairs", "ProbeCounts", "Side"]
 
 
 ALGORITHMS: Mapping[str, Correlate] = MappingProxyType(
-    {"lazy_lookup": correlate_lazy_lookup, "simple": correlate_simple}
+    {
+        "simple": correlate_simple,
+        "ssort": correlate_ssort,
+        "eager": correlate_eager,
+        "lazy": correlate_lazy,
+        "lazy_lookup": correlate_lazy_lookup,
+    }
 )

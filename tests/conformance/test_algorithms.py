@@ -109,12 +109,44 @@ def test_algorithm_returns_the_judges_pairs(name: str, case: Case) -> None:
     check(name, case)
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
 @given(case=cases(), below=st.integers(0, 3), above=st.integers(0, 3))
 def test_algorithm_returns_the_judges_pairs_when_lengths_are_declared(
-    case: Case, below: int, above: int
+    name: str, case: Case, below: int, above: int
 ) -> None:
     lengths = [latest - earliest for earliest, latest in case.target] or [0]
-    check("lazy_lookup", case, (max(min(lengths) - below, 0), max(lengths) + above))
+    check(name, case, (max(min(lengths) - below, 0), max(lengths) + above))
+
+
+@st.composite
+def tied_cases(draw: st.DrawFn) -> Case:
+    """Draw events of lengths without other prime factors than 2 and 5: every P is a decimal.
+
+    The threshold is the probability of one of the pairs: P = ct for it and all like it.
+    """
+    scale = draw(st.sampled_from([1, 10**3, 10**9]))
+    lengths = draw(st.lists(st.sampled_from([0, 10, 20, 40, 50, 80, 100]), min_size=1, max_size=4))
+    event = st.tuples(st.integers(-30, 30), st.sampled_from(lengths))
+
+    def events() -> list[Event]:
+        drawn = sorted(draw(st.lists(event, min_size=1, max_size=10)))
+        return [((10 * t - length) * scale, 10 * t * scale) for t, length in drawn]
+
+    base, target = events(), events()
+    lower, upper = sorted(10 * scale * draw(st.integers(-15, 15)) for _ in range(2))
+    horizon = 10 * scale * draw(st.integers(16, 40))
+    ends = [(lower, upper, None, None), (None, upper, -horizon, None), (lower, None, None, horizon)]
+    shape = draw(st.sampled_from(ends))
+    found = {probability(a, b, (*shape, Fraction(1))) for a in base for b in target}
+    threshold = draw(st.sampled_from(sorted(found - {Fraction(0)}) or [Fraction(1)]))
+    groups = [(0, len(base), 0, len(target))]
+    return Case(base, target, groups, TimingWindow(*shape, threshold))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(case=tied_cases())
+def test_algorithm_returns_the_judges_pairs_when_one_ties_on_purpose(name: str, case: Case) -> None:
+    check(name, case)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -122,6 +154,12 @@ def test_algorithm_returns_the_judges_pairs_when_lengths_are_declared(
 def test_algorithm_leaves_out_an_event_with_itself(name: str, case: Case) -> None:
     groups = [(low, high, low, high) for low, high, _, _ in case.groups]
     check(name, Case(case.base, case.base, groups, case.window, exclude_same=True))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(case=cases())
+def test_algorithm_leaves_out_equal_positions_of_different_events(name: str, case: Case) -> None:
+    check(name, case._replace(exclude_same=True))
 
 
 def random_events(rng: np.random.Generator, size: int, step: int, lengths: range) -> list[Event]:
@@ -166,6 +204,61 @@ def test_algorithm_returns_the_judges_pairs_when_many_tie(
     if len(lengths) == 1 and lengths[0]:
         assert ties >= 0.05 * len(undecided)
     check(name, Case(base, target, [(0, 40, 0, 40)], made))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("window", "ct"),
+    [
+        ((-90, 90, None, None), "0.7"),
+        # Satisfied by short lengths only: the s-windows of the others are empty.
+        ((-15, 15, None, None), "0.8"),
+        ((0, 0, None, None), "0.1"),
+        ((20, 60, None, None), "0.5"),
+        # One-sided, the horizon inside and outside of what lengths reach.
+        ((None, 30, -200, None), "0.6"),
+        ((None, 30, -20, None), "0.6"),
+        ((10, None, None, 25), "0.9"),
+        ((10, None, None, 300), "0.9"),
+        # Cuts on both sides of a wide window, and one that leaves a single s.
+        ((-90, 90, -80, 20), "0.7"),
+        ((-90, 90, 7, 7), "0.7"),
+    ],
+)
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        range(40, 41),
+        range(1),
+        # Two, far apart: one feels a narrow window, the other does not.
+        range(0, 200, 100),
+        # Nearly every event has a length of its own.
+        range(0, 1000, 3),
+    ],
+)
+def test_algorithm_returns_the_judges_pairs_of_few_and_many_lengths(
+    name: str,
+    lengths: range,
+    window: tuple[int | None, int | None, int | None, int | None],
+    ct: str,
+) -> None:
+    rng = np.random.default_rng(20100527)
+    base = random_events(rng, 30, 7, lengths)
+    target = random_events(rng, 40, 7, lengths)
+    half = [(0, 15, 0, 20), (15, 30, 20, 40)]
+    made = TimingWindow(*window, Fraction(ct))
+    check(name, Case(base, target, [(0, 30, 0, 40)], made))
+    check(name, Case(base, target, half, made))
+    check(name, Case(base, base, [(0, 30, 0, 30)], made, exclude_same=True))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithm_returns_the_judges_pairs_when_they_are_many(name: str) -> None:
+    """More than the columns have room for at first, in the middle of a group and between two."""
+    rng = np.random.default_rng(5)
+    base, target = random_events(rng, 60, 1, range(9)), random_events(rng, 300, 1, range(9))
+    window = TimingWindow(-50, 50, None, None, Fraction(7, 10))
+    check(name, Case(base, target, [(0, 25, 0, 150), (25, 60, 150, 300)], window))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

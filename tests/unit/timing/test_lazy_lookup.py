@@ -7,43 +7,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
+from correlation.timing.algorithms import ALGORITHMS, Side
 from correlation.timing.pairs import LOOKUP, PROBE, SATISFACTION_REGION
 from correlation.timing.window import TimingWindow
+from tests.unit.timing.sides import WINDOWS, correlate, decisions, random_side, side
 
 SEVEN_TENTHS = Fraction(7, 10)
 
 
-def side(*events: tuple[int, int]) -> Side:
-    earliest, latest = np.array(events, np.int64).reshape(-1, 2).T
-    return Side(earliest, latest)
-
-
-def one_group(base: Side, target: Side) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    return np.array([[0, len(base.latest), 0, len(target.latest)]], np.int64)
-
-
-def correlate(
-    base: Side, target: Side, window: TimingWindow, lengths: tuple[int, int] | None = None
-) -> Pairs:
-    return ALGORITHMS["lazy_lookup"](
-        base,
-        target,
-        one_group(base, target),
-        window,
-        exclude_same=False,
-        target_lengths=lengths,
-    )
-
-
-def decisions(pairs: Pairs) -> dict[tuple[int, int], int]:
-    keys = zip(pairs.base_index.tolist(), pairs.target_index.tolist(), strict=True)
-    return dict(zip(keys, pairs.decided_by.tolist(), strict=True))
-
-
 def test_satisfaction_region_needs_no_evaluation() -> None:
     base, target = side((0, 20)), side((80, 100), (0, 200), (2000, 2200))
-    pairs = correlate(base, target, TimingWindow(-500, 500, None, None, SEVEN_TENTHS))
+    pairs = correlate(
+        "lazy_lookup", base, target, TimingWindow(-500, 500, None, None, SEVEN_TENTHS)
+    )
     assert decisions(pairs) == {(0, 0): SATISFACTION_REGION, (0, 1): SATISFACTION_REGION}
     assert pairs.counts == (0, 0, 0)
 
@@ -64,7 +40,7 @@ def test_p_lookup_decides_dominated_base_events(
     base: list[tuple[int, int]], target: tuple[int, int], expected: dict[tuple[int, int], int]
 ) -> None:
     window = TimingWindow(-500, 500, None, None, Fraction(1, 2))
-    pairs = correlate(side(*base), side(target), window, (10, 400))
+    pairs = correlate("lazy_lookup", side(*base), side(target), window, (10, 400))
     assert decisions(pairs) == expected
     hits = list(expected.values()).count(LOOKUP)
     assert pairs.counts == (2, hits, 2 - hits)
@@ -73,28 +49,9 @@ def test_p_lookup_decides_dominated_base_events(
 def test_p_lookup_is_not_read_on_the_right_when_the_lower_end_cuts() -> None:
     """A narrow window: the second base event is later than a satisfied one, and yet violated."""
     window = TimingWindow(-5, 5, None, None, Fraction(1, 20))
-    pairs = correlate(side((0, 100), (60, 160)), side((0, 100)), window)
+    pairs = correlate("lazy_lookup", side((0, 100), (60, 160)), side((0, 100)), window)
     assert decisions(pairs) == {(0, 0): PROBE}
     assert pairs.counts == (2, 0, 2)
-
-
-def random_side(rng: np.random.Generator, size: int, span: int) -> Side:
-    latest = np.sort(rng.integers(-span, span, size))
-    return Side(latest - rng.integers(20, 201, size), latest)
-
-
-WINDOWS = [
-    (-1000, 1000, None, None),
-    (-400, 400, None, None),
-    (-399, 399, None, None),
-    (-250, 250, None, None),
-    (-100, 100, None, None),
-    (-10, 10, None, None),
-    (50, 300, None, None),
-    (-1000, 1000, -990, 300),
-    (None, 100, -800, None),
-    (100, None, None, 800),
-]
 
 
 @pytest.mark.parametrize("ct", ["0.1", "0.5", "0.7", "1"])
@@ -105,9 +62,7 @@ def test_p_lookup_equals_deciding_every_pair(
     rng = np.random.default_rng(20100713)
     base, target = random_side(rng, 80, 1500), random_side(rng, 110, 1500)
     made = TimingWindow(*window, Fraction(ct))
-    groups = one_group(base, target)
-    lazy = ALGORITHMS["lazy_lookup"](base, target, groups, made, exclude_same=False)
-    simple = ALGORITHMS["simple"](base, target, groups, made, exclude_same=False)
+    lazy, simple = (correlate(name, base, target, made) for name in ("lazy_lookup", "simple"))
     assert decisions(lazy).keys() == decisions(simple).keys()
     assert len(lazy.base_index) == len(decisions(lazy))
     assert lazy.counts.probe_region == lazy.counts.lookup_hits + lazy.counts.evaluations
@@ -121,7 +76,9 @@ def test_lookup_decides_most_probed_pairs_when_sorted_and_certain() -> None:
     rng = np.random.default_rng(8)
     base = Side(latest - 110, latest)
     target = Side(latest - rng.integers(20, 201, len(latest)), latest)
-    pairs = correlate(base, target, TimingWindow(-1000, 1000, None, None, Fraction(1)))
+    pairs = correlate(
+        "lazy_lookup", base, target, TimingWindow(-1000, 1000, None, None, Fraction(1))
+    )
     assert (pairs.decided_by == LOOKUP).sum() > 10 * (pairs.decided_by == PROBE).sum()
 
 
@@ -134,7 +91,7 @@ def test_lookup_decides_most_probed_pairs_when_sorted_and_certain() -> None:
         [[2, 1, 0, 1]],
     ],
 )
-@pytest.mark.parametrize("name", ["simple", "lazy_lookup"])
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_correlate_refuses_groups_outside_the_sides(groups: list[list[int]], name: str) -> None:
     base, target = side((0, 1), (0, 2)), side((0, 1))
     window = TimingWindow(-5, 5, None, None, SEVEN_TENTHS)
@@ -146,4 +103,4 @@ def test_correlate_refuses_columns_of_different_length() -> None:
     broken = Side(np.zeros(2, np.int64), np.zeros(3, np.int64))
     window = TimingWindow(-5, 5, None, None, SEVEN_TENTHS)
     with pytest.raises(ValueError, match="base"):
-        correlate(broken, side((0, 1)), window)
+        correlate("lazy_lookup", broken, side((0, 1)), window)
