@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from correlation.timing.eager import correlate_eager
+from correlation.timing.indexed import correlate_indexed
 from correlation.timing.lazy import correlate_lazy
 from correlation.timing.lazy_lookup import correlate_lazy_lookup
 from correlation.timing.pairs import Pairs, ProbeCounts, Side
@@ -27,5 +28,6 @@ ALGORITHMS: Mapping[str, Correlate] = MappingProxyType(
         "eager": correlate_eager,
         "lazy": correlate_lazy,
         "lazy_lookup": correlate_lazy_lookup,
+        "indexed": correlate_indexed,
     }
 )

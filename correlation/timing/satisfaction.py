@@ -145,15 +145,18 @@ def _bound_lengths_kernel(
     high: NDArray[np.int64],
 ) -> None:
     for i in range(len(low)):
-        a = length_a[i]
-        b = length_b[i]
-        depth = _find_depth_kernel(a, b, window)
-        s_lo = window.lower + b - depth
-        s_hi = window.upper - a + depth
-        if window.upper - window.lower < a + b:
-            s_lo, s_hi = _bisect_narrow_kernel(a, b, s_lo, window)
-        low[i] = max(s_lo, window.floor)
-        high[i] = min(s_hi, window.ceiling)
+        low[i], high[i] = _bound_pair_kernel(length_a[i], length_b[i], window)
+
+
+@njit(cache=True)
+def _bound_pair_kernel(a: int, b: int, window: WindowScalars) -> tuple[int, int]:
+    """[s_lo, s_hi] of two lengths, cut by floor and ceiling; empty if s_lo > s_hi."""
+    depth = _find_depth_kernel(a, b, window)
+    s_lo = window.lower + b - depth
+    s_hi = window.upper - a + depth
+    if window.upper - window.lower < a + b:
+        s_lo, s_hi = _bisect_narrow_kernel(a, b, s_lo, window)
+    return max(s_lo, window.floor), min(s_hi, window.ceiling)
 
 
 @njit(cache=True)
