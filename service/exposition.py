@@ -33,6 +33,7 @@ _HELP = {
     "lookup_hits_total": "Events in probe regions decided by the look-up table.",
     "lookup_hit_ratio": "Share of the events in probe regions that took no probability.",
     "probability_evaluations_total": "Probabilities computed for a decision.",
+    "searches_total": "Searches of a block's events in a segment, by algorithm.",
     "alarms_total": "Alarms written.",
     "response_time_seconds": "Completion of a pair less the later of both latest times.",
     "pipeline_latency_seconds": "Completion of a pair less Kafka's timestamp of its later record.",

@@ -11,12 +11,15 @@ from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.streams import check_duration, check_name, check_topic
+from correlation.timing.algorithms import ALGORITHMS
+from correlation.timing.choosing import AUTO
 from correlation.timing.window import TimingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ALGORITHM_CHOICES = ("lazy_lookup", "simple")
+ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
+DEFAULT_ALGORITHM = "lazy_lookup"
 EMIT_CHOICES = ("pairs",)
 
 
@@ -50,7 +53,7 @@ class TimingCondition:
     window: TimingWindow
     threshold: Decimal
     report_probability: bool = True
-    algorithm: str = "lazy_lookup"
+    algorithm: str = DEFAULT_ALGORITHM
     output_topic: str | None = None
     emit: str = "pairs"
 
@@ -81,7 +84,7 @@ def build_condition(
     """
     threshold = read_threshold(values["threshold"])
     for field, choices in (("algorithm", ALGORITHM_CHOICES), ("emit", EMIT_CHOICES)):
-        if values.get(field, choices[0]) not in choices:
+        if field in values and values[field] not in choices:
             raise InvalidFieldError(
                 field, f"unknown: {values[field]!r}", f"use one of: {', '.join(choices)}"
             )
@@ -97,7 +100,7 @@ def build_condition(
         window=_window(kind, values, Fraction(threshold)),
         threshold=threshold,
         report_probability=bool(values.get("report_probability", True)),
-        algorithm=values.get("algorithm", ALGORITHM_CHOICES[0]),
+        algorithm=values.get("algorithm", DEFAULT_ALGORITHM),
         output_topic=output_topic,
         emit=values.get("emit", EMIT_CHOICES[0]),
     )

@@ -6,7 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from correlation.operators import ConditionKind, Field
-from correlation.timing.conditions import ALGORITHM_CHOICES, EMIT_CHOICES, build_condition
+from correlation.timing.conditions import (
+    ALGORITHM_CHOICES,
+    DEFAULT_ALGORITHM,
+    EMIT_CHOICES,
+    build_condition,
+)
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
 
@@ -29,7 +34,7 @@ _COMMON = (
         "choice",
         "How pairs are found; the result is the same.",
         required=False,
-        default=ALGORITHM_CHOICES[0],
+        default=DEFAULT_ALGORITHM,
         choices=ALGORITHM_CHOICES,
     ),
     Field("output_topic", "topic", "Topic of the alarms.", required=False),

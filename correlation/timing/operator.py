@@ -7,6 +7,7 @@ it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md, P-KEEP).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from correlation.operators import Evaluation, View
 from correlation.streams import Stream
 from correlation.timing.alarms import PairBatch
 from correlation.timing.algorithms import ALGORITHMS
+from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
 from correlation.timing.satisfaction import bounds, satisfied
@@ -27,6 +29,14 @@ from correlation.timing.satisfaction import bounds, satisfied
 class _Found(NamedTuple):
     pairs: PairBatch
     appended_us: Int64s
+
+
+class _Met(NamedTuple):
+    """What a block's events found in one segment, and by which algorithm."""
+
+    pairs: PairBatch
+    probes: ProbeCounts
+    algorithm: str
 
 
 class TimingOperator:
@@ -44,11 +54,12 @@ class TimingOperator:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
-        self._correlate = ALGORITHMS[condition.algorithm]
+        lengths_a, lengths_b = (a.shortest_us, a.longest_us), (b.shortest_us, b.longest_us)
+        self._algorithm = choose_algorithm(
+            condition.algorithm, condition.window, lengths_a, lengths_b
+        ).algorithm
         self._self_correlation = condition.a == condition.b
-        self._least_s, self._greatest_s = bounds(
-            condition.window, a.shortest_us, a.longest_us, b.shortest_us, b.longest_us
-        )
+        self._least_s, self._greatest_s = bounds(condition.window, *lengths_a, *lengths_b)
 
     def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
@@ -69,17 +80,19 @@ class TimingOperator:
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
         counts = ProbeCounts(0, 0, 0)
+        searches: Counter[str] = Counter()
         found: list[_Found] = []
-        for pairs, probes in self._search(view):
+        for pairs, probes, algorithm in self._search(view):
             counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
+            searches[algorithm] += 1
             if self._self_correlation:
                 fresh = view.fresh[self._condition.b]
                 pairs = pairs.select(self._is_reported(pairs, fresh))  # noqa: PLW2901 - the kept part
             if len(pairs):
                 found.append(_Found(pairs, self._appended(view, pairs)))
-        return self._summarise(found, counts)
+        return self._summarise(found, counts, searches)
 
-    def _search(self, view: View) -> Iterator[tuple[PairBatch, ProbeCounts]]:
+    def _search(self, view: View) -> Iterator[_Met]:
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         if fresh_a is not None:
@@ -101,22 +114,23 @@ class TimingOperator:
             and b.least_latest - a.greatest_latest <= self._greatest_s
         )
 
-    def _meet(
-        self, base: Segment, target: Segment, *, base_is_a: bool
-    ) -> tuple[PairBatch, ProbeCounts]:
+    def _meet(self, base: Segment, target: Segment, *, base_is_a: bool) -> _Met:
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
-        pairs = self._correlate(
+        events = (
             Side(base.earliest, base.latest),
             Side(target.earliest, target.latest),
             match_groups(base, target),
             window,
-            exclude_same=base is target,
-            target_lengths=(target.shortest, target.longest),
         )
+        lengths = (target.shortest, target.longest)
+        algorithm = self._algorithm
+        if algorithm == AUTO:
+            algorithm = choose_by_events(*events, lengths)
+        pairs = ALGORITHMS[algorithm](*events, exclude_same=base is target, target_lengths=lengths)
         sides = [(base, pairs.base_index), (target, pairs.target_index)]
         (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
         batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
-        return batch, pairs.counts
+        return _Met(batch, pairs.counts, algorithm)
 
     def _is_reported(self, pairs: PairBatch, fresh: Segment) -> NDArray[np.bool_]:
         """Choose one of the two orders in which a pair of a self-correlation may be found.
@@ -155,7 +169,9 @@ class TimingOperator:
             stamps.append(view.appended_us[condition.b][pairs.b_rows])
         return np.maximum(stamps[0], stamps[-1])
 
-    def _summarise(self, found: list[_Found], probes: ProbeCounts) -> Evaluation:
+    def _summarise(
+        self, found: list[_Found], probes: ProbeCounts, searches: Mapping[str, int]
+    ) -> Evaluation:
         name = {"condition": self._condition.name}
         decided = np.zeros(len(DECIDED_BY), np.int64)
         for pairs, _ in found:
@@ -172,6 +188,10 @@ class TimingOperator:
                 ("probe_region_events_total", name, probes.probe_region),
                 ("lookup_hits_total", name, probes.lookup_hits),
                 ("probability_evaluations_total", name, probes.evaluations),
+                *(
+                    ("searches_total", name | {"algorithm": algorithm}, count)
+                    for algorithm, count in searches.items()
+                ),
             ],
             ready_us=np.concatenate(
                 [

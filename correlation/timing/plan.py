@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from correlation.durations import format_duration
+from correlation.timing.choosing import choose_algorithm
 from correlation.timing.regions import describe_regions
 from correlation.timing.satisfaction import bounds, s_window
 
@@ -94,14 +95,10 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
     a, b = streams[condition.a], streams[condition.b]
     lengths = (a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
     least, greatest = bounds(condition.window, *lengths)
-    why = {
-        "lazy_lookup": "the default: regions decide most pairs by position, a look-up table "
-        "many of those between",
-        "simple": "asked for: every pair with equal keys is decided one by one",
-    }
+    choice = choose_algorithm(condition.algorithm, condition.window, lengths[:2], lengths[2:])
     return {
-        "algorithm": condition.algorithm,
-        "why": why[condition.algorithm],
+        "algorithm": choice.algorithm,
+        "why": choice.why,
         "regions": describe_regions(condition.window, *lengths),
         "keep": {
             condition.a: f"low mark of {condition.b} - ({format_duration(greatest)})",

@@ -16,6 +16,7 @@ from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
+from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.oracle.intervals import Window, is_satisfied, probability
 
 LONGEST, DELAY = 12, 9
@@ -206,7 +207,7 @@ def _alarms(outcome: Outcome) -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("algorithm", ["lazy_lookup", "simple"])
+@pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
 @given(
     seed=st.integers(0, 2**32),
     count=st.integers(0, 60),
