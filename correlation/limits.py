@@ -18,3 +18,8 @@ THRESHOLD_PLACES = 10
 UNKNOWN_MARK = -(2**62)
 # Keep value of a buffer that no condition needs: later than any time.
 KEEP_NOTHING = 2**62
+# Decimal places of the masses of a histogram's buckets.
+MASS_PLACES = 10
+# Buckets of a histogram: a hundred percentiles fit. An exact decision then takes at most 200 steps,
+# an s-window at most 20,402 pieces, and the float64 filter leaves less than 2**-43 in doubt.
+BUCKET_LIMIT = 100
