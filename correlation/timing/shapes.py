@@ -1,0 +1,69 @@
+"""Many histograms as arrays, for the kernels.
+
+Definitions. A *shape* is a histogram as offsets from its latest time: two timestamps of equal shape
+differ by where they end and by nothing else.
+
+Cost. O(n) for n buckets together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from correlation.timing.arguments import as_column
+from correlation.timing.histogram_exact import Steps, scale_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from correlation.timing.histogram import Histogram
+
+
+class Shapes(NamedTuple):
+    """The shapes of k histograms with n buckets together.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (k + 1,)
+        Shape i has the masses starts[i] to starts[i + 1].
+    edges : ndarray of int64, shape (n + k,)
+        Offsets from the latest time, microseconds, ascending to 0 within a shape, whose edges are
+        starts[i] + i to starts[i + 1] + i, both included.
+    masses : ndarray of int64, shape (n,)
+        In units of 10**-10, 10**10 a shape.
+    """
+
+    starts: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    masses: NDArray[np.int64]
+
+    def to_steps(self, i: int) -> Steps:
+        """Return shape i as the exact decisions take it."""
+        first, last = int(self.starts[i]), int(self.starts[i + 1])
+        return scale_steps(
+            self.edges[first + i : last + i + 1].tolist(), self.masses[first:last].tolist()
+        )
+
+
+def pack_shapes(histograms: Sequence[Histogram]) -> Shapes:
+    """Write the shapes of histograms as arrays.
+
+    Parameters
+    ----------
+    histograms : sequence of Histogram, k of them
+        Wherever in time they lie.
+
+    Returns
+    -------
+    Shapes
+        In the same order.
+    """
+    sizes = [len(histogram.masses) for histogram in histograms]
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    edges = [edge - histogram.latest_us for histogram in histograms for edge in histogram.edges_us]
+    masses = [mass for histogram in histograms for mass in histogram.masses]
+    return Shapes(as_column(starts), as_column(edges), as_column(masses))
