@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic import Field as PydanticField
 from pydantic_core import PydanticCustomError
 
+from correlation.decimals import without_zeros
 from correlation.durations import parse_duration_us, whole_us
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.operators import Field
@@ -198,7 +199,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Document):
         return value.normalised()
     if isinstance(value, Decimal):
-        return format(value.normalize(), "f")
+        return format(without_zeros(value), "f")
     return value
 
 

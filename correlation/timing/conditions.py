@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from correlation.decimals import without_zeros
 from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
@@ -115,7 +116,7 @@ def read_threshold(value: object) -> Decimal:
         raise InvalidFieldError("threshold", "is not a decimal", remedy) from None
     if not (threshold.is_finite() and 0 < threshold <= 1):
         raise InvalidFieldError("threshold", f"is {str(value)[:40]}", remedy)
-    threshold = threshold.normalize()
+    threshold = without_zeros(threshold)
     if -int(threshold.as_tuple().exponent) > THRESHOLD_PLACES:
         raise InvalidFieldError("threshold", f"{str(value)[:40]} has too many places", remedy)
     return threshold

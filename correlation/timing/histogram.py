@@ -23,6 +23,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from correlation.decimals import without_zeros
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, MASS_PLACES, TIME_LIMIT_US
 
@@ -267,4 +268,4 @@ def _read_mass(value: object, field: str) -> int:
 
 
 def _format_mass(mass: int) -> str:
-    return f"{Decimal(mass).scaleb(-MASS_PLACES).normalize():f}"
+    return f"{without_zeros(Decimal(mass).scaleb(-MASS_PLACES)):f}"
