@@ -24,7 +24,7 @@ from service.errors import (
 )
 from service.log import TopicLog
 from service.metrics import MetricsView
-from service.registry import Registry, Stored
+from service.registry import Registry, Stored, deletion_headers
 from service.topics import TopicKeeper, TopicProblem
 
 if TYPE_CHECKING:
@@ -306,7 +306,8 @@ class ControlPlane:
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds
         deadline = time.monotonic() + timeout
-        offset = self.log.send(resource.key, value, timeout)
+        headers = deletion_headers(resource) if value is None else ()
+        offset = self.log.send(resource.key, value, timeout, headers)
         applied = offset is not None and self.log.wait_for(
             offset, max(0.0, deadline - time.monotonic())
         )

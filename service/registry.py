@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from service.log import LogRecord
 
 
+_VERSION_HEADER = "coincide.version"
+
+
 class Stored(NamedTuple):
     """A resource and the offset of its record, which changes with every write."""
 
@@ -41,8 +44,8 @@ class Registry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stored: dict[ResourceKind, dict[str, Stored]] = {"stream": {}, "condition": {}}
-        # Also of names that are deleted, while their deletion is remembered: a condition made anew
-        # does not repeat old alarm ids.
+        # Also of names that are deleted, while their deletion is remembered (it names the version,
+        # for compaction leaves nothing else): a condition made anew does not repeat old alarm ids.
         self._versions: dict[bytes, int] = {}
 
     def apply(self, record: LogRecord) -> None:
@@ -57,7 +60,10 @@ class Registry:
         """
         if record.value is None:
             kind, _, name = (record.key or b"").decode("utf-8", "replace").partition("/")
+            version = dict(record.headers).get(_VERSION_HEADER) or b""
             with self._lock:
+                if version.isdigit():
+                    self._versions[record.key or b""] = int(version)
                 for known, stored in self._stored.items():
                     if known == kind:
                         stored.pop(name, None)
@@ -173,6 +179,11 @@ class Registry:
                 f"{problems[0].field}: {problems[0].problem}", tuple(problems)
             )
         return condition
+
+
+def deletion_headers(resource: Resource) -> tuple[tuple[str, bytes], ...]:
+    """Headers of the record that deletes a resource."""
+    return ((_VERSION_HEADER, str(resource.version).encode()),)
 
 
 def _read_resource(record: LogRecord) -> Resource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import pytest
@@ -295,10 +295,24 @@ def test_a_late_event_is_set_aside_and_still_correlated() -> None:
         slot.advance(_block(early, []))
     outcome = slot.advance(_block([Arrival("x", 0, "k", "late", 80, 80, 1)], []))
     assert [events.id.to_list() for events in outcome.late] == [[b"late"]]
+    # The low mark itself is not late.
+    at_mark = Arrival("x", 1, "k", "in time", 100 - DELAY, 100 - DELAY, 1)
+    assert slot.advance(_block([at_mark], [])).late == ()
     assert {(a["a"]["id"], a["b"]["id"], a["late"]) for a in _alarms(outcome)} == {  # type: ignore[index]
         ("late", "y0", True),
         ("late", "y1", True),
     }
+
+
+def test_order_of_the_parts_of_a_block_changes_nothing() -> None:
+    """Tasks of Spark hand them over as they finish."""
+    arrivals = [Arrival("x", p, "k", f"x{p}", 90, 100) for p in range(PARTITIONS)]
+    block = _block([*arrivals, Arrival("y", 0, "k", "y", 95, 100)], _controls("lazy_lookup")[:1])
+    assert len(block.events) > PARTITIONS
+    orders = (block, replace(block, events=block.events[::-1]))
+    first, second = (_alarms(Slot().advance(order)) for order in orders)
+    assert len(first) == PARTITIONS
+    assert first == second
 
 
 def test_conditions_are_changed_paused_and_deleted_from_their_offset_on() -> None:

@@ -97,6 +97,12 @@ def test_delete_is_final_and_versions_go_on(service: Service) -> None:
     assert (gone.status_code, gone.content) == (204, b"")
     assert problem(client.get(path), 404, 40401) == []
     assert problem(client.delete(path), 404, 40401) == []
+    config = service.settings.topics.config
+    key = path.removeprefix("/v1/").replace("streams/", "stream/").encode()
+    records = read_committed(service.settings.bootstrap, config)
+    (deletion,) = (record for record in records if record.key == key and record.value is None)
+    # Compaction leaves nothing else of the name.
+    assert deletion.headers == {"coincide.version": b"1"}
     assert client.put(path, json=stream(service)).json()["version"] == 2
 
 

@@ -9,7 +9,7 @@ from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.records import Resource
 from service.errors import DependedUponError, InvalidDocumentError, UnreadableRecordError
 from service.log import LogRecord
-from service.registry import Registry
+from service.registry import Registry, deletion_headers
 
 STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}
@@ -167,3 +167,14 @@ def test_check_condition_needs_equal_partitioning() -> None:
 def test_check_condition_passes_on_what_a_value_type_refuses() -> None:
     with pytest.raises(InvalidFieldError, match="threshold"):
         fold(stream("x"), stream("y")).check_condition("c", 1, PAIR | {"threshold": "1.5"})
+
+
+def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
+    """After compaction nothing else is left of the name."""
+    registry = Registry()
+    key = condition("x").key
+    registry.apply(LogRecord(9, key, None, 0, deletion_headers(condition("x", version=7))))
+    assert registry.next_version("condition", "x") == 8
+    # One that says nothing, written by other means, takes nothing away.
+    registry.apply(LogRecord(10, key, None, 0))
+    assert registry.next_version("condition", "x") == 8
