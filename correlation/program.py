@@ -317,15 +317,12 @@ class Program:
         """
         check_version(manifest)
         program = cls(streams, partitions)
-        program._marks.load(
-            {
-                name: found
-                # Of another topic the partitions begin anew; the stream's mark never moves back.
-                if name in streams and manifest["topics"][name] == streams[name].topic
-                else {**found, "partitions": []}
-                for name, found in manifest["marks"].items()
-            }
-        )
+        moved = {
+            name
+            for name, topic in manifest["topics"].items()
+            if name in streams and topic != streams[name].topic
+        }
+        program._marks.load(manifest["marks"], moved)
         program._load(manifest, fetch)
         return program
 

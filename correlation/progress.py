@@ -9,7 +9,7 @@ moves back (docs/proofs.md, P-LOW-MARK).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -173,12 +173,22 @@ class LowMarks:
         }
         return {"streams": streams, "unclaimed": list(map(list, self._unclaimed))}
 
-    def load(self, dumped: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave, for the streams and partitions that are still there."""
+    def load(self, dumped: Mapping[str, Any], moved: Collection[str] = ()) -> None:
+        """Take back what `dump` gave, for the streams and partitions that are still there.
+
+        Parameters
+        ----------
+        dumped : mapping
+            As `dump` gave it.
+        moved : collection of str
+            Streams on another topic by now: the partitions begin anew, the mark never moves back.
+        """
         for stream, found in dumped["streams"].items():
             if stream not in self._partitions:
                 continue
             self._marks[stream] = found["mark"]
+            if stream in moved:
+                continue
             for number, mark, next_offset, waiting in found["partitions"]:
                 if number in self._partitions[stream]:
                     self._partitions[stream][number] = _Partition(
