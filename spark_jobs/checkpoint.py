@@ -6,6 +6,7 @@ write.
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -153,10 +154,13 @@ class Layout:
         Of Spark's stateful operator.
     slot_keys : tuple of int
         One for each slot; see `spark_jobs.slots`.
+    id : str
+        Tells this checkpoint from all others.
     """
 
     shuffle_partitions: int
     slot_keys: tuple[int, ...]
+    id: str
 
 
 def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
@@ -180,18 +184,19 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     if stored is None:
         # A partition costs some 55 ms a batch: no more of them than can work at once.
         partitions = min(slots, session.sparkContext.defaultParallelism)
-        layout = Layout(partitions, slot_keys(session, slots, partitions))
+        layout = Layout(partitions, slot_keys(session, slots, partitions), uuid.uuid4().hex)
         document = {
             "v": _VERSION,
             "shuffle_partitions": layout.shuffle_partitions,
             "slot_keys": layout.slot_keys,
+            "id": layout.id,
         }
         checkpoint.write("layout.json", orjson.dumps(document))
         return layout
     document = orjson.loads(stored)
     if document["v"] != _VERSION:
         raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is not known")
-    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]))
+    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
     if len(layout.slot_keys) != slots:
         raise CheckpointMismatchError(
             f"the checkpoint has {len(layout.slot_keys)} slots, COINCIDE_SLOTS says {slots}: "

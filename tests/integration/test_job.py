@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from cli.errors import ProcessError
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
@@ -182,6 +183,21 @@ def test_deleted_stream_leaves_the_others_alone(job: JobUnderTest) -> None:
     job.send(events)
     assert job.alarms("near", awaited=NEAR.pairs(events))
     assert "failing" not in job.states()
+
+
+def test_second_job_with_a_checkpoint_of_its_own_is_refused(job: JobUnderTest) -> None:
+    second = job.make_process("second", COINCIDE_CHECKPOINT=str(job.folder / "second"))
+    second.start()
+    try:
+        with pytest.raises(ProcessError):
+            second.wait_until(lambda: False, 120)
+        assert second.exit_code == 1
+        assert "another job writes to" in second.log_end()
+    finally:
+        second.stop(5)
+    events = live_events("ab", 50, seed=9)
+    job.send(events)
+    assert job.alarms("near", awaited=NEAR.pairs(events))
 
 
 def test_stopped_job_goes_on_where_it_was(job: JobUnderTest) -> None:
