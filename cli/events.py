@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cli.errors import BrokerError
+from cli.topics import open_consumer, partitions_of
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import heartbeat_to_record
 
@@ -187,16 +188,13 @@ def partition_ends(settings: Settings, topic: str) -> dict[int, int]:
     BrokerError
         The broker does not answer, or has no such topic.
     """
-    consumer = Consumer({"group.id": "coincide-cli", **settings.client})
+    consumer = open_consumer(settings, {})
     try:
-        found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
-        if found.error is not None:
-            raise BrokerError(f"there is no topic {topic} at {settings.bootstrap}")
         return {
             number: consumer.get_watermark_offsets(
                 TopicPartition(topic, number), timeout=_METADATA_SECONDS
             )[1]
-            for number in sorted(found.partitions)
+            for number in partitions_of(consumer, settings, topic)
         }
     except KafkaException as error:
         raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error

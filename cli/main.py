@@ -10,6 +10,7 @@ Commands import what they need when they run, so that ``--help`` is quick.
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -236,21 +237,23 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """Show alarms as they come, each exactly once; or what was set aside, and why."""
-    from cli.alarms import describe_alarm, describe_set_aside, follow_alarms, follow_set_aside
+    from cli.alarms import follow_alarms, follow_set_aside
+    from cli.lines import describe_alarm, describe_set_aside
 
     settings = Settings()
     if bootstrap:
         settings = settings.model_copy(update={"bootstrap": bootstrap})
     console = Console(highlight=False, soft_wrap=True)
+    tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
     shown = 0
     if set_aside:
         if condition or topic:
             raise typer.BadParameter("--set-aside goes without --condition and --topic")
         found: Iterable[Mapping[str, Any] | None] = follow_set_aside(
-            settings, from_beginning=from_beginning
+            settings, from_beginning=from_beginning, tell=tell
         )
     else:
-        found = follow_alarms(settings, topic, from_beginning=from_beginning)
+        found = follow_alarms(settings, topic, from_beginning=from_beginning, tell=tell)
     describe = describe_set_aside if set_aside else describe_alarm
     for record in found:
         if record is None or (condition and record["condition"] not in condition):
