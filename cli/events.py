@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from cli.errors import BrokerError
+from cli.errors import BrokerError, UsageError
 from cli.topics import open_consumer, partitions_of
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import heartbeat_to_record
@@ -45,15 +45,17 @@ class EventSender:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._producer = Producer(
-            {
-                "linger.ms": 20,
-                "enable.idempotence": True,
-                "compression.type": "lz4",
-                "message.max.bytes": _MAX_RECORD_BYTES,
-                **settings.client,
-            }
-        )
+        properties = {
+            "linger.ms": 20,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "message.max.bytes": _MAX_RECORD_BYTES,
+            **settings.client,
+        }
+        try:
+            self._producer = Producer(properties)
+        except KafkaException as error:
+            raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
         self._sent = 0
         self._failed = 0
         self._first_error: str | None = None

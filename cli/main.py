@@ -11,19 +11,21 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
 
-from cli.errors import BrokerError, CliError, UsageError
+from cli.errors import BrokerError, CliError, UsageError, explain
+from cli.lines import printable
 from cli.settings import Settings
 
 _INTERRUPTED = 130
-_WRONG_SETTINGS = 2
 
 app = typer.Typer(
     name="coincide",
@@ -54,20 +56,21 @@ def main(arguments: list[str] | None = None) -> None:
     SystemExit
         Always, with the exit code.
     """
-    problem = Console(stderr=True, highlight=False, soft_wrap=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What the terminal's encoding lacks is escaped; nothing fails for a sign.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=arguments, prog_name="coincide")
-    except CliError as error:
-        problem.print("error: ", style="bold red", end="")
-        problem.print(str(error), markup=False)
-        sys.exit(error.exit_code)
-    except ValidationError as error:
-        for found in error.errors():
-            name = "_".join(str(part) for part in found["loc"][:1]).upper()
-            problem.print(f"error: COINCIDE_{name}: {found['msg']}", markup=False)
-        sys.exit(_WRONG_SETTINGS)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    except (CliError, SettingsError, ValidationError, OSError) as error:
+        sentences, exit_code = explain(error)
+        problem = Console(stderr=True, highlight=False, soft_wrap=True)
+        for sentence in sentences:
+            problem.print("error: ", style="bold red", end="")
+            problem.print(printable(sentence, kept="\n\t"), markup=False)
+        sys.exit(exit_code)
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import httpx
 
-from cli.errors import ServiceError
+from cli.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,7 +40,10 @@ class ServiceClient:
 
     def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         self.url = url.rstrip("/")
-        self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+        try:
+            self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{url} is no URL ({error}); see --url and COINCIDE_URL") from error
 
     def __enter__(self) -> Self:
         return self
@@ -139,7 +142,7 @@ def _describe_problem(answer: httpx.Response) -> str:
     if not isinstance(problem, dict):
         return answer.text[:200]
     fields = [
-        f"{found.get('field') or 'document'} {found.get('problem')}: {found.get('remedy')}"
+        f"{found.get('field') or 'document'}: {found.get('problem')}: {found.get('remedy')}"
         for found in problem.get("errors") or ()
         if isinstance(found, dict)
     ]
