@@ -139,7 +139,10 @@ class EmbeddedBroker:
         java = str(find_java().path)
         classpath = ":".join(str(jar) for jar in broker_jars(self._jars))
         if _answers_tcp(self.port):
-            raise BrokerError(f"port {self.port} on {HOST} is in use; give another one")
+            raise BrokerError(
+                f"port {self.port} on {HOST} is in use; give another one with --broker-port, "
+                f"or use the Kafka that is there with --bootstrap {self.bootstrap}"
+            )
         properties = self._write_properties()
         command = [java, *_JAVA_OPTIONS, "-cp", classpath]
         self._format(command, properties)

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
+from importlib import metadata
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,12 +25,14 @@ from rich.console import Console
 from cli.errors import BrokerError, CliError, UsageError, explain
 from cli.lines import printable
 from cli.settings import Settings
+from cli.variables import warn_of_unknown
 
 _INTERRUPTED = 130
 
 app = typer.Typer(
     name="coincide",
     help="Which events belong together in time when nobody knows exactly when each happened.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,6 +74,29 @@ def main(arguments: list[str] | None = None) -> None:
             problem.print("error: ", style="bold red", end="")
             problem.print(printable(sentence, kept="\n\t"), markup=False)
         sys.exit(exit_code)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's own signature
+    """Write the version and end."""
+    if wanted:
+        typer.echo(f"coincide {metadata.version('coincide')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_each(
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback has done it
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    warning = Console(stderr=True, highlight=False, soft_wrap=True)
+    for sentence in warn_of_unknown(os.environ):
+        warning.print("warning: ", style="yellow", end="")
+        warning.print(printable(sentence), markup=False)
 
 
 @app.command()
@@ -212,10 +238,13 @@ def produce(
     if as_json:
         _write_json(delivery._asdict())
     else:
-        Console(soft_wrap=True).print(f"{delivery.sent - delivery.failed} events sent")
+        Console(soft_wrap=True, highlight=False).print(
+            f"{delivery.sent - delivery.failed} records sent; "
+            "what is rejected of them: coincide tail --set-aside --from-beginning"
+        )
     if delivery.failed:
         raise BrokerError(
-            f"{delivery.failed} of {delivery.sent} events were not taken; "
+            f"{delivery.failed} of {delivery.sent} records were not taken; "
             f"the first: {delivery.first_error}"
         )
 

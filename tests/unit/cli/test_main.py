@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from importlib import metadata
 from io import BytesIO, TextIOWrapper
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
+from cli.broker import EmbeddedBroker
+from cli.errors import BrokerError
+from cli.java import Java
 from cli.main import main
 from cli.rest import ServiceClient
 
@@ -93,3 +98,43 @@ def test_a_refusal_keeps_its_colons(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(Exception, match=r": 422 b: no stream is called 'nosuch': register it$"),
     ):
         service.put("/v1/conditions/near", {})
+
+
+def test_a_variable_that_nobody_reads_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_BOOTSTRP", "here:9092")
+    assert _run("apply", "-f", "/nowhere") == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == (
+        "warning: COINCIDE_BOOTSTRP is no variable of Coincide and does nothing; "
+        "is COINCIDE_BOOTSTRAP meant?"
+    )
+    assert second.startswith("error: /nowhere cannot be read")
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("command", [(), ("tail",)])
+def test_help_has_two_names(
+    option: str, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(*command, option) == 0
+    assert " ".join(("Usage: coincide", *command)) in capsys.readouterr().out
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("--version") == 0
+    assert capsys.readouterr().out == f"coincide {metadata.version('coincide')}\n"
+
+
+def test_a_port_that_is_taken_is_told_with_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.broker.find_java", lambda: Java(tmp_path / "java", 17))
+    monkeypatch.setattr("cli.broker.broker_jars", lambda _: [])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(BrokerError, match=rf"port {port} .* --broker-port, .*:{port}$"):
+            EmbeddedBroker(tmp_path, port).start()
