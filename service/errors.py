@@ -63,6 +63,10 @@ class InvalidDocumentError(ServiceError):
         return cls(f"{field or 'document'}: {problem}", (found,))
 
 
+class InvalidQueryError(ServiceError):
+    """A query parameter is unknown to the path, or given twice."""
+
+
 class BodyError(ServiceError):
     """The body of a request is not JSON that can be read."""
 

@@ -39,6 +39,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     RequestValidationError: Entry(422, 42202, "The request is not valid"),
     errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
+    errors.InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
     errors.NotFoundError: Entry(404, 40401, "No such resource"),
