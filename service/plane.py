@@ -148,7 +148,10 @@ class ControlPlane:
         *,
         dry_run: bool = False,
     ) -> Written:
-        """Create or replace a resource; an unchanged document writes nothing.
+        """Create or replace a resource; an unchanged document writes no record.
+
+        Its topic is created where it is missing, also for an unchanged document: it may have been
+        deleted meanwhile.
 
         Parameters
         ----------
@@ -173,14 +176,14 @@ class ControlPlane:
             version = self.registry.next_version(kind, name)
             document, topic = self._check(kind, name, version, document)
             missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
+            if missing and not dry_run:
+                self._create_topic(missing, _TOPIC_FIELDS[kind])
             if current is not None and current.resource.document == document:
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
             if dry_run:
                 return Written(resource, None, created=current is None)
-            if missing:
-                self._create_topic(missing, _TOPIC_FIELDS[kind])
             return self._write(
                 resource, orjson.dumps(resource.to_record()), created=current is None
             )

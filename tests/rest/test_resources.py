@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.rest.running import Service, fresh_settings, running
+from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.support.kafka import read_committed
 
 if TYPE_CHECKING:
@@ -262,6 +262,34 @@ def test_event_topic_is_created_with_the_stream(service: Service) -> None:
     put_stream(service, topic=topic)
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
     assert len(admin.list_topics(timeout=10).topics[topic].partitions) == 2
+
+
+def test_topic_that_was_deleted_is_created_again_by_the_same_document(service: Service) -> None:
+    topics = [f"{service.settings.prefix}-{fresh()}" for _ in range(2)]
+    name, path = put_stream(service, topic=topics[0]), f"/v1/conditions/{fresh()}"
+    documents = {
+        f"/v1/streams/{name}": stream(service, topic=topics[0]),
+        path: pair(name, name, output_topic=topics[1]),
+    }
+    service.client.put(path, json=documents[path])
+    admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
+
+    def there() -> set[str]:
+        return set(admin.list_topics(timeout=10).topics) & set(topics)
+
+    assert there() == set(topics)
+    for deleted in admin.delete_topics(topics).values():
+        deleted.result(10)
+    wait_until(lambda: not there())
+    before = head(service)
+    for found, document in documents.items():
+        assert service.client.put(found, json=document, params={"dry_run": "true"}).is_success
+    assert there() == set()
+    for found, document in documents.items():
+        answer = service.client.put(found, json=document)
+        assert (answer.status_code, answer.json()["version"]) == (200, 1)
+    wait_until(lambda: there() == set(topics))
+    assert head(service) == before
 
 
 def test_topic_that_the_broker_refuses_is_named(service: Service) -> None:
