@@ -248,6 +248,7 @@ class ControlPlane:
             When the document is wrong.
         """
         condition = self.registry.check_condition("validated", 1, document)
+        self._check_free("condition", condition.output_topic)
         self._missing_topic(condition.output_topic, _TOPIC_FIELDS["condition"])
         streams = self.registry.streams()
         return KINDS[condition.kind].derive(condition, streams, rates)
@@ -280,14 +281,20 @@ class ControlPlane:
             stream = stream_from_document(name, document)
             self.registry.check_stream(stream)
             document, topic = stream_to_document(stream), stream.topic
-        # Alarms may be events again; what stands in the others is not for others to write.
-        if topic in set(self.settings.topics.all()) - {self.settings.topics.alarms}:
+        self._check_free(kind, topic)
+        return document, topic
+
+    def _check_free(self, kind: ResourceKind, topic: str | None) -> None:
+        """Refuse the installation's own topics."""
+        # Alarms may go where all alarms go, but no stream reads them there: it would read those
+        # of its own conditions, and those of every condition that is still to come.
+        free = {self.settings.topics.alarms} if kind == "condition" else set()
+        if topic in set(self.settings.topics.all()) - free:
             raise InvalidFieldError(
                 _TOPIC_FIELDS[kind],
                 f"{topic} is one of Coincide's own topics",
                 "name another topic",
             )
-        return document, topic
 
     def _missing_topic(self, topic: str | None, field: str) -> str | None:
         """Give the topic back when it has to be created first."""

@@ -98,11 +98,7 @@ class Registry:
 
     def conditions_on(self, stream: str) -> list[str]:
         """List the conditions that read a stream, by name."""
-        with self._lock:
-            found = list(self._stored["condition"].values())
-        return sorted(
-            it.resource.name for it in found if stream in it.resource.to_condition().streams
-        )
+        return sorted(it.name for it in self._conditions() if stream in it.streams)
 
     def check_stream(self, stream: Stream) -> None:
         """Refuse a change of a stream that its conditions would not survive.
@@ -111,7 +107,20 @@ class Registry:
         ------
         DependedUponError
             When the partitioning changes while conditions read the stream.
+        InvalidDocumentError
+            When a condition that reads the stream writes its alarms to the topic.
         """
+        writers = [
+            it.name
+            for it in self._conditions()
+            if stream.name in it.streams and it.output_topic == stream.topic
+        ]
+        if writers:
+            raise InvalidDocumentError.of(
+                "topic",
+                f"condition {writers[0]} reads the stream and writes its alarms to {stream.topic}",
+                "name another topic, or give the condition another output_topic first",
+            )
         current = self.get("stream", stream.name)
         if current is None or current.resource.to_stream().partitioning == stream.partitioning:
             return
@@ -145,7 +154,8 @@ class Registry:
         InvalidFieldError
             When a value is wrong in itself.
         InvalidDocumentError
-            When it names a stream that is not there, or streams whose events cannot meet.
+            When it names a stream that is not there, or streams whose events cannot meet, or
+            would write its alarms among the events that it reads.
         """
         condition = condition_from_document(name, version, document)
         streams = self.streams()
@@ -174,11 +184,27 @@ class Registry:
                 for field in others
                 if streams[document[field]].partitioning != streams[document[first]].partitioning
             ]
+        if not problems:
+            problems = [
+                FieldProblem(
+                    "output_topic",
+                    f"{condition.output_topic} is the topic of stream {document[field]}, "
+                    "which the condition reads",
+                    "name another topic: the alarms would come back as events",
+                )
+                for field in fields
+                if streams[document[field]].topic == condition.output_topic
+            ][:1]
         if problems:
             raise InvalidDocumentError(
                 f"{problems[0].field}: {problems[0].problem}", tuple(problems)
             )
         return condition
+
+    def _conditions(self) -> list[Condition]:
+        with self._lock:
+            found = list(self._stored["condition"].values())
+        return [it.resource.to_condition() for it in found]
 
 
 def deletion_headers(resource: Resource) -> tuple[tuple[str, bytes], ...]:

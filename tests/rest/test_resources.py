@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.support.kafka import read_committed
@@ -305,9 +305,12 @@ def test_topic_that_the_broker_refuses_is_named(service: Service) -> None:
 def test_topic_that_does_not_exist_is_refused_when_none_are_created(kafka_bootstrap: str) -> None:
     with running(fresh_settings(kafka_bootstrap, create_event_topics=False)) as service:
         client, alarms = service.client, service.settings.topics.alarms
+        events = stream(service)["topic"]
+        admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
         answer = client.put("/v1/streams/s", json=stream(service))
         assert problem(answer, 422, 42203) == ["topic"]
-        assert client.put("/v1/streams/s", json=stream(service, topic=alarms)).status_code == 201
+        admin.create_topics([NewTopic(events, 1)])[events].result(10)
+        assert client.put("/v1/streams/s", json=stream(service)).status_code == 201
         answer = client.put("/v1/conditions/c", json=pair("s", "s", output_topic="nowhere"))
         assert problem(answer, 422, 42203) == ["output_topic"]
         answer = client.put("/v1/conditions/c", json=pair("s", "s", output_topic=alarms))
@@ -315,14 +318,33 @@ def test_topic_that_does_not_exist_is_refused_when_none_are_created(kafka_bootst
 
 
 def test_own_topics_are_not_for_events(service: Service) -> None:
-    name, topics = fresh(), service.settings.topics
-    answer = service.client.put(f"/v1/streams/{name}", json=stream(service, topic=topics.config))
-    assert problem(answer, 422, 42204) == ["topic"]
+    client, name, topics = service.client, fresh(), service.settings.topics
     a = put_stream(service)
-    answer = service.client.put(
-        f"/v1/conditions/{name}", json=pair(a, a, output_topic=topics.metrics)
-    )
-    assert problem(answer, 422, 42204) == ["output_topic"]
+    for topic in topics.all():
+        answer = client.put(f"/v1/streams/{name}", json=stream(service, topic=topic))
+        assert problem(answer, 422, 42204) == ["topic"]
+        condition = pair(a, a, output_topic=topic)
+        answer = client.put(f"/v1/conditions/{name}", json=condition)
+        judged = client.post("/v1/conditions:validate", json={"condition": condition}).json()
+        assert judged["valid"] == (topic == topics.alarms)
+        if topic == topics.alarms:
+            assert answer.status_code == 201
+        else:
+            assert problem(answer, 422, 42204) == ["output_topic"]
+
+
+def test_alarms_may_become_events_of_another_stream_but_not_of_their_own(service: Service) -> None:
+    client, path = service.client, f"/v1/conditions/{fresh()}"
+    a, out = put_stream(service), f"{service.settings.prefix}-{fresh()}"
+    same = pair(a, a, output_topic=stream(service)["topic"])
+    assert problem(client.put(path, json=same), 422, 42203) == ["output_topic"]
+    chained = pair(a, a, output_topic=out)
+    assert client.put(path, json=chained).status_code == 201
+    answer = client.put(f"/v1/streams/{a}", json=stream(service, topic=out))
+    assert problem(answer, 422, 42203) == ["topic"]
+    put_stream(service, topic=out)
+    # The order of the two does not matter.
+    assert client.put(path, json=chained).status_code == 200
 
 
 def test_rejected_writes_are_never_produced(kafka_bootstrap: str) -> None:
