@@ -20,6 +20,16 @@ _DEPTH = 16
 _NUMBER_CHARACTERS = 40
 _EXPONENT = 30
 _INFINITE = float("inf")
+# What people write that JSON does not know.
+_SLIPS = (
+    ("'", "a single quote", 'write double quotes: "…"'),
+    ("//", "a comment", "remove it: JSON has no comments"),
+    ("/*", "a comment", "remove it: JSON has no comments"),
+    ("#", "a comment", "remove it: JSON has no comments"),
+    ("True", "True", "write true"),
+    ("False", "False", "write false"),
+    ("None", "None", "write null"),
+)
 
 
 def parse_json(body: bytes) -> object:
@@ -51,8 +61,8 @@ def parse_json(body: bytes) -> object:
     except UnicodeDecodeError as error:
         raise BodyError(f"the body is not UTF-8 from byte {error.start} on") from None
     except json.JSONDecodeError as error:
-        detail = f"the body is not JSON: {error.msg}, line {error.lineno} column {error.colno}"
-        raise BodyError(detail) from None
+        problem = _not_json(error)
+        raise BodyError(f"the body is not JSON: {problem.problem}", (problem,)) from None
     except RecursionError:
         raise BodyError(f"the body is nested deeper than {_DEPTH}") from None
     _check_texts(document)
@@ -126,6 +136,33 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         problem = FieldProblem(twice, "is given twice", "give it once")
         raise BodyError(f"{twice!r} is given twice in one object", (problem,))
     return found
+
+
+def _not_json(error: json.JSONDecodeError) -> FieldProblem:
+    """Say where it stops being JSON, and what most probably to do about it."""
+    before, here = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
+    at = _place(error.doc, error.pos)
+    if before.endswith(",") and here[:1] in {"}", "]"}:
+        comma = _place(error.doc, len(before) - 1)
+        return FieldProblem("", f"a comma too many at {comma}", f"remove the comma at {comma}")
+    if not here and not before:
+        return FieldProblem("", "it is empty", "send a JSON object: {…}")
+    problem, remedy = f"{error.msg} at {at}", f"correct it at {at}"
+    if not here:
+        problem, remedy = "it ends too early", "close what is open: texts, objects, lists"
+    for beginning, what, instead in _SLIPS:
+        if here.startswith(beginning):
+            problem, remedy = f"{what} at {at}", instead
+    if error.msg.startswith("Expecting ',' delimiter") and here:
+        problem, remedy = f"no comma before {at}", f"write a comma before {at}"
+    elif error.msg.startswith("Extra data"):
+        problem, remedy = f"something follows at {at}", f"remove what follows from {at} on"
+    return FieldProblem("", problem, remedy)
+
+
+def _place(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    return f"line {line} column {at - text.rfind(chr(10), 0, at)}"
 
 
 def _check_texts(document: object) -> None:

@@ -19,7 +19,8 @@ from service.api.common import (
     describe,
     etag,
 )
-from service.api.problems import ProblemItem, field_problems, problem_of_field, responses
+from service.api.problems import ProblemItem, problem_of_field, responses
+from service.api.wording import field_problems
 from service.errors import FieldProblem, InvalidDocumentError
 from service.fields import Document, ResourceName, read_number
 from service.models import ConditionDocument

@@ -12,7 +12,7 @@ from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.records import condition_from_document, stream_from_document
 from service.api.body import parse_json
-from service.api.problems import field_problems
+from service.api.wording import field_problems
 from service.fields import Document, name_as_written
 from service.models import ConditionDocument, StreamDocument
 
