@@ -44,6 +44,8 @@ _NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 _DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
 _SHOWN = 40
+# 70 means 70 %; what 1.5 means nobody knows.
+_LEAST_PERCENT = 2
 _YEAR_DAYS = 365.25
 Definitions = dict[str, Any]
 
@@ -70,17 +72,20 @@ def _read_decimal(value: object) -> object:
     """Read a decimal over 0 and at most 1; of a percentage say which one is meant."""
     shown = str(value).strip()
     text, percent = shown.removesuffix("%").strip().replace(",", "."), shown.endswith("%")
-    number = _decimal(text) if isinstance(value, str) else read_number(value)
+    number = _decimal(text) if isinstance(value, str) else value
     if isinstance(number, float):
         raise PydanticCustomError("finite_number", "out of range")
-    if not isinstance(number, int | Decimal):
-        raise InvalidFieldError("", f'"{shown[:_SHOWN]}" is not a decimal', _DECIMAL)
+    if isinstance(number, bool) or not isinstance(number, int | Decimal):
+        problem = f'"{shown[:_SHOWN]}" is not a decimal' if shown == value else "is not a decimal"
+        raise InvalidFieldError("", problem, _DECIMAL)
     if percent or "," in shown:
         problem = f'"{shown[:_SHOWN]}" is not a decimal'
         raise InvalidFieldError("", problem, _meant(number / 100 if percent else number))
     if not 0 < number <= 1:
         problem = f"{shown[:_SHOWN]} is not over 0 and at most 1"
-        raise InvalidFieldError("", problem, _meant(Decimal(number) / 100))
+        raise InvalidFieldError(
+            "", problem, _meant(Decimal(number) / 100 if number >= _LEAST_PERCENT else number)
+        )
     return number
 
 

@@ -20,6 +20,22 @@ _DEPTH = 16
 _NUMBER_CHARACTERS = 40
 _EXPONENT = 30
 _INFINITE = float("inf")
+# The parser's messages, by their beginnings.
+_SYNTAX = (
+    ("Expecting property name", "no name in double quotes", "put every name in double quotes"),
+    (
+        "Expecting value",
+        "no value",
+        "write a text, number, true, false, null, list or object there",
+    ),
+    ("Expecting ','", "a comma is missing", "write a comma between values"),
+    ("Expecting ':'", "a colon is missing", "write a colon between a name and its value"),
+    ("Extra data", "something follows the document", "remove what follows"),
+    ("Invalid control character", "a line break or the like in a text", r"write \n for it"),
+    ("Invalid \\", "a backslash that begins nothing", "write two backslashes"),
+    ("Unterminated string", "a text without its end", "close it with a double quote"),
+    ("Unexpected UTF-8 BOM", "a byte order mark", "save it as UTF-8 without one"),
+)
 # What people write that JSON does not know.
 _SLIPS = (
     ("'", "a single quote", 'write double quotes: "…"'),
@@ -147,16 +163,14 @@ def _not_json(error: json.JSONDecodeError) -> FieldProblem:
         return FieldProblem("", f"a comma too many at {comma}", f"remove the comma at {comma}")
     if not here and not before:
         return FieldProblem("", "it is empty", "send a JSON object: {…}")
-    problem, remedy = f"{error.msg} at {at}", f"correct it at {at}"
-    if not here:
+    found = (it for it in _SYNTAX if error.msg.startswith(it[0]))
+    _, what, remedy = next(found, ("", "something unexpected", f"correct it at {at}"))
+    problem = f"{what} at {at}"
+    if not here.strip():
         problem, remedy = "it ends too early", "close what is open: texts, objects, lists"
     for beginning, what, instead in _SLIPS:
         if here.startswith(beginning):
             problem, remedy = f"{what} at {at}", instead
-    if error.msg.startswith("Expecting ',' delimiter") and here:
-        problem, remedy = f"no comma before {at}", f"write a comma before {at}"
-    elif error.msg.startswith("Extra data"):
-        problem, remedy = f"something follows at {at}", f"remove what follows from {at} on"
     return FieldProblem("", problem, remedy)
 
 

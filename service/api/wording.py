@@ -75,8 +75,8 @@ def in_plain_words(error: InvalidFieldError) -> tuple[str, str]:
     if value_us > most_us:
         return f"is {value[1][:_SHOWN]}: more than {most}", f"use at most {most}"
     if least_us == 0:
-        turned = format_duration(min(-value_us, UNITS_US["d"]))
-        return f"is {value[1][:_SHOWN]}: a duration is not negative", f'write "{turned}" or "0s"'
+        turned = f'"{format_duration(-value_us)}" or "0s"' if -value_us <= most_us else '"0s"'
+        return f"is {value[1][:_SHOWN]}: a duration is not negative", f"write {turned}"
     return f"is {value[1][:_SHOWN]}: more than {most} back", f"use at most {most} either way"
 
 
@@ -116,16 +116,10 @@ def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str
         return _unknown_choice(context.get("tag"), list(KINDS))
     if kind in {"literal_error", "enum"}:
         return _unknown_choice(value, re.findall(r"'([^']*)'", str(context.get("expected"))))
-    if kind == "bool_type" and isinstance(value, str) and value.lower() in {"true", "false"}:
-        return f"{_shown(value)} is a text", f"write {value.lower()}, without quotes"
-    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
-        return "is a number, not a text", f'write "{_shown(value)}", in double quotes'
     if kind in _LIMITS:
         name, problem, remedy = _LIMITS[kind]
         limit = context.get(name)
         return problem.format(limit), remedy.format(limit)
-    if kind == "value_error":  # our own validators' words
-        return str(error["msg"]).removeprefix("Value error, "), _SEE
     return _REMEDIES.get(kind, ("is not what this field takes", _SEE))
 
 
