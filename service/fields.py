@@ -46,11 +46,12 @@ _DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
 _SHOWN = 40
 # 70 means 70 %; what 1.5 means nobody knows.
 _LEAST_PERCENT = 2
+_PERCENT = 100
 _YEAR_DAYS = 365.25
 Definitions = dict[str, Any]
 
 
-def read_number(value: object) -> object:
+def read_number(value: object) -> int | Decimal | float:
     """Let JSON's numbers through, and nothing that merely looks like one."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
         raise InvalidFieldError("", "is not a number", "write a number, without quotes")
@@ -80,11 +81,11 @@ def _read_decimal(value: object) -> object:
         raise InvalidFieldError("", problem, _DECIMAL)
     if percent or "," in shown:
         problem = f'"{shown[:_SHOWN]}" is not a decimal'
-        raise InvalidFieldError("", problem, _meant(number / 100 if percent else number))
+        raise InvalidFieldError("", problem, _meant(Decimal(number), percent=percent))
     if not 0 < number <= 1:
         problem = f"{shown[:_SHOWN]} is not over 0 and at most 1"
         raise InvalidFieldError(
-            "", problem, _meant(Decimal(number) / 100 if number >= _LEAST_PERCENT else number)
+            "", problem, _meant(Decimal(number), percent=number >= _LEAST_PERCENT)
         )
     return number
 
@@ -97,11 +98,12 @@ def _decimal(text: str) -> Decimal | None:
     return found if found.is_finite() else None
 
 
-def _meant(number: int | Decimal) -> str:
+def _meant(number: Decimal, *, percent: bool) -> str:
     """Say what to write where it is plain what was meant."""
-    if not 0 < number <= 1:
+    # Far smaller or larger numbers overflow where they are divided.
+    if not 0 < number <= (_PERCENT if percent else 1) or number.adjusted() < -THRESHOLD_PLACES:
         return _DECIMAL
-    written = format(without_zeros(Decimal(number)), "f")
+    written = format(without_zeros(number / _PERCENT if percent else number), "f")
     return f"write {written}" if len(written) <= THRESHOLD_PLACES else _DECIMAL
 
 
@@ -270,7 +272,8 @@ def _read_amount(field: str, scale_us: int, most_us: int, value: object) -> obje
         remedy = f'write a number, without quotes, or {field}: "250ms"'
         raise InvalidFieldError(field, f'"{value[:_SHOWN]}" is a text', remedy)
     number = read_number(value)
-    if isinstance(number, int | Decimal) and abs(number) > most_us // scale_us:
+    limit = most_us // scale_us
+    if isinstance(number, int | Decimal) and not -limit <= number <= limit:
         most = words_of_limit(most_us)
         raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
     return number

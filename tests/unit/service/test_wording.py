@@ -50,6 +50,8 @@ def problem_of(document: dict[str, Any]) -> FieldProblem:
         ("much", '"much" is not a decimal', DECIMAL),
         (Decimal("1.5"), "1.5 is not over 0 and at most 1", DECIMAL),
         (0, "0 is not over 0 and at most 1", DECIMAL),
+        ("9e9999999", "9e9999999 is not over 0 and at most 1", DECIMAL),
+        ("9e-9999999%", '"9e-9999999%" is not a decimal', DECIMAL),
         (None, "is not a decimal", DECIMAL),
         (True, "is not a decimal", DECIMAL),
         ("0.12345678901", "has too many decimal places", "use at most 10 places"),
