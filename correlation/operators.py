@@ -200,6 +200,22 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What is expected of a condition's streams.
+
+    Parameters
+    ----------
+    rates : mapping of stream to float
+        Events per second, where they are known.
+    keys : float
+        Equally frequent join keys over which the events of each stream are spread.
+    """
+
+    rates: Mapping[str, float]
+    keys: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionKind:
     """A kind of condition: all that the rest of the software knows of it.
 
@@ -216,7 +232,7 @@ class ConditionKind:
     operator : callable
         `(condition, streams) -> Operator`.
     derive : callable
-        `(condition, streams, rates) -> dict`: what the condition costs; rates in events/s.
+        `(condition, streams, load) -> dict`: what the condition costs.
     plan : callable
         `(condition, streams) -> dict`: how it is evaluated, for a person to read.
     example : mapping
@@ -228,6 +244,6 @@ class ConditionKind:
     fields: tuple[Field, ...]
     build: Callable[[str, int, Values], Condition]
     operator: Callable[[Any, Mapping[str, Stream]], Operator]
-    derive: Callable[[Any, Mapping[str, Stream], Mapping[str, float]], dict[str, Any]]
+    derive: Callable[[Any, Mapping[str, Stream], Load], dict[str, Any]]
     plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
     example: Mapping[str, Any]

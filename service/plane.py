@@ -28,8 +28,9 @@ from service.registry import Registry, Stored, deletion_headers
 from service.topics import TopicKeeper, TopicProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
+    from correlation.operators import Load
     from service.settings import Settings
 
     Precondition = Callable[[Stored | None], None]
@@ -232,15 +233,15 @@ class ControlPlane:
             )
             return self._write(resource, orjson.dumps(resource.to_record()))
 
-    def derive(self, document: Document, rates: Mapping[str, float]) -> Document:
+    def derive(self, document: Document, load: Load) -> Document:
         """Check a condition's document and compute what it would cost.
 
         Parameters
         ----------
         document : dict
             With durations in µs and all defaults.
-        rates : mapping of stream to float
-            Events per second.
+        load : Load
+            What is expected of the streams.
 
         Raises
         ------
@@ -251,7 +252,7 @@ class ControlPlane:
         self._check_free("condition", condition.output_topic)
         self._missing_topic(condition.output_topic, _TOPIC_FIELDS["condition"])
         streams = self.registry.streams()
-        return KINDS[condition.kind].derive(condition, streams, rates)
+        return KINDS[condition.kind].derive(condition, streams, load)
 
     def plan(self, name: str) -> Document:
         """Say how a condition is evaluated.

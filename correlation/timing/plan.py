@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from correlation.durations import format_duration
+from correlation.timing.chance import count_chance_alarms
 from correlation.timing.choosing import choose_algorithm
 from correlation.timing.regions import describe_regions
-from correlation.timing.satisfaction import bounds, s_window
+from correlation.timing.satisfaction import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from correlation.operators import Load
     from correlation.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
-# Lengths per stream at which the width of the s-window is averaged.
-_GRID = 32
-_SECONDS_PER_HOUR = 3600.0
-
 
 def derive_costs(
-    condition: TimingCondition, streams: Mapping[str, Stream], rates: Mapping[str, float]
+    condition: TimingCondition, streams: Mapping[str, Stream], load: Load
 ) -> dict[str, Any]:
     """Derive what the condition costs before it is registered.
 
@@ -33,8 +29,8 @@ def derive_costs(
         To be judged.
     streams : mapping of name to Stream
         Its streams.
-    rates : mapping of stream to float
-        Events per second where they are known.
+    load : Load
+        Events per second where they are known, and their keys.
 
     Returns
     -------
@@ -42,8 +38,8 @@ def derive_costs(
         buffer_horizon_us: how long after its latest time an event of each stream is kept while
         the other stream keeps its promises; worst_case_alarm_latency_us: from the later latest
         time of a pair to the arrival of its last record; with both rates also
-        expected_buffered_events, and chance_alarms_per_hour of two independent Poisson streams
-        whose lengths are uniform between shortest and longest.
+        expected_buffered_events, and chance_alarms_per_hour of streams that are independent of
+        each other (timing.chance).
     """
     a, b = streams[condition.a], streams[condition.b]
     least, greatest = bounds(
@@ -58,28 +54,12 @@ def derive_costs(
         "worst_case_alarm_latency_us": max(a.max_delay_us, b.max_delay_us),
         "can_be_satisfied": least <= greatest,
     }
-    if all(name in rates for name in condition.streams):
+    if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
-            name: round(rates[name] * horizon / 1e6) for name, horizon in horizons.items()
+            name: round(load.rates[name] * horizon / 1e6) for name, horizon in horizons.items()
         }
-        derived["chance_alarms_per_hour"] = _chance_alarms(condition, a, b, rates)
+        derived["chance_alarms_per_hour"] = count_chance_alarms(condition, a, b, load)
     return derived
-
-
-def _chance_alarms(
-    condition: TimingCondition, a: Stream, b: Stream, rates: Mapping[str, float]
-) -> float:
-    """Rate of A x rate of B x mean width of the s-window."""
-    lengths_a = np.linspace(a.shortest_us, a.longest_us, _GRID).round().astype(np.int64)
-    lengths_b = np.linspace(b.shortest_us, b.longest_us, _GRID).round().astype(np.int64)
-    low, high = s_window(np.repeat(lengths_a, _GRID), np.tile(lengths_b, _GRID), condition.window)
-    width_seconds = float(np.maximum(high - low + 1, 0).mean()) / 1e6
-    per_second = rates[condition.a] * rates[condition.b] * width_seconds
-    if condition.a == condition.b:
-        # Each unordered pair counts once, in whichever order it is satisfied.
-        symmetric = condition.window == condition.window.mirrored()
-        per_second /= 2 if symmetric else 1
-    return per_second * _SECONDS_PER_HOUR
 
 
 def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
+from correlation.operators import Load
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
@@ -33,6 +34,10 @@ _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 _MOST_PER_SECOND = 1e12
 Rate = Annotated[
     float, BeforeValidator(read_number), Field(ge=0, le=_MOST_PER_SECOND, allow_inf_nan=False)
+]
+
+Keys = Annotated[
+    float, BeforeValidator(read_number), Field(ge=1, le=_MOST_PER_SECOND, allow_inf_nan=False)
 ]
 
 
@@ -96,6 +101,7 @@ class ValidationRequest(BaseModel):
                         "threshold": 0.6,
                     },
                     "rates": {"acoustic": 500, "seismic": 20},
+                    "keys": 10,
                 }
             ]
         },
@@ -103,6 +109,11 @@ class ValidationRequest(BaseModel):
     condition: dict[str, Any] = Field(description="Document as for PUT /v1/conditions/{name}.")
     rates: dict[ResourceName, Rate] = Field(
         default_factory=dict, description="Events per second, by stream."
+    )
+    keys: Keys = Field(
+        default=1.0,
+        description="Equally frequent keys of the events, for chance alarms; of streams that are "
+        "partitioned by key.",
     )
 
 
@@ -122,9 +133,10 @@ class ValidationAnswer(BaseModel):
 def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
     """Say what is wrong with a condition, or what it would cost; nothing is written."""
     rates = {name: float(rate) for name, rate in body.rates.items()}
+    load = Load(rates, float(body.keys))
     try:
         document = _DOCUMENT.validate_python(body.condition).normalised()
-        derived = plane.derive(document, rates)
+        derived = plane.derive(document, load)
     except ValidationError as error:
         return _invalid(field_problems(error.errors()))
     except InvalidFieldError as error:

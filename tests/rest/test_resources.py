@@ -240,7 +240,19 @@ def test_validate_derives_numbers_and_writes_nothing(service: Service) -> None:
     assert derived["buffer_horizon_us"][a] > 2_000_000
     assert derived["expected_buffered_events"][a] > 200
     assert derived["chance_alarms_per_hour"] > 0
+    keyed = service.client.post("/v1/conditions:validate", json={**body, "keys": 10}).json()
+    alarms = derived["chance_alarms_per_hour"] / 10
+    assert keyed["derived"]["chance_alarms_per_hour"] == pytest.approx(alarms)
     assert head(service) == before
+
+
+@pytest.mark.parametrize("keys", [0, 0.5, "10", None, 1e13])
+def test_validate_takes_no_other_number_of_keys(service: Service, keys: object) -> None:
+    a = put_stream(service)
+    answer = service.client.post(
+        "/v1/conditions:validate", json={"condition": pair(a, a), "keys": keys}
+    )
+    assert problem(answer, 422, 42202) == ["keys"]
 
 
 def test_validate_lists_what_is_wrong_field_by_field(service: Service) -> None:
