@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from correlation.buffer import Segment, StreamBuffer
 from correlation.columns import Int64s
+from correlation.explaining import GivenRecord
 from correlation.streams import Stream
 
 
@@ -235,6 +236,9 @@ class ConditionKind:
         `(condition, streams, load) -> dict`: what the condition costs.
     plan : callable
         `(condition, streams) -> dict`: how it is evaluated, for a person to read.
+    explain : callable
+        `(condition, streams, given) -> dict`: what becomes of two records, given as "a" and "b",
+        as a pair; see correlation.explaining.
     example : mapping
         A document of this kind.
     """
@@ -246,4 +250,5 @@ class ConditionKind:
     operator: Callable[[Any, Mapping[str, Stream]], Operator]
     derive: Callable[[Any, Mapping[str, Stream], Load], dict[str, Any]]
     plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
+    explain: Callable[[Any, Mapping[str, Stream], Mapping[str, GivenRecord]], dict[str, Any]]
     example: Mapping[str, Any]

@@ -12,6 +12,7 @@ from correlation.timing.conditions import (
     EMIT_CHOICES,
     build_condition,
 )
+from correlation.timing.explain import explain_pair
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
 
@@ -87,6 +88,7 @@ def _make_kind(name: str) -> ConditionKind:
         operator=TimingOperator,
         derive=derive_costs,
         plan=plan_condition,
+        explain=explain_pair,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
     )
 
