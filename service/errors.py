@@ -45,6 +45,10 @@ class NotFoundError(ServiceError):
     """No resource has this name."""
 
 
+class EventNotFoundError(ServiceError):
+    """No record with the id was found in the part of its topic that was searched."""
+
+
 class DependedUponError(ServiceError):
     """Conditions use the stream in a way that the write would break; they are listed."""
 

@@ -22,15 +22,17 @@ from service.errors import (
     ServiceError,
     TopicRefusedError,
 )
+from service.explaining import Explainer
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry, Stored, deletion_headers
 from service.topics import TopicKeeper, TopicProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from correlation.operators import Load
+    from service.lookup import Span
     from service.settings import Settings
 
     Precondition = Callable[[Stored | None], None]
@@ -82,6 +84,7 @@ class ControlPlane:
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
+        self._explainer = Explainer(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
@@ -264,6 +267,26 @@ class ControlPlane:
         """
         condition = self.find("condition", name).resource.to_condition()
         return KINDS[condition.kind].plan(condition, self.registry.streams())
+
+    def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
+        """Say what becomes of two events as a pair of a condition.
+
+        Parameters
+        ----------
+        name : str
+            Of the condition.
+        asked : mapping of role to document
+            "a" and "b": events, records, or ids.
+        span : Span
+            Where in Kafka's time to look for ids.
+
+        Raises
+        ------
+        ServiceError
+            When there is no such condition or event, or Kafka does not answer.
+        """
+        stored = self.find("condition", name)
+        return self._explainer.explain(stored, self.registry.streams(), asked, span)
 
     def job_is_up(self) -> bool:
         """Say whether the job's newest record says that it runs, and is not old."""

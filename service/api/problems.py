@@ -43,6 +43,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
     errors.NotFoundError: Entry(404, 40401, "No such resource"),
+    errors.EventNotFoundError: Entry(404, 40402, "No such event"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.PreconditionError: Entry(412, 41201, "The resource is not as expected"),
     errors.BrokerError: Entry(503, 50301, "Kafka does not answer"),
