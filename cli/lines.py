@@ -47,7 +47,7 @@ def describe_alarm(alarm: Mapping[str, Any]) -> str:
     """
     probability = alarm.get("probability")
     parts = [
-        _moment(alarm["detected_at"]),
+        describe_moment(alarm["detected_at"]),
         str(alarm["condition"]),
         _describe_event(alarm["a"]),
         "↔",
@@ -76,11 +76,11 @@ def _describe_event(event: Mapping[str, Any]) -> str:
     key = f" @{event['key']}" if event.get("key") else ""
     return (
         f"{event['stream']}:{event['id']}{key} "
-        f"[{_moment(event['earliest'])} … {_moment(event['latest'])}]"
+        f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
     )
 
 
-def _moment(time_us: int) -> str:
+def describe_moment(time_us: int) -> str:
     """Return a time in µs as ISO 8601; the bare number where no calendar reaches."""
     try:
         moment = _EPOCH + timedelta(microseconds=time_us)

@@ -15,6 +15,7 @@ from importlib import metadata
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import orjson
 import typer
@@ -43,6 +44,7 @@ Bootstrap = Annotated[
     str | None,
     typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default."),
 ]
+_EVENT_HELP = "An event: a file with one JSON document, - for standard input, JSON, or an id."
 Url = Annotated[str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")]
 
 
@@ -297,6 +299,35 @@ def tail(
         shown += 1
         if shown == count:
             return
+
+
+@app.command()
+def explain(
+    condition: Annotated[str, typer.Argument(help="Name of the condition.")],
+    *,
+    a: Annotated[str, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")],
+    b: Annotated[str, typer.Option("--b", help="The same.", metavar="FILE|JSON|ID")],
+    since: Annotated[
+        str | None,
+        typer.Option(help="Look for ids among records of then or later: µs or RFC 3339."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="And up to then.")] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a pair of events is reported or not; exit code 1 if it is not satisfied."""
+    from cli.explain import read_request, show_explanation
+    from cli.rest import ServiceClient
+
+    request = read_request(a, b, since, until)
+    with ServiceClient(url or Settings().url) as service:
+        answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
+    if as_json:
+        _write_json(answer)
+    else:
+        show_explanation(answer, Console(highlight=False))
+    if answer["verdict"] != "satisfied":
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -89,6 +89,12 @@ class ServiceClient:
         self._check(answer)
         return answer.text
 
+    def post(self, path: str, document: Document) -> Document:
+        """Send a JSON object and return the one that is answered; errors as ``get``."""
+        answer = self._ask("POST", path, json=document)
+        self._check(answer)
+        return dict(answer.json())
+
     def put(self, path: str, document: Document, *, dry_run: bool = False) -> Put:
         """Create or replace a resource.
 

@@ -70,13 +70,13 @@ def format_duration(duration_us: int) -> str:
 
 
 def describe_duration(duration_us: int) -> str:
-    """Write microseconds for a person, exactly: a number of two decimals where that is enough.
+    """Write microseconds for a person, exactly, in the largest unit that keeps it short.
 
     >>> describe_duration(1_750_000)
     '1.75s'
     """
     for unit in ("d", "h", "min"):
-        if abs(duration_us) >= UNITS_US[unit] and duration_us * 100 % UNITS_US[unit] == 0:
+        if abs(duration_us) >= UNITS_US[unit] and duration_us * 10 % UNITS_US[unit] == 0:
             break
     else:
         size = abs(duration_us)

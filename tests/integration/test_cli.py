@@ -261,6 +261,37 @@ def test_tail_shows_what_was_set_aside_and_why(kafka_bootstrap: str, topic_prefi
     assert line == "malformed_json  events-1@7  s  unexpected end  {\n"
 
 
+def test_explain_says_why_a_pair_is_reported_or_not(
+    environment: dict[str, str], kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    resources = _write_resources(tmp_path, topic_prefix)
+    assert coincide("apply", "-f", resources, environment=environment).returncode == 0
+    record = json.dumps(_EVENTS[0])
+    produce(kafka_bootstrap, f"{topic_prefix}.acoustic", [Sent(record.encode(), partition=0)])
+    file = tmp_path / "seismic.json"
+    file.write_text('{"id": "geo-7", "key": "x", "time": 1700000001000000}')
+    pair = ("explain", "near", "--a", f"{topic_prefix}.acoustic-0-0", "--b", str(file))
+    shown = coincide(*pair, environment=environment)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("SATISFIED  near version 1, mutual_deadline\n")
+    assert "▲" in shown.stdout
+    found = json.loads(coincide(*pair, "--json", environment=environment).stdout)
+    assert (found["verdict"], found["a"]["key"], found["s_us"]) == ("satisfied", "x", 900_000)
+    # Another key; from standard input.
+    other = json.dumps(_EVENTS[1])
+    arguments = ("explain", "near", "--a", "-", "--b", str(file), "--json")
+    answer = coincide(*arguments, environment=environment, given=other)
+    assert (answer.returncode, json.loads(answer.stdout)["failed_step"]) == (1, "key")
+    for wrong, words in (
+        (("near", "--a", "nobody", "--b", str(file)), "give the event itself"),
+        (("no/where", "--a", record, "--b", str(file)), "404"),
+        (("near", "--a", record, "--b", "{}", "--since", "soon"), "since"),
+    ):
+        refused = coincide("explain", *wrong, environment=environment)
+        assert (refused.returncode, refused.stdout) == (6, "")
+        assert words in refused.stderr
+
+
 def test_doctor_tells_what_answers(environment: dict[str, str]) -> None:
     done = coincide("doctor", "--json", environment=environment)
     assert done.returncode == 0, done.stdout

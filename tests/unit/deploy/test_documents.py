@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
+from cli.picture import draw_pair
 from correlation.columns import Events
+from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS
 from correlation.mapping import MappedEvent, compile_mapping
 from correlation.program import Block, Control, Program
@@ -27,6 +29,7 @@ from correlation.records import (
 from correlation.streams import Stream
 from correlation.topics import Topics
 from service.api.conditions import ValidationRequest
+from service.api.explain import ExplainRequest
 
 # What the page can hold stands in one table there, which nothing else needs.
 from service.exposition import _HELP
@@ -44,6 +47,8 @@ STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 # Later than every event of the examples.
 ARRIVAL_US = 2_000_000_000_000_000
+S = 1_000_000
+NOON_US = 1_767_268_800 * S
 
 
 class Example(NamedTuple):
@@ -203,6 +208,38 @@ def test_validation_example_is_a_request() -> None:
     request = ValidationRequest.model_validate(example.value)
     document = CONDITIONS.validate_python(request.condition).normalised()
     assert condition_from_document("example", 1, document).kind == "mutual_deadline"
+
+
+def test_explanation_of_the_manual_is_what_the_software_gives() -> None:
+    text = _read("conditions.md")
+    (example,) = [it for it in _examples("conditions.md") if it.kind == "explain"]
+    request = ExplainRequest.model_validate(json.loads(example.text))
+    answer = _explain(request.a, request.b)
+    assert (answer["verdict"], answer["probability_exact"]) == ("satisfied", "5/8")
+    assert '"5/8"' in text
+    # The picture above it: geo-8 of the README.
+    geo_8 = {"id": "geo-8", "key": "north", "earliest": NOON_US - 4 * S, "latest": NOON_US - 2 * S}
+    far = _explain(request.a, geo_8)
+    shown = text.split("NOT SATISFIED", 1)[1]
+    for line in [*draw_pair(far), *(step["step"] for step in far["steps"] if step["passed"])]:
+        assert line in shown
+    assert far["explanation"] in " ".join(shown.split())
+    rows = set(re.findall(r"^\| `(\w+)` \|", shown, re.MULTILINE))
+    assert {step["step"] for step in far["steps"]} | {"same_event"} <= rows
+    named = set(re.findall(r"`(\w+)`", shown))
+    assert named & set(answer) >= {"probability", "s_us", "window", "reach", "regions", "notes"}
+
+
+def _explain(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Explain a pair of the streams and the condition of the README."""
+    streams = {
+        name: Stream(name, name, longest, 10 * S)
+        for name, longest in (("acoustic", S // 2), ("seismic", 2 * S))
+    }
+    document = {"kind": "mutual_deadline", "a": "acoustic", "b": "seismic", "window_us": S}
+    condition = condition_from_document("footsteps", 1, document | {"threshold": "0.6"})
+    given = {"a": GivenRecord(a), "b": GivenRecord(b)}
+    return KINDS[condition.kind].explain(condition, streams, given)
 
 
 @pytest.mark.parametrize(
