@@ -17,6 +17,7 @@ import numpy as np
 from correlation.blocks import Block, Control, Outcome, Snapshot
 from correlation.buffer import Segment, StreamBuffer
 from correlation.columns import Events
+from correlation.contract import ContractFacts, declaration
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
@@ -90,6 +91,9 @@ class Program:
         now_us = clock()
         for (stream, reason), count in block.rejected.items():
             self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
+            if stream in self._streams:
+                declared = declaration(self._streams[stream])
+                self._totals.add_facts(stream, ContractFacts(declared, rejected={reason: count}))
         for entry, evaluation in evaluations:
             labels = {"condition": entry.resource.name}
             self._totals.count("alarms_total", labels, evaluation.alarms)
@@ -180,11 +184,14 @@ class Program:
         labels = {"stream": events.stream}
         self._totals.count("events_consumed_total", labels, len(events))
         self._totals.count("events_late_total", labels, late_count)
-        lengths = events.latest - events.earliest
+        lengths, delays = events.latest - events.earliest, None
         self._totals.observe("interval_length_seconds", labels, lengths)
-        if self._streams[events.stream].clock == "live":
+        stream = self._streams[events.stream]
+        if stream.clock == "live":
             delays = events.appended_us - events.latest
             self._totals.observe("transmission_delay_seconds", labels, delays)
+        facts = ContractFacts.of_events(stream, lengths, delays, late_count)
+        self._totals.add_facts(events.stream, facts)
 
     def _keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
         """Least `latest` that any condition still needs, per stream."""
@@ -330,6 +337,7 @@ class Program:
         self._config_offset = manifest["config_offset"]
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
+        self._totals.keep_facts(self._streams)
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
             if name in self._streams:
