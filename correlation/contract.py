@@ -168,6 +168,13 @@ class ContractFacts:
             other.delays if self.delays is None else self.delays.merged(other.delays),
         )
 
+    def near_ratios(self) -> dict[str, float]:
+        """Share of the events near each limit that they are held against; empty without events."""
+        if not self.events:
+            return {}
+        limits = LIMITS if self.delays is not None else LIMITS[:2]
+        return {limit: self.near.get(limit, 0) / self.events for limit in limits}
+
     def to_record(self) -> dict[str, Any]:
         """Write them as a JSON-able dict."""
         return {

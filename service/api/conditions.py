@@ -17,7 +17,9 @@ from service.api.common import (
     Plane,
     Preconditions,
     StoredCondition,
+    StreamStatus,
     describe,
+    describe_stream,
     etag,
 )
 from service.api.problems import ProblemItem, problem_of_field, responses
@@ -46,17 +48,6 @@ class ConditionPage(BaseModel):
 
     items: list[StoredCondition] = Field(description="The conditions.")
     next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
-
-
-class StreamStatus(BaseModel):
-    """What the job knows of a stream."""
-
-    low_mark: int | None = Field(
-        description="No event still to come is later than promised before this time, in µs."
-    )
-    partitions: dict[str, int | None] = Field(description="Low mark per Kafka partition, in µs.")
-    buffered_events: int | None = Field(description="Events kept for pairs to come.")
-    late_events: int = Field(description="Events that came later than the stream declares.")
 
 
 class ConditionStatus(BaseModel):
@@ -236,7 +227,6 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
     facts, condition = view.condition(name), resource.to_condition()
-    marks = view.low_marks()
     ratios = [it.value for it in view.hit_ratios() if ("condition", name) in it.labels]
     return ConditionStatus(
         name=name,
@@ -249,13 +239,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
         applied_version=facts.applied_version,
         applied_config_offset=facts.applied_offset,
         streams={
-            stream: StreamStatus(
-                low_mark=marks.get(stream),
-                partitions=view.partition_marks(stream),
-                buffered_events=view.gauge("buffered_events", stream=stream),
-                late_events=view.total("events_late_total", stream=stream),
-            )
-            for stream in condition.streams
+            stream: StreamStatus(**describe_stream(view, stream)) for stream in condition.streams
         },
         hit_ratio=ratios[0] if ratios else None,
         alarms=view.total("alarms_total", condition=name),

@@ -111,6 +111,12 @@ def test_totals_of_the_first_version_are_read_and_of_a_later_one_are_not() -> No
         Totals().load({**dumped, "v": 3})
 
 
+def test_facts_with_other_buckets_are_not_read() -> None:
+    record = facts([1], [2]).to_record()
+    with pytest.raises(ValueError, match="1 buckets, not 20"):
+        ContractFacts.from_record({**record, "lengths": [1, 2, 3]})
+
+
 def _block(*latest: int, rejected: dict[tuple[str, str], int] | None = None) -> Block:
     rows = [
         (b"k", b"%d" % i, end - SECOND, end, 0, i, end + 2 * SECOND) for i, end in enumerate(latest)

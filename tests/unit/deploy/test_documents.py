@@ -9,11 +9,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from cli.picture import draw_pair
+from correlation.advice import advise
 from correlation.columns import Events
+from correlation.contract import ContractFacts
 from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS
 from correlation.mapping import MappedEvent, compile_mapping
@@ -30,6 +33,7 @@ from correlation.streams import Stream
 from correlation.topics import Topics
 from service.api.conditions import ValidationRequest
 from service.api.explain import ExplainRequest
+from service.api.stream_status import StreamReport
 
 # What the page can hold stands in one table there, which nothing else needs.
 from service.exposition import _HELP
@@ -247,6 +251,29 @@ def _explain(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 )
 def test_heartbeat_example_is_a_heartbeat(example: Example) -> None:
     assert heartbeat_from_record(example.value).stream == "departures"
+
+
+def test_status_example_is_what_the_service_says_of_such_a_stream() -> None:
+    (example,) = [it for it in _examples("operations.md") if it.kind == "status"]
+    shown = StreamReport.model_validate(json.loads(example.text))
+    declared = {name: shown.declared[name] for name in ("shortest_us", "longest_us", "clock")}
+    stream = Stream("s", "s", max_delay_us=shown.declared["max_delay_us"], **declared)
+    lengths, delays = shown.seen.lengths, shown.seen.delays
+    assert lengths is not None
+    assert delays is not None
+    facts = ContractFacts.of_events(
+        stream,
+        np.linspace(lengths.least_us, lengths.greatest_us, 10_000).astype(np.int64),
+        np.append(np.linspace(delays.least_us, 400_000, 9_999), delays.greatest_us).astype(
+            np.int64
+        ),
+        0,
+    )
+    assert list(advise(stream, facts)) == shown.advice
+    assert facts.lengths is not None
+    found = facts.lengths.quantile(0.99)
+    assert found.at_most_us == lengths.quantiles[0].at_most_us
+    assert found.estimate_us == pytest.approx(lengths.quantiles[0].estimate_us, rel=0.01)
 
 
 def test_operations_explain_every_reason() -> None:
