@@ -10,8 +10,8 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
-from cli.lines import describe_moment
 from cli.errors import UsageError
+from cli.lines import describe_moment
 from cli.picture import LEGEND, draw_pair
 from correlation.durations import describe_duration
 
