@@ -23,6 +23,7 @@ BODIES: dict[str, Any] = {
         "threshold": 1,
     },
     "/v1/conditions:validate": {"condition": {}},
+    "/v1/conditions/{name}/explain": {"a": {"id": "a1"}, "b": {"id": "b1"}},
 }
 OPERATIONS = [
     (method, path, [it["name"] for it in operation.get("parameters", ()) if it["in"] == "query"])
