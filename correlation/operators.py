@@ -128,8 +128,9 @@ class Evaluation:
         Beyond those that Program counts for every condition.
     ready_us : int64[alarms]
         max(max_A, max_B) of each result: response time counts from here, in µs.
-    appended_us : int64[alarms]
-        Kafka's timestamp of the later record of each result, in µs.
+    appended_us : int64[k]
+        Kafka's timestamp of the later record of each result that a record of the block completed
+        (time that passed completes others), in µs.
     """
 
     results: Sequence[Result] = ()
@@ -141,6 +142,20 @@ class Evaluation:
 
 class Operator(Protocol):
     """Evaluates one condition over the shared buffers of a slot."""
+
+    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+        """Take up the work, before the first block.
+
+        Parameters
+        ----------
+        marks : mapping of stream to int
+            Low marks, as in `keep_values`.
+        held_from : mapping of stream to int
+            Of the events so far the buffers hold all with this `latest` or a later one, in µs.
+        before : bytes
+            What `dump` gave of the operator that did it until now: of the same condition before a
+            restart or of its last version; empty if none did, or it kept nothing.
+        """
 
     def evaluate(self, view: View) -> Evaluation:
         """Find the results that the block completes."""
@@ -156,9 +171,6 @@ class Operator(Protocol):
 
     def dump(self) -> bytes:
         """Give the state it keeps beside the shared buffers; empty when there is none."""
-
-    def load(self, state: bytes) -> None:
-        """Take back what `dump` gave."""
 
 
 FieldType = Literal["duration", "decimal", "stream", "choice", "flag", "topic"]

@@ -30,6 +30,9 @@ from correlation.totals import Totals
 __all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
 
 VERSION = 1
+# What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
+# its own costs more than its bytes.
+_SMALL_STATE_BYTES = 1024
 
 
 @dataclass(slots=True)
@@ -128,13 +131,18 @@ class Program:
             return
         entry = _Registered(Resource.from_record(control.record), control.offset)
         previous = self._conditions.get(name)
+        before = b""
         if previous is not None:
             entry.last_alarm_at_us = previous.last_alarm_at_us
-        self._start(entry)
+            before = previous.operator.dump() if previous.operator is not None else b""
+        self._start(entry, before)
         self._conditions[name] = entry
 
-    def _start(self, entry: _Registered) -> None:
-        """Give a condition its operator, or say why it has none."""
+    def _start(self, entry: _Registered, before: bytes) -> None:
+        """Give a condition its operator, or say why it has none.
+
+        `before` is what the operator kept that did its work until now.
+        """
         resource = entry.resource
         try:
             entry.condition = resource.to_condition()
@@ -148,6 +156,9 @@ class Program:
                 entry.operator = kind.operator(entry.condition, self._declared_streams())
         except CorrelationError as error:
             entry.state, entry.detail = "failed", str(error)
+        if entry.operator is not None:
+            held_from = {name: buffer.forgotten_below for name, buffer in self._buffers.items()}
+            entry.operator.begin(self._marks.values(), held_from, before)
 
     def _declared_streams(self) -> dict[str, Stream]:
         """Give the streams, their lengths widened to those of events buffered before a change."""
@@ -205,11 +216,7 @@ class Program:
     def _age(self, fresh: Mapping[str, Segment], marks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop what nothing needs any more."""
         for name, keep in self._keep_values(marks).items():
-            buffer = self._buffers[name]
-            segment = fresh.get(name)
-            if segment is not None and segment.greatest_latest >= keep:
-                self._next_number = buffer.insert(segment, self._next_number, keep)
-            self._next_number = buffer.drop(keep, self._next_number)
+            self._next_number = self._buffers[name].age(fresh.get(name), keep, self._next_number)
 
     def _describe(self, now_us: int) -> dict[str, Any]:
         """Write the slot's record for the metrics topic."""
@@ -267,12 +274,14 @@ class Program:
             for buffer in self._buffers.values()
             for number, segment in buffer.segments
         }
-        operators = {}
+        operators: dict[str, int | str] = {}
         added = {number: live[number].to_bytes() for number in live if number not in self._stored}
         kept = set(live)
         for name, entry in self._conditions.items():
             state = entry.operator.dump() if entry.operator is not None else b""
-            if state:
+            if 0 < len(state) <= _SMALL_STATE_BYTES:
+                operators[name] = state.hex()
+            elif state:
                 operators[name] = self._next_number
                 added[self._next_number] = state
                 kept.add(self._next_number)
@@ -285,6 +294,10 @@ class Program:
             "next_number": self._next_number,
             "buffers": {
                 name: [number for number, _ in buffer.segments]
+                for name, buffer in self._buffers.items()
+            },
+            "forgotten": {
+                name: [buffer.greatest_latest, buffer.forgotten_below]
                 for name, buffer in self._buffers.items()
             },
             "marks": self._marks.dump(),
@@ -342,16 +355,18 @@ class Program:
             self._stored |= set(numbers)
             if name in self._streams:
                 self._buffers[name] = StreamBuffer(
-                    [(number, Segment.from_bytes(fetch(number))) for number in numbers]
+                    [(number, Segment.from_bytes(fetch(number))) for number in numbers],
+                    # Checkpoints that are older than this knowledge have none of it.
+                    *manifest.get("forgotten", {}).get(name, ()),
                 )
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:
             entry = _Registered(Resource.from_record(record), config_offset)
             entry.last_alarm_at_us = last_alarm_at_us
-            self._start(entry)
             name = entry.resource.name
-            number = manifest["operators"].get(name)
-            if number is not None:
-                self._stored.add(number)
-                if entry.operator is not None:
-                    entry.operator.load(fetch(number))
+            kept = manifest["operators"].get(name, "")
+            if isinstance(kept, int):
+                self._stored.add(kept)
+                self._start(entry, fetch(kept))
+            else:
+                self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry
