@@ -45,14 +45,11 @@ def describe_alarm(alarm: Mapping[str, Any]) -> str:
     alarm
         The record's value.
     """
-    probability = alarm.get("probability")
     parts = [
         describe_moment(alarm["detected_at"]),
         str(alarm["condition"]),
         _describe_event(alarm["a"]),
-        "↔",
-        _describe_event(alarm["b"]),
-        f"p={probability:.3f}" if probability is not None else f"p≥{alarm['threshold']}",
+        *_describe_match(alarm),
         f"({str(alarm['decided_by']).replace('_', ' ')})",
     ]
     if alarm.get("late"):
@@ -70,6 +67,15 @@ def describe_set_aside(letter: Mapping[str, Any]) -> str:
     shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
     told = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
     return printable("  ".join([*(str(part) for part in told if part), shown]))
+
+
+def _describe_match(alarm: Mapping[str, Any]) -> list[str]:
+    """Tell the event's B and the probability, or that there is none."""
+    if alarm["b"] is None:
+        return ["without", f"p≥{alarm['threshold']}"]
+    probability = alarm.get("probability")
+    known = f"p={probability:.3f}" if probability is not None else f"p≥{alarm['threshold']}"
+    return ["↔", _describe_event(alarm["b"]), known]
 
 
 def _describe_event(event: Mapping[str, Any]) -> str:

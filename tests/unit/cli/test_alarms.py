@@ -37,6 +37,14 @@ def test_describe_alarm_tells_the_threshold_when_there_is_no_probability() -> No
     assert describe_alarm(_ALARM | changes) == _EVENTS + "p≥0.6  (probe)  late"
 
 
+def test_describe_alarm_tells_that_there_is_no_b() -> None:
+    alone = {**_ALARM, "b": None, "decided_by": "low_mark"}
+    del alone["probability"]
+    assert describe_alarm(alone) == _EVENTS.split("  ↔", maxsplit=1)[0] + (
+        "  without  p≥0.6  (low mark)"
+    )
+
+
 def test_describe_set_aside_tells_the_place_of_a_record_that_was_read() -> None:
     read = {"reason": "null_value", "detail": "no value", "stream": "s", "topic": "t"}
     letter = {**read, "partition": "1", "offset": "7", "value": None}
