@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -29,7 +30,8 @@ _ALARM_FIELDS: dict[str, type | tuple[type, ...]] = {
     "decided_by": str,
     "threshold": (int, float),
     "a": dict,
-    "b": dict,
+    # None of an event of A that has no B.
+    "b": (dict, NoneType),
 }
 _EVENT_FIELDS: dict[str, type | tuple[type, ...]] = {
     "stream": str,
@@ -109,7 +111,8 @@ def read_alarm(value: str | bytes | None) -> Alarm | None:
         found.get("probability"), int | float | None
     ):
         return None
-    return found if all(_has(found[side], _EVENT_FIELDS) for side in ("a", "b")) else None
+    events = [found["a"]] if found.get("b") is None else [found["a"], found["b"]]
+    return found if all(_has(event, _EVENT_FIELDS) for event in events) else None
 
 
 def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> bool:

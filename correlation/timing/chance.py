@@ -58,7 +58,7 @@ def count_chance_alarms(condition: TimingCondition, a: Stream, b: Stream, load: 
     float
         Alarms per hour.
     """
-    lengths_a, lengths_b = _spread_lengths(a), _spread_lengths(b)
+    lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
     pairs_a = np.repeat(lengths_a, len(lengths_b))
     pairs_b = np.tile(lengths_b, len(lengths_a))
     low, high = s_window(pairs_a, pairs_b, condition.window)
@@ -72,8 +72,8 @@ def count_chance_alarms(condition: TimingCondition, a: Stream, b: Stream, load: 
     return rate * float(widths.mean()) / 1e6 / keys * _SECONDS_PER_HOUR
 
 
-def _spread_lengths(stream: Stream) -> NDArray[np.int64]:
-    """Lengths whose mean stands for all: every one, or the middles of equal parts."""
+def spread_lengths(stream: Stream) -> NDArray[np.int64]:
+    """Lengths whose mean stands for all, in µs: every one, or the middles of equal parts."""
     fixed = stream.mapping.spread_us
     if fixed is not None:
         return np.array([fixed], np.int64)

@@ -149,7 +149,9 @@ def test_a_late_event_is_set_aside_and_still_correlated() -> None:
 def test_order_of_the_parts_of_a_block_changes_nothing() -> None:
     """Tasks of Spark hand them over as they finish."""
     arrivals = [Arrival("x", p, "k", f"x{p}", 90, 100) for p in range(PARTITIONS)]
-    block = make_block([*arrivals, Arrival("y", 0, "k", "y", 95, 100)], control_records("lazy_lookup")[:1])
+    block = make_block(
+        [*arrivals, Arrival("y", 0, "k", "y", 95, 100)], control_records("lazy_lookup")[:1]
+    )
     assert len(block.events) > PARTITIONS
     orders = (block, replace(block, events=block.events[::-1]))
     first, second = (read_alarms(Slot().advance(order)) for order in orders)
