@@ -44,7 +44,7 @@ _HELP = {
     "probability_evaluations_total": "Probabilities computed for a decision.",
     "searches_total": "Searches of a block's events in a segment, by algorithm.",
     "alarms_total": "Alarms written.",
-    "response_time_seconds": "Completion of a pair less the later of both latest times.",
+    "response_time_seconds": "Completion of an alarm less the later of both latest times.",
     "pipeline_latency_seconds": "Completion of a pair less Kafka's timestamp of its later record.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",

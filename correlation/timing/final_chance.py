@@ -7,10 +7,11 @@ Definitions. The latest times of either stream are a Poisson process, the length
 them and of each other, each of them uniform between the shortest and the longest; k keys are
 equally frequent. |S(l_A, l_B)| is the width of the s-window.
 
-Theorem. The B that satisfy the condition with an A of length l_A are a Poisson number of mean
-λ(l_A) = rate_B E|S(l_A, l_B)| / k: every B is one of them independently of the others (thinning).
-So a part E e^(-λ(l_A)) of the events of A has none. It holds within one stream too: what an event
-of a Poisson process meets is again a Poisson process (Slivnyak).
+Theorem (docs/proofs.md, P-ALONE). The B that satisfy the condition with an A of length l_A are a
+Poisson number of mean λ(l_A) = rate_B E|S(l_A, l_B)| / k, so a part E e^(-λ(l_A)) of the events of
+A has none. It holds within one stream too.
+
+Reference. Thinning of Poisson processes; Slivnyak's theorem.
 
 Cost. O(1): the mean over all pairs of lengths.
 """

@@ -20,8 +20,8 @@ from correlation.contract import ContractFacts
 from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS
 from correlation.mapping import MappedEvent, compile_mapping
-from correlation.program import Block, Control, Program
-from correlation.progress import Progress
+from correlation.program import Block, Control, Outcome, Program
+from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.reasons import Reason
 from correlation.records import (
     Resource,
@@ -179,11 +179,14 @@ def _alarms(pair: Pair) -> list[dict[str, Any]]:
         parts.append(Events.from_rows(name, [row]))
         progress.append(Progress(name, 0, 1, latest))
     control = Control(0, b"condition/example", record)
-    outcome = program.advance(Block([control], parts, progress), lambda: ARRIVAL_US)
+    return _read_alarms(program.advance(Block([control], parts, progress), lambda: ARRIVAL_US))
+
+
+def _read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
     return [
         json.loads(found.value)
         for result in outcome.results
-        for found in result.records(ARRIVAL_US)
+        for found in result.records(outcome.detected_at_us)
     ]
 
 
@@ -204,6 +207,60 @@ def test_alarm_of_the_manual_is_what_the_program_gives() -> None:
         assert alarm[side]["earliest"] == shown[side]["earliest"]
     same = ("v", "version", "kind", "threshold", "probability", "decided_by", "late")
     assert {name: alarm[name] for name in same} == {name: shown[name] for name in same}
+    assert len(alarm["alarm_id"]) == len(shown["alarm_id"])
+
+
+def test_emit_reports_what_the_manual_says() -> None:
+    text = _read("conditions.md")
+    line = r"^- {}: (.*)$"
+    event = re.compile(r"`(\w+)` \[(-?\d+), (-?\d+)\]")
+    rows = {
+        stream: [
+            (b"k", name.encode(), int(low) * 1_000_000, int(high) * 1_000_000, 0, offset, 0)
+            for offset, (name, low, high) in enumerate(event.findall(shown.group(1)))
+        ]
+        for stream in "AB"
+        if (shown := re.search(line.format(stream), text, re.MULTILINE))
+    }
+    expected = re.findall(
+        r"^\| `(pairs|best|unmatched)`(?: \(default\))? \| ([^|]+) \|", text, re.MULTILINE
+    )
+    assert [mode for mode, _ in expected] == ["pairs", "best", "unmatched"]
+    for mode, reported in expected:
+        program = Program({n: Stream(n, n, 60_000_000, 60_000_000) for n in "ab"}, {"a": 1, "b": 1})
+        ends = {"kind": "within", "lower_us": 0, "upper_us": 30_000_000}
+        document = {**ends, "a": "a", "b": "b", "threshold": "0.9", "emit": mode}
+        record = Resource("condition", "example", 1, 0, document).to_record()
+        parts = [Events.from_rows(name.lower(), columns) for name, columns in rows.items()]
+        closed = [Heartbeat(name, None, CLOSED, None) for name in "ab"]
+        control = Control(0, b"condition/example", record)
+        block = Block([control], parts, heartbeats=closed)
+        alarms = _read_alarms(program.advance(block, lambda: ARRIVAL_US))
+        found = sorted((it["a"]["id"], it["b"] and it["b"]["id"]) for it in alarms)
+        assert ", ".join(" + ".join(name for name in pair if name) for pair in found) == reported
+
+
+def test_unmatched_alarm_of_the_manual_is_what_the_program_gives() -> None:
+    (shown,) = [json.loads(it.text) for it in _examples("conditions.md") if it.kind == "unmatched"]
+    a = shown["a"]
+    document = {
+        "kind": shown["kind"],
+        "a": a["stream"],
+        "b": "payment",
+        "lower_us": 0,
+        "upper_us": 600_000_000,
+        "threshold": "0.9",
+        "emit": "unmatched",
+    }
+    names = (a["stream"], "payment")
+    program = Program({name: Stream(name, name, 60_000_000, 0) for name in names}, {})
+    row = (a["key"].encode(), a["id"].encode(), a["earliest"], a["latest"], 0, 0, a["latest"])
+    record = Resource("condition", shown["condition"], 1, 0, document).to_record()
+    control = Control(0, b"condition/unpaid", record)
+    closed = [Heartbeat("payment", None, CLOSED, None)]
+    block = Block([control], [Events.from_rows(a["stream"], [row])], heartbeats=closed)
+    (alarm,) = _read_alarms(program.advance(block, lambda: shown["detected_at"]))
+    assert {**alarm, "alarm_id": ""} == {**shown, "alarm_id": ""}
     assert len(alarm["alarm_id"]) == len(shown["alarm_id"])
 
 
