@@ -59,8 +59,9 @@ def _read(
         # `spark_jobs.heartbeats`.
         "failOnDataLoss": "false",
         "kafka.isolation.level": "read_committed",
-        # The source also asks when there is nothing: it is not kept waiting for long.
-        "kafka.fetch.max.wait.ms": "50",
+        # The source also asks when there is nothing, and what it asks next waits behind that: it is
+        # not kept waiting for long.
+        "kafka.fetch.max.wait.ms": "5",
         # Spark asks the broker for the partition's bounds after each poll: few and large ones.
         "kafka.max.poll.records": "10000",
         "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),

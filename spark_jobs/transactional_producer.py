@@ -8,21 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from correlation.topics import Topics
 from spark_jobs.errors import ProducerFencedError, SparkJobError
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from spark_jobs.envelope import Record
+    from spark_jobs.marker import Marker
     from spark_jobs.refusals import OutputTopics
     from spark_jobs.settings import Properties
 
@@ -34,11 +28,11 @@ _client_log.disabled = True
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _PATIENCE_SECONDS = 3.0
-# From begin to commit: a batch of millions of results takes a while. Brokers allow 15 minutes
-# unless told otherwise; consumers wait that long behind a job that died and does not come back.
+# From begin to commit: a batch of millions of results takes a while. Behind a job that died and
+# does not come back, consumers wait as long as this. Brokers allow 15 minutes by default.
 _TRANSACTION_MS = 300_000
-# Offsets are not negative where one was committed.
-_NOTHING_COMMITTED = 0
+# What the client calls a broker of which it knows the address only.
+_BOOTSTRAP = -1
 # No record that Kafka takes is larger; the broker's and the topic's own limits decide.
 _MOST_BYTES = 256 * 1024 * 1024
 _FENCED = frozenset(
@@ -49,15 +43,6 @@ _FENCED = frozenset(
         KafkaError.INVALID_PRODUCER_ID_MAPPING,
     }
 )
-_MOVING = frozenset(
-    {
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError._WAIT_COORD,  # noqa: SLF001 - the client's public name
-    }
-)
 # What an abort does to the records that were not sent yet: no failure of theirs.
 _PURGED = frozenset(
     {
@@ -65,16 +50,6 @@ _PURGED = frozenset(
         KafkaError._PURGE_INFLIGHT,  # noqa: SLF001 - the client's public name
     }
 )
-
-
-class Target(NamedTuple):
-    """As whom a task writes (the transactional id, also its group's), and the installation.
-
-    The marker is partition 0 of the config topic: offsets are committed there, nothing is written.
-    """
-
-    transactional_id: str
-    topics: Topics
 
 
 class UnusableProducerError(SparkJobError):
@@ -143,8 +118,10 @@ class TransactionalProducer:
 
     Parameters
     ----------
-    target : Target
+    transactional_id : str
         As whom it writes.
+    marker : Marker
+        Where it marks its batches.
     properties : mapping
         librdkafka properties.
     outputs : OutputTopics
@@ -159,9 +136,14 @@ class TransactionalProducer:
     """
 
     def __init__(
-        self, target: Target, properties: Properties, outputs: OutputTopics, batch_bytes: int
+        self,
+        transactional_id: str,
+        marker: Marker,
+        properties: Properties,
+        outputs: OutputTopics,
+        batch_bytes: int,
     ) -> None:
-        self._marker = TopicPartition(target.topics.config, 0)
+        self._marker = marker
         self._outputs = outputs
         self._failures = _Failures()
         try:
@@ -175,18 +157,30 @@ class TransactionalProducer:
                     "transaction.timeout.ms": _TRANSACTION_MS,
                     **properties,
                     "batch.size": batch_bytes,
-                    "transactional.id": target.transactional_id,
+                    "transactional.id": transactional_id,
                     "message.max.bytes": _MOST_BYTES,
                     "delivery.report.only.error": True,
                     "on_delivery": self._on_delivery,
                 },
                 logger=_client_log,
             )
+            self._connect(marker.topic)
             # Ends what an earlier producer of this id left open, before the mark is read.
             self._producer.init_transactions(_TIMEOUT_SECONDS)
-            self.next_batch = self._read_mark(target.transactional_id, properties)
+            self.next_batch = marker.next_batch()
         except KafkaException as error:
             raise _as_own_error(error) from error
+
+    def _connect(self, topic: str) -> None:
+        """Wait for a connection to a broker proper.
+
+        While the client only knows the bootstrap addresses, or is leaving one of them, it does not
+        find its coordinator, and looks for it again half a second later.
+        """
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            if self._producer.list_topics(topic, _TIMEOUT_SECONDS).orig_broker_id != _BOOTSTRAP:
+                return
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None or error.code() in _PURGED:
@@ -199,39 +193,6 @@ class TransactionalProducer:
             self._failures.avoided.add(topic)
         else:
             self._failures.other.append(error)
-
-    def _read_mark(self, group: str, properties: Properties) -> int:
-        # The consumer joins no group; it only asks what the group has committed.
-        consumer = Consumer(
-            {
-                **properties,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-            },
-            logger=_client_log,
-        )
-        try:
-            committed = self._ask_committed(consumer)
-            self._group = consumer.consumer_group_metadata()
-        finally:
-            consumer.close()
-        return max(int(committed.offset), _NOTHING_COMMITTED)
-
-    def _ask_committed(self, consumer: Consumer) -> TopicPartition:
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while True:
-            try:
-                committed = consumer.committed([self._marker], timeout=_TIMEOUT_SECONDS)[0]
-                error = committed.error
-            except KafkaException as raised:
-                error = raised.args[0]
-            if error is None:
-                return committed
-            # A coordinator that is new, or moves, answers later.
-            if error.code() not in _MOVING or time.monotonic() > deadline:
-                raise KafkaException(error)
-            self._producer.poll(_POLL_SECONDS)
 
     def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records and the mark in one transaction.
@@ -263,8 +224,9 @@ class TransactionalProducer:
                 self._produce(record)
                 count += 1
             self._flush()
-            mark = TopicPartition(self._marker.topic, self._marker.partition, batch + 1)
-            self._producer.send_offsets_to_transaction([mark], self._group, _TIMEOUT_SECONDS)
+            self._producer.send_offsets_to_transaction(
+                [self._marker.of(batch)], self._marker.group, _TIMEOUT_SECONDS
+            )
             self._producer.commit_transaction(_TIMEOUT_SECONDS)
         except KafkaException as error:
             self._abort(error)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from correlation.topics import Topics
 from spark_jobs.errors import DeliveryError, ProducerFencedError
+from spark_jobs.marker import Marker
 from spark_jobs.refusals import OutputTopics, shorten
 from spark_jobs.transactional_producer import (
     Refused,
     RefusedRecordsError,
-    Target,
     TransactionalProducer,
     UnusableProducerError,
 )
@@ -19,8 +20,6 @@ from spark_jobs.transactional_producer import (
 if TYPE_CHECKING:
     from spark_jobs.envelope import Record
     from spark_jobs.settings import Properties
-
-__all__ = ["PartitionProducer", "Target"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +30,13 @@ _BATCH_BYTES = (1_000_000, 16_384, 1)
 _KEPT_LEVEL = 1
 # A batch is tried again as long as its records can be mended, but not for ever.
 _MOST_ATTEMPTS = 10
+
+
+class Target(NamedTuple):
+    """As whom a task writes (the transactional id, also its group's), and the installation."""
+
+    transactional_id: str
+    topics: Topics
 
 
 class PartitionProducer:
@@ -48,6 +54,7 @@ class PartitionProducer:
         self._target = target
         self._properties = properties
         self._outputs = OutputTopics(target.topics, properties)
+        self._marker = Marker(target.topics.config, target.transactional_id, properties)
         self._producer: TransactionalProducer | None = None
         self._level = 0
 
@@ -100,7 +107,11 @@ class PartitionProducer:
     def _attempt(self, batch: int, records: Iterable[Record]) -> int:
         if self._producer is None:
             self._producer = TransactionalProducer(
-                self._target, self._properties, self._outputs, _BATCH_BYTES[self._level]
+                self._target.transactional_id,
+                self._marker,
+                self._properties,
+                self._outputs,
+                _BATCH_BYTES[self._level],
             )
         if batch < self._producer.next_batch:
             return 0

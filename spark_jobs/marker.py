@@ -1,0 +1,94 @@
+"""The mark of the batches that are in: an offset that a group of its own has committed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Properties
+
+_client_log = logging.getLogger(f"{__name__}.client")
+_client_log.disabled = True
+
+_TIMEOUT_SECONDS = 60.0
+_PAUSE_SECONDS = 0.1
+# Offsets are not negative where one was committed.
+_NOTHING_COMMITTED = 0
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._WAIT_COORD,  # noqa: SLF001 - the client's public name
+    }
+)
+
+
+class Marker:
+    """Where a partition of the sink marks its batches.
+
+    It is partition 0 of a topic: offsets are committed for it, nothing is written to it.
+
+    Parameters
+    ----------
+    topic : str
+        Name of the topic.
+    group : str
+        The group that commits, one for each partition of the sink. Nobody joins it.
+    properties : mapping
+        librdkafka properties.
+    """
+
+    def __init__(self, topic: str, group: str, properties: Properties) -> None:
+        self._partition = TopicPartition(topic, 0)
+        # Kept for as long as this object: to connect takes longer than to ask.
+        self._consumer = Consumer(
+            {
+                **properties,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            },
+            logger=_client_log,
+        )
+
+    @property
+    def topic(self) -> str:
+        """Topic of the marker partition."""
+        return str(self._partition.topic)
+
+    @property
+    def group(self) -> object:
+        """The group as a transaction commits for it."""
+        return self._consumer.consumer_group_metadata()
+
+    def of(self, batch: int) -> TopicPartition:
+        """Give the mark that says that a batch is in."""
+        return TopicPartition(self._partition.topic, self._partition.partition, batch + 1)
+
+    def next_batch(self) -> int:
+        """Ask for the first batch that is not in yet.
+
+        Raises
+        ------
+        KafkaException
+            When Kafka does not answer in time.
+        """
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while True:
+            try:
+                committed = self._consumer.committed([self._partition], timeout=_TIMEOUT_SECONDS)[0]
+                error = committed.error
+            except KafkaException as raised:
+                error = raised.args[0]
+            if error is None:
+                return max(int(committed.offset), _NOTHING_COMMITTED)
+            # A coordinator that is new, or moves, answers later.
+            if error.code() not in _MOVING or time.monotonic() > deadline:
+                raise KafkaException(error)
+            time.sleep(_PAUSE_SECONDS)
