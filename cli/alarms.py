@@ -111,14 +111,14 @@ def read_alarm(value: str | bytes | None) -> Alarm | None:
         found.get("probability"), int | float | None
     ):
         return None
-    events = [found["a"]] if found.get("b") is None else [found["a"], found["b"]]
+    events = [found["a"]] if found["b"] is None else [found["a"], found["b"]]
     return found if all(_has(event, _EVENT_FIELDS) for event in events) else None
 
 
 def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> bool:
     """Tell whether something is an object with these fields of these types."""
     return isinstance(found, dict) and all(
-        isinstance(found.get(name), kind) for name, kind in fields.items()
+        name in found and isinstance(found[name], kind) for name, kind in fields.items()
     )
 
 

@@ -63,7 +63,7 @@ class VerificationError(CliError):
     exit_code = 1
 
 
-def explain(error: Exception) -> tuple[list[str], int]:
+def describe_error(error: Exception) -> tuple[list[str], int]:
     """Return what is said of an error that ends a command, and the exit code.
 
     Parameters

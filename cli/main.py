@@ -23,8 +23,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 
-from cli.errors import BrokerError, CliError, UsageError
-from cli.errors import explain as explain_error
+from cli.errors import BrokerError, CliError, UsageError, describe_error
 from cli.lines import printable
 from cli.settings import Settings
 from cli.variables import warn_of_unknown
@@ -71,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except (CliError, SettingsError, ValidationError, OSError) as error:
-        sentences, exit_code = explain_error(error)
+        sentences, exit_code = describe_error(error)
         problem = Console(stderr=True, highlight=False, soft_wrap=True)
         for sentence in sentences:
             problem.print("error: ", style="bold red", end="")

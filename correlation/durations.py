@@ -16,6 +16,7 @@ UNITS_US = {
     "d": 86_400_000_000,
 }
 _DURATION = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,12})?)\s*(us|µs|ms|s|min|h|d)\s*", re.ASCII)
+_YEAR_DAYS = 365.25
 _REMEDY = 'write a number and a unit (us, ms, s, min, h, d), for example "250ms" or "2s"'
 
 
@@ -67,6 +68,18 @@ def format_duration(duration_us: int) -> str:
         if duration_us % UNITS_US[unit] == 0:
             return f"{duration_us // UNITS_US[unit]}{unit}"
     return f"{duration_us}us"
+
+
+def describe_limit(limit_us: int) -> str:
+    """Write a limit for a person, in years or days, rounded down, where it is that long.
+
+    >>> describe_limit(2**50)
+    '35 years'
+    """
+    days = limit_us // UNITS_US["d"]
+    if days >= 2 * _YEAR_DAYS:
+        return f"{int(days / _YEAR_DAYS)} years"
+    return f"{days} days" if days > 1 else format_duration(limit_us)
 
 
 def describe_duration(duration_us: int) -> str:

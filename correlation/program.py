@@ -18,18 +18,20 @@ from correlation.blocks import Block, Control, Outcome, Snapshot
 from correlation.buffer import Segment, StreamBuffer
 from correlation.columns import Events
 from correlation.contract import ContractFacts, declaration
-from correlation.errors import CorrelationError
+from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
 from correlation.operators import Condition, Operator, View
 from correlation.progress import LowMarks
-from correlation.records import Resource, check_version
+from correlation.records import Resource
 from correlation.streams import Stream
 from correlation.totals import Totals
 
 __all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
 
+# Of the slot's record, and of the manifest.
 VERSION = 1
+MANIFEST_VERSION = 2
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
 # its own costs more than its bytes.
 _SMALL_STATE_BYTES = 1024
@@ -289,7 +291,7 @@ class Program:
         removed = tuple(sorted(self._stored - kept))
         self._stored = kept
         manifest = {
-            "v": VERSION,
+            "v": MANIFEST_VERSION,
             "config_offset": self._config_offset,
             "next_number": self._next_number,
             "buffers": {
@@ -335,7 +337,11 @@ class Program:
         UnknownRecordVersionError
             When another version wrote the manifest.
         """
-        check_version(manifest)
+        if manifest["v"] != MANIFEST_VERSION:
+            raise UnknownRecordVersionError(
+                f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
+                "use the one that wrote it, or begin with an empty checkpoint"
+            )
         program = cls(streams, partitions)
         moved = {
             name
@@ -356,8 +362,7 @@ class Program:
             if name in self._streams:
                 self._buffers[name] = StreamBuffer(
                     [(number, Segment.from_bytes(fetch(number))) for number in numbers],
-                    # Checkpoints that are older than this knowledge have none of it.
-                    *manifest.get("forgotten", {}).get(name, ()),
+                    *manifest["forgotten"][name],
                 )
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:
             entry = _Registered(Resource.from_record(record), config_offset)

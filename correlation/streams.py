@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from correlation.durations import format_duration
+from correlation.durations import describe_limit, format_duration
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+_SHOWN = 40
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
@@ -39,14 +40,19 @@ def check_topic(topic: str, of: str = "topic") -> str:
 
 
 def check_duration(duration_us: int, of: str, least: int, most: int) -> int:
-    """Give the duration back, or name the range it must lie in."""
-    if not least <= duration_us <= most:
-        raise InvalidFieldError(
-            of,
-            f"is {format_duration(duration_us)}",
-            f"use {format_duration(least)} to {format_duration(most)}",
-        )
-    return duration_us
+    """Give the duration back, or say how it leaves its range, and what to write."""
+    if least <= duration_us <= most:
+        return duration_us
+    limit = describe_limit(most)
+    if duration_us > most:
+        problem, remedy = f"more than {limit}", f"use at most {limit}"
+    elif least == 0:
+        turned = f'"{format_duration(-duration_us)}" or ' if -duration_us <= most else ""
+        problem, remedy = "a duration is not negative", f'write {turned}"0s"'
+    else:
+        problem, remedy = f"more than {limit} back", f"use at most {limit} either way"
+    shown = format_duration(duration_us)[:_SHOWN]
+    raise InvalidFieldError(of, f"is {shown}: {problem}", remedy)
 
 
 @dataclass(frozen=True, slots=True)

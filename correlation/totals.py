@@ -12,11 +12,8 @@ import numpy as np
 
 from correlation.columns import Int64s
 from correlation.contract import BUCKETS_SECONDS, ContractFacts, count_buckets, declaration
-from correlation.errors import UnknownRecordVersionError
 from correlation.streams import Stream
 
-# Of what `dump` gives: 1 had no contracts.
-VERSION = 2
 _Labels = tuple[tuple[str, str], ...]
 
 
@@ -67,7 +64,6 @@ class Totals:
     def dump(self) -> dict[str, Any]:
         """Give the totals as a JSON-able dict."""
         return {
-            "v": VERSION,
             "contracts": {name: facts.to_record() for name, facts in self._contracts.items()},
             "counters": [
                 [name, dict(labels), value] for (name, labels), value in self._counters.items()
@@ -78,19 +74,8 @@ class Totals:
         }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave.
-
-        Raises
-        ------
-        UnknownRecordVersionError
-            When a newer version wrote it.
-        """
-        version = dumped.get("v", 1)
-        if version not in {1, VERSION}:
-            raise UnknownRecordVersionError(
-                f"totals of version {version!r}, this software reads up to {VERSION}"
-            )
-        for name, facts in dumped.get("contracts", {}).items():
+        """Take back what `dump` gave."""
+        for name, facts in dumped["contracts"].items():
             self._contracts[name] = ContractFacts.from_record(facts)
         for name, labels, value in dumped["counters"]:
             self._counters[name, tuple(sorted(labels.items()))] = value

@@ -26,7 +26,7 @@ from pydantic import Field as PydanticField
 from pydantic_core import PydanticCustomError
 
 from correlation.decimals import without_zeros
-from correlation.durations import UNITS_US, format_duration, parse_duration_us, whole_us
+from correlation.durations import describe_limit, parse_duration_us, whole_us
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.operators import Field
@@ -47,7 +47,6 @@ _SHOWN = 40
 # 70 means 70 %; what 1.5 means nobody knows.
 _LEAST_PERCENT = 2
 _PERCENT = 100
-_YEAR_DAYS = 365.25
 Definitions = dict[str, Any]
 
 
@@ -244,14 +243,6 @@ def _plain(value: object) -> object:
     return value
 
 
-def words_of_limit(limit_us: int) -> str:
-    """Write a limit in years or days, rounded down, where it is that long."""
-    days = limit_us // UNITS_US["d"]
-    if days >= 2 * _YEAR_DAYS:
-        return f"{int(days / _YEAR_DAYS)} years"
-    return f"{days} days" if days > 1 else format_duration(limit_us)
-
-
 def _read_words(field: str, value: object) -> object:
     """Let a duration in words through; of a bare number say how it is written."""
     bare = _decimal(value) if isinstance(value, str) else value
@@ -274,7 +265,7 @@ def _read_amount(field: str, scale_us: int, most_us: int, value: object) -> obje
     number = read_number(value)
     limit = most_us // scale_us
     if isinstance(number, int | Decimal) and not -limit <= number <= limit:
-        most = words_of_limit(most_us)
+        most = describe_limit(most_us)
         raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
     return number
 

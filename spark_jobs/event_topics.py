@@ -1,4 +1,4 @@
-"""Which topics there are, remembered while a broker's answer leaves one out.
+"""Which of the wanted topics there are, remembered while a broker's answer leaves one out.
 
 A stream whose topic is missing from one answer must stay in force: otherwise its events would be
 forgotten, and read again a moment later. A topic that stays away was deleted, if the broker says so
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 _log = logging.getLogger(__name__)
 
@@ -51,18 +51,24 @@ class EventTopics:
         now = self._clock()
         return all(now - since >= GONE_SECONDS for since in self._missing_since.values())
 
-    def take(self, found: Mapping[str, int]) -> dict[str, int]:
+    def take(self, found: Mapping[str, int], wanted: Collection[str]) -> dict[str, int]:
         """Take in an answer of the broker; give the partitions of the topics that there are.
 
         Parameters
         ----------
         found : mapping of topic to int
             Number of partitions, of all topics that the broker named.
+        wanted : collection of str
+            The topics to be read; others are forgotten.
         """
         now = self._clock()
-        for topic, count in found.items():
-            # An answer may be older than one that came before it.
-            self._partitions[topic] = max(count, self._partitions.get(topic, 0))
+        known = self._partitions
+        # An answer may be older than one that came before it.
+        self._partitions = {
+            topic: max(found.get(topic, 0), known.get(topic, 0))
+            for topic in wanted
+            if topic in found or topic in known
+        }
         missing = self._partitions.keys() - found.keys()
         self._missing_since = {topic: self._missing_since.get(topic, now) for topic in missing}
         for topic, since in list(self._missing_since.items()):

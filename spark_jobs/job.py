@@ -86,8 +86,9 @@ class Job:
         self._parts = parts
         self._failures = 0
         stored = parts.checkpoint.read(_FILE)
-        begun = StreamsInForce.from_bytes(stored).topics if stored is not None else {}
-        self._topics = EventTopics(begun, parts.offsets.is_deleted)
+        # Topics of the run that was begun last; an unfinished batch of it may still need them.
+        self._begun = StreamsInForce.from_bytes(stored).topics if stored is not None else {}
+        self._topics = EventTopics(self._begun, parts.offsets.is_deleted)
 
     def run(self) -> None:
         """Run until told to stop.
@@ -128,12 +129,15 @@ class Job:
                 self._complete(begun)
                 return
         checkpoint.write(_FILE, wanted.to_bytes())
+        self._begun = wanted.topics
         self._follow(wanted)
 
     def _wanted(self) -> StreamsInForce:
         """Give the streams that are registered now and can be read."""
         parts = self._parts
-        found = self._topics.take(parts.offsets.partitions())
+        registered = {stream.topic for stream in parts.watch.streams.values()}
+        followed = registered | self._begun.keys() | parts.watch.output_topics
+        found = self._topics.take(parts.offsets.partitions(), followed)
         parts.reporter.missing_topics(parts.watch.output_topics - found.keys())
         return streams_in_force(parts.watch.streams, found, parts.settings.topics)
 

@@ -51,16 +51,20 @@ def make_columns(room: int) -> Columns:
     return np.empty(room, np.int64), np.empty(room, np.int64), np.zeros(room, np.uint8)
 
 
-def collect_parts(events: int, evaluate: Callable[[int, Columns], Part]) -> Pairs:
+def collect_parts(
+    events: int, kernel: Callable[..., tuple[int, int, int, int]], *arguments: object
+) -> Pairs:
     """Evaluate base events whose pairs are not counted before they are found.
 
     Parameters
     ----------
     events : int
         Base events in all groups.
-    evaluate : callable
-        `(done, columns) -> Part`: goes on behind the first `done` base events until the columns
-        lack the room for the next.
+    kernel : callable
+        `(*arguments, done, columns)` gives the fields of a `Part`: it goes on behind the first
+        `done` base events until the columns lack the room for the next.
+    *arguments
+        Of the kernel.
 
     Returns
     -------
@@ -72,10 +76,12 @@ def collect_parts(events: int, evaluate: Callable[[int, Columns], Part]) -> Pair
     size = _FIRST_ROOM
     while not parts or done < events:
         base_index, target_index, decided_by = columns = make_columns(size)
-        done, found, decided, room = evaluate(done, columns)
+        part = Part(*(int(number) for number in kernel(*arguments, done, columns)))
+        found = part.found
         parts.append((base_index[:found], target_index[:found], decided_by[:found]))
-        evaluations += decided
-        size = max(2 * size, room)
+        done = part.done
+        evaluations += part.evaluations
+        size = max(2 * size, part.room)
     return Pairs(*_join_parts(parts), ProbeCounts(evaluations, 0, evaluations))
 
 

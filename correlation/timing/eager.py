@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from numba import njit
 
 from correlation.timing.collecting import (
-    Part,
     _fill_certain_kernel,
     _probe_targets_kernel,
     collect_parts,
@@ -52,23 +51,18 @@ def correlate_eager(
     base, target, groups = check_inputs(base, target, groups)
     _, target_lengths = range_lengths(base, target, groups, target_lengths)
     scalars = window.scalars()
-
-    def evaluate(done: int, columns: Columns) -> Part:
-        found = _correlate_events_kernel(
-            base.earliest,
-            base.latest,
-            target.earliest,
-            target.latest,
-            groups,
-            scalars,
-            target_lengths,
-            exclude_same,
-            done,
-            columns,
-        )
-        return Part(*(int(number) for number in found))
-
-    return collect_parts(count_events(groups), evaluate)
+    return collect_parts(
+        count_events(groups),
+        _correlate_events_kernel,
+        base.earliest,
+        base.latest,
+        target.earliest,
+        target.latest,
+        groups,
+        scalars,
+        target_lengths,
+        exclude_same,
+    )
 
 
 @njit(cache=True)

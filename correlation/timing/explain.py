@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from correlation.durations import describe_duration
 from correlation.explaining import ReadEvent, Steps, read_given
 from correlation.timing.choosing import choose_algorithm
+from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.histogram import Histogram
 from correlation.timing.histogram_exact import exact_probability
 from correlation.timing.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
@@ -91,7 +92,11 @@ def explain_pair(
         "swapped": swapped,
         "threshold": f"{condition.threshold:f}",
         **found,
-        "notes": [*_describe_delay("A", a), *_describe_delay("B", b)],
+        "notes": [
+            *_describe_delay("A", a),
+            *_describe_delay("B", b),
+            *_describe_emit(condition.emit, satisfied=steps.failed is None),
+        ],
     }
 
 
@@ -182,7 +187,10 @@ class _Pair:
         missing = max(window.threshold - exact, exact * 0)
         regions = self._regions()
         (_, longest_a), (_, longest_b) = self.declared
-        choice = choose_algorithm(self.condition.algorithm, window, *self.declared)
+        emit = self.condition.emit
+        algorithm = emit
+        if emit == PAIRS:
+            algorithm = choose_algorithm(self.condition.algorithm, window, *self.declared).algorithm
         return {
             "probability": float(exact),
             "probability_exact": str(exact),
@@ -199,8 +207,8 @@ class _Pair:
             },
             "reach": dict(zip(("least_us", "greatest_us"), least_greatest, strict=True)),
             "regions": regions,
-            "decided_by": _decided_by(choice.algorithm, regions) if decided else None,
-            "algorithm": choice.algorithm,
+            "decided_by": _decided_by(algorithm, regions) if decided else None,
+            "algorithm": algorithm,
         }
 
     def _regions(self) -> dict[str, dict[str, Any]]:
@@ -228,11 +236,16 @@ def _describe_regions(
     return {**ends, "offset_us": offset_us, "region": region}
 
 
-def _decided_by(algorithm: str, regions: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Ways in which the job may decide the satisfied pair; what else it holds settles which."""
+def _decided_by(algorithm: str, regions: Mapping[str, Mapping[str, Any]]) -> list[str] | None:
+    """Ways in which the job may decide the satisfied pair; what else it holds settles which.
+
+    None where no pair is reported.
+    """
+    if algorithm == UNMATCHED:
+        return None
     by_position = all(found["region"] == "satisfaction" for found in regions.values())
     ways: tuple[int, ...] = (PROBE, LOOKUP, SATISFACTION_REGION)
-    if algorithm in {"simple", "ssort"}:
+    if algorithm in {"simple", "ssort", BEST}:
         ways = (PROBE,)
     elif algorithm == "indexed" or by_position:
         ways = (SATISFACTION_REGION,)
@@ -287,6 +300,16 @@ def _describe_delay(role: str, read: ReadEvent) -> list[str]:
     promise = f"max_delay is {describe_duration(promised_us)}"
     missed = "if the other event had been forgotten by then, the pair was missed"
     return [f"{role} reached Kafka {late}, {promise}: {missed}"]
+
+
+def _describe_emit(emit: str, *, satisfied: bool) -> list[str]:
+    """Say what else decides on the report, where not every satisfied pair is reported."""
+    if emit == BEST and satisfied:
+        return ["emit is best: reported if no other B is better for this A"]
+    if emit == UNMATCHED:
+        effect = "this B keeps A from being reported" if satisfied else "this B does not"
+        return [f"emit is unmatched: A is reported if no B satisfies with it; {effect}"]
+    return []
 
 
 def _describe_place(s_us: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.collecting import Part, collect_parts
+from correlation.timing.collecting import collect_parts
 from correlation.timing.exact import _decide_depths_kernel
 from correlation.timing.pairs import PROBE, check_inputs, count_events
 
@@ -38,22 +38,17 @@ def correlate_simple(
     """Find the satisfied pairs by deciding every pair; see `pairs.Correlate`."""
     base, target, groups = check_inputs(base, target, groups)
     scalars = window.scalars()
-
-    def evaluate(done: int, columns: Columns) -> Part:
-        found = _decide_all_kernel(
-            base.earliest,
-            base.latest,
-            target.earliest,
-            target.latest,
-            groups,
-            scalars,
-            exclude_same,
-            done,
-            columns,
-        )
-        return Part(*(int(number) for number in found))
-
-    return collect_parts(count_events(groups), evaluate)
+    return collect_parts(
+        count_events(groups),
+        _decide_all_kernel,
+        base.earliest,
+        base.latest,
+        target.earliest,
+        target.latest,
+        groups,
+        scalars,
+        exclude_same,
+    )
 
 
 @njit(cache=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.collecting import Part, _probe_targets_kernel, collect_parts
+from correlation.timing.collecting import _probe_targets_kernel, collect_parts
 from correlation.timing.locating import range_lengths
 from correlation.timing.pairs import check_inputs, count_events
 from correlation.timing.satisfaction import bounds
@@ -49,23 +49,18 @@ def correlate_ssort(
     base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
     scalars = window.scalars()
     reach = bounds(window, *base_lengths, *target_lengths)
-
-    def evaluate(done: int, columns: Columns) -> Part:
-        found = _decide_near_kernel(
-            base.earliest,
-            base.latest,
-            target.earliest,
-            target.latest,
-            groups,
-            scalars,
-            reach,
-            exclude_same,
-            done,
-            columns,
-        )
-        return Part(*(int(number) for number in found))
-
-    return collect_parts(count_events(groups), evaluate)
+    return collect_parts(
+        count_events(groups),
+        _decide_near_kernel,
+        base.earliest,
+        base.latest,
+        target.earliest,
+        target.latest,
+        groups,
+        scalars,
+        reach,
+        exclude_same,
+    )
 
 
 @njit(cache=True)

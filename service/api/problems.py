@@ -17,7 +17,7 @@ from starlette.routing import Match
 
 from correlation.errors import CorrelationError, InvalidFieldError
 from service import errors
-from service.api.wording import field_problems, in_plain_words
+from service.api.wording import field_problems
 from service.errors import FieldProblem, ServiceError
 from service.fields import name_as_written
 
@@ -117,7 +117,7 @@ def problem_of_field(error: InvalidFieldError, document: object) -> FieldProblem
         What the user sent.
     """
     written = document if isinstance(document, Mapping) else {}
-    return FieldProblem(name_as_written(error.field, written), *in_plain_words(error))
+    return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
 
 
 def _answer(

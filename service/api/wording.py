@@ -1,4 +1,4 @@
-"""What is wrong with a document, in plain words: pydantic's errors, ranges, near names.
+"""What is wrong with a document, in plain words: pydantic's errors, near names.
 
 No message of pydantic's own is shown: they speak of inputs and valid decimals, and name no remedy.
 """
@@ -9,11 +9,9 @@ from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
-from correlation.durations import UNITS_US, format_duration
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from service.errors import FieldProblem
-from service.fields import words_of_limit
 from service.models import known_fields
 
 _SEE = "see /openapi.json for what the field takes"
@@ -44,10 +42,6 @@ _LIMITS = {
     "string_too_short": ("min_length", "is too short", "use at least {} characters"),
 }
 _SHOWN = 40
-# How the value types of correlation/ say that a duration is out of its range.
-_IS = re.compile(r"is (-?\d+[a-z]+)")
-_RANGE = re.compile(r"use (-?\d+[a-z]+) to (-?\d+[a-z]+)")
-_AMOUNT = re.compile(r"(-?\d+)([a-z]+)")
 
 
 def field_problems(
@@ -63,21 +57,6 @@ def field_problems(
         First parts of their locations that are no field.
     """
     return tuple(problem for error in found for problem in _translated(error, above))
-
-
-def in_plain_words(error: InvalidFieldError) -> tuple[str, str]:
-    """Give problem and remedy of a value type's error, its ranges as people would write them."""
-    value, limits = _IS.fullmatch(error.problem), _RANGE.fullmatch(error.remedy)
-    if value is None or limits is None:
-        return error.problem, error.remedy
-    value_us, least_us, most_us = map(_amount_us, (value[1], *limits.groups()))
-    most = words_of_limit(most_us)
-    if value_us > most_us:
-        return f"is {value[1][:_SHOWN]}: more than {most}", f"use at most {most}"
-    if least_us == 0:
-        turned = f'"{format_duration(-value_us)}" or "0s"' if -value_us <= most_us else '"0s"'
-        return f"is {value[1][:_SHOWN]}: a duration is not negative", f"write {turned}"
-    return f"is {value[1][:_SHOWN]}: more than {most} back", f"use at most {most} either way"
 
 
 def by_nearness(name: str, known: Iterable[str]) -> list[str]:
@@ -111,7 +90,7 @@ def _translated(error: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[Fi
 def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str, str]:
     kind, value, cause = error["type"], error.get("input"), context.get("error")
     if isinstance(cause, InvalidFieldError):
-        return in_plain_words(cause)
+        return cause.problem, cause.remedy
     if kind == "union_tag_invalid":
         return _unknown_choice(context.get("tag"), list(KINDS))
     if kind in {"literal_error", "enum"}:
@@ -141,11 +120,6 @@ def _unknown_choice(value: object, choices: list[str]) -> tuple[str, str]:
 def _shown(value: object) -> str:
     """Write a value as it stands in JSON, cut where it is long."""
     return json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]
-
-
-def _amount_us(text: str) -> int:
-    found = _AMOUNT.fullmatch(text)
-    return int(found[1]) * UNITS_US[found[2]] if found else 0
 
 
 def _nearness(name: str, known: str) -> float:

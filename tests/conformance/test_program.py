@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.errors import UnknownRecordVersionError
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.records import Resource
@@ -283,3 +284,11 @@ def test_a_condition_waits_for_its_stream() -> None:
     slot.partitions["z"] = 1
     slot.restart()
     assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_state_of_another_version_is_refused(version: int) -> None:
+    slot = Slot()
+    manifest = slot.program.snapshot().manifest | {"v": version}
+    with pytest.raises(UnknownRecordVersionError, match="begin with an empty checkpoint"):
+        Program.restore(manifest, slot.blobs.__getitem__, slot.streams, slot.partitions)

@@ -74,6 +74,7 @@ def test_read_alarm_takes_an_alarm_whole() -> None:
         orjson.dumps(_ALARM | {"detected_at": "now"}),
         orjson.dumps(_ALARM | {"a": None}),
         orjson.dumps(_ALARM | {"b": {"id": "2"}}),
+        orjson.dumps({name: value for name, value in _ALARM.items() if name != "b"}),
         orjson.dumps(_ALARM | {"probability": "high"}),
     ],
 )

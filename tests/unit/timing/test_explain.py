@@ -83,6 +83,24 @@ def test_position_decides_where_the_window_is_wide() -> None:
     assert answer["decided_by"] == ["satisfaction_region"]
 
 
+def test_emit_says_what_else_decides_on_the_report() -> None:
+    """The pair satisfies; whether it is reported depends on others as well."""
+    pair = _record(1_500_000, 2_000_000), _record(0, 2_000_000)
+    best = explain(*pair, emit="best")
+    assert (best["verdict"], best["decided_by"], best["algorithm"]) == (
+        "satisfied",
+        ["probe"],
+        "best",
+    )
+    assert best["notes"] == ["emit is best: reported if no other B is better for this A"]
+    unmatched = explain(*pair, emit="unmatched")
+    assert (unmatched["verdict"], unmatched["decided_by"]) == ("satisfied", None)
+    assert unmatched["notes"][0].endswith("this B keeps A from being reported")
+    far = pair[0], _record(0, SECOND)
+    assert explain(*far, emit="unmatched")["notes"][0].endswith("this B does not")
+    assert explain(*far, emit="best")["notes"] == []
+
+
 @pytest.mark.parametrize(
     ("a", "b", "step", "words"),
     [
