@@ -11,7 +11,8 @@ import time
 import numpy as np
 
 from benchmarks.report import Report
-from correlation.columns import BytesColumn, Events
+from correlation.columns import BytesColumn
+from correlation.events import Events
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Progress
 from correlation.records import Resource

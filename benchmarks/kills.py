@@ -18,7 +18,7 @@ from benchmarks.report import Report
 from benchmarks.stack import Bench, bench, consumed, job_process, wait_for, wait_until_warm
 from benchmarks.workload import DELAY_US, LONGEST_US, RATE, SHORTEST_US, Records, make_records
 from benchmarks.workload import resources as near_resources
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.program import Block, Control, Program
 from correlation.progress import Progress
 from correlation.records import Resource

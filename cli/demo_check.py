@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import orjson
 
-from correlation.columns import BytesColumn, Events
+from correlation.columns import BytesColumn
+from correlation.events import Events
 from correlation.mapping import compile_mapping
 from correlation.program import Block, Control, Program
 from correlation.records import Resource, stream_from_document

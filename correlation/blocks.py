@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.operators import Result
 from correlation.progress import Heartbeat, Progress
 

@@ -1,4 +1,4 @@
-"""Events as columns: the shape in which they travel, wait and are correlated.
+"""Columns: how many values of a kind are held, and how they leave a process.
 
 A column is a numpy array, or a BytesColumn where its values are byte strings. `pack_columns` is
 the one format in which columns leave a process: a JSON header and the raw arrays behind it.
@@ -7,10 +7,10 @@ the one format in which columns leave a process: a JSON header and the raw array
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -108,6 +108,63 @@ def _gather_rows_kernel(
             out[start + j] = data[source + j]
 
 
+@dataclass(frozen=True, slots=True)
+class DictionaryColumn:
+    """A column of byte strings of which many are equal, or missing.
+
+    Parameters
+    ----------
+    codes : int32[n]
+        Value i is values[codes[i]]; none where the code is -1.
+    values : BytesColumn
+        Each value once.
+    """
+
+    codes: NDArray[np.int32]
+    values: BytesColumn
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.codes.nbytes) + self.values.nbytes
+
+    @classmethod
+    def from_list(cls, values: Sequence[bytes | None]) -> DictionaryColumn:
+        """Build a column of the given values."""
+        numbers: dict[bytes, int] = {}
+        codes = [-1 if it is None else numbers.setdefault(it, len(numbers)) for it in values]
+        return cls(np.array(codes, np.int32), BytesColumn.from_list(list(numbers)))
+
+    def to_list(self) -> list[bytes | None]:
+        """Give the values as Python byte strings."""
+        values = [*self.values.to_list(), None]
+        return [values[code] for code in self.codes.tolist()]
+
+    def take(self, rows: Int64s) -> DictionaryColumn:
+        """Give the values at the given rows, in their order; values that are not used go."""
+        codes = self.codes[rows]
+        used = np.unique(codes[codes >= 0]).astype(np.int64)
+        if len(used) == len(self.values):
+            return DictionaryColumn(codes, self.values)
+        # One more place, for the code -1.
+        renumbered = np.full(len(self.values) + 1, -1, np.int32)
+        renumbered[used] = np.arange(len(used))
+        return DictionaryColumn(renumbered[codes], self.values.take(used))
+
+    @classmethod
+    def concat(cls, columns: Sequence[DictionaryColumn]) -> DictionaryColumn:
+        """Put columns one after the other."""
+        numbers: dict[bytes, int] = {}
+        parts = [np.zeros(0, np.int32)]
+        for column in columns:
+            own = [numbers.setdefault(it, len(numbers)) for it in column.values.to_list()]
+            parts.append(np.array([*own, -1], np.int32)[column.codes])
+        return cls(np.concatenate(parts), BytesColumn.from_list(list(numbers)))
+
+
 Column = NDArray[Any] | BytesColumn
 
 
@@ -169,116 +226,3 @@ def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
         else:
             columns[name] = read(kind, counts[0])
     return columns, header["meta"]
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """Some events of one stream, as columns of equal length n.
-
-    Parameters
-    ----------
-    stream : str
-        Name of the stream.
-    key, id : BytesColumn
-        Join key and id of each event.
-    earliest, latest : int64[n]
-        The interval of possible times, in µs since 1970.
-    partition : int32[n]
-        Kafka partition.
-    offset : int64[n]
-        Kafka offset.
-    appended_us : int64[n]
-        Kafka's timestamp of the record, in µs.
-    extra : mapping of name to BytesColumn
-        More columns that travel with a block and are not buffered.
-    """
-
-    stream: str
-    key: BytesColumn
-    id: BytesColumn
-    earliest: Int64s
-    latest: Int64s
-    partition: NDArray[np.int32]
-    offset: Int64s
-    appended_us: Int64s
-    extra: Mapping[str, BytesColumn] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.latest)
-
-    def take(self, rows: Int64s) -> Events:
-        """Give the events at the given rows, in their order."""
-        return Events(
-            self.stream,
-            self.key.take(rows),
-            self.id.take(rows),
-            self.earliest[rows],
-            self.latest[rows],
-            self.partition[rows],
-            self.offset[rows],
-            self.appended_us[rows],
-            {name: column.take(rows) for name, column in self.extra.items()},
-        )
-
-    @classmethod
-    def concat(cls, parts: Sequence[Events]) -> Events:
-        """Put events of one stream one after the other."""
-        first = parts[0]
-        if len(parts) == 1:
-            return first
-        return cls(
-            first.stream,
-            BytesColumn.concat([part.key for part in parts]),
-            BytesColumn.concat([part.id for part in parts]),
-            np.concatenate([part.earliest for part in parts]),
-            np.concatenate([part.latest for part in parts]),
-            np.concatenate([part.partition for part in parts]),
-            np.concatenate([part.offset for part in parts]),
-            np.concatenate([part.appended_us for part in parts]),
-            {
-                name: BytesColumn.concat([part.extra[name] for part in parts])
-                for name in first.extra
-            },
-        )
-
-    def to_bytes(self) -> bytes:
-        """Write the events into one byte string."""
-        columns: dict[str, Column] = {
-            "key": self.key,
-            "id": self.id,
-            "earliest": self.earliest,
-            "latest": self.latest,
-            "partition": self.partition,
-            "offset": self.offset,
-            "appended_us": self.appended_us,
-        }
-        columns |= {f"extra.{name}": column for name, column in self.extra.items()}
-        return pack_columns(columns, {"stream": self.stream})
-
-    @classmethod
-    def from_bytes(cls, blob: bytes) -> Events:
-        """Read what `to_bytes` wrote."""
-        columns, meta = unpack_columns(blob)
-        extra = {
-            name.removeprefix("extra."): cast("BytesColumn", columns.pop(name))
-            for name in list(columns)
-            if name.startswith("extra.")
-        }
-        return cls(stream=meta["stream"], **cast("dict[str, Any]", columns), extra=extra)
-
-    @classmethod
-    def from_rows(
-        cls, stream: str, rows: Iterable[tuple[bytes, bytes, int, int, int, int, int]]
-    ) -> Events:
-        """Build events from rows (key, id, earliest, latest, partition, offset, appended_us)."""
-        columns = list(zip(*rows, strict=True)) or [()] * 7
-        return cls(
-            stream,
-            BytesColumn.from_list(columns[0]),
-            BytesColumn.from_list(columns[1]),
-            np.array(columns[2], np.int64),
-            np.array(columns[3], np.int64),
-            np.array(columns[4], np.int32),
-            np.array(columns[5], np.int64),
-            np.array(columns[6], np.int64),
-        )

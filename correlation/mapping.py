@@ -118,12 +118,16 @@ class EventMapping:
 
 
 class MappedEvent(NamedTuple):
-    """An event as its record gives it: id (None: the record names none), key, interval in µs."""
+    """An event as its record gives it: id (None: the record names none), key, interval in µs.
+
+    `shape` is `Histogram.shape_bytes`: None where the time is uniform on the interval.
+    """
 
     id: bytes | None
     key: bytes
     earliest: int
     latest: int
+    shape: bytes | None = None
 
 
 EventReader = Callable[[object, bytes | None, int], MappedEvent]

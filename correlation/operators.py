@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffer import Segment, StreamBuffer
+from correlation.buffer import StreamBuffer
 from correlation.columns import Int64s
 from correlation.explaining import GivenRecord
+from correlation.segment import Segment
 from correlation.streams import Stream
 
 

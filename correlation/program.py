@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 
 from correlation.blocks import Block, Control, Outcome, Snapshot
-from correlation.buffer import Segment, StreamBuffer
-from correlation.columns import Events
+from correlation.buffer import StreamBuffer
 from correlation.contract import ContractFacts, declaration
 from correlation.errors import CorrelationError, UnknownRecordVersionError
+from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
 from correlation.operators import Condition, Operator, View
 from correlation.progress import LowMarks
 from correlation.records import Resource
+from correlation.segment import Segment
 from correlation.streams import Stream
 from correlation.totals import Totals
 

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from correlation.checks import check_name
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.kinds import KINDS
 from correlation.limits import TIME_LIMIT_US
 from correlation.mapping import EventMapping, Path
 from correlation.partitioning import Partitioning
 from correlation.progress import CLOSED, Heartbeat
-from correlation.streams import Stream, check_name
+from correlation.streams import Stream
 
 if TYPE_CHECKING:
     from correlation.operators import Condition

@@ -25,12 +25,12 @@ from pydantic import (
 from pydantic import Field as PydanticField
 from pydantic_core import PydanticCustomError
 
+from correlation.checks import check_name, check_topic
 from correlation.decimals import without_zeros
 from correlation.durations import describe_limit, parse_duration_us, whole_us
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.operators import Field
-from correlation.streams import check_name, check_topic
 from service.errors import FieldProblem
 
 if TYPE_CHECKING:

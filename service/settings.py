@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from correlation.streams import check_topic
+from correlation.checks import check_topic
 from correlation.topics import Topics
 
 # A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.

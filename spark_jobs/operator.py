@@ -21,7 +21,7 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.reasons import Reason

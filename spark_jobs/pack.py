@@ -16,8 +16,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from correlation.columns import BytesColumn, Events
+from correlation.columns import BytesColumn, DictionaryColumn
 from correlation.errors import CorrelationError, RejectedEventError
+from correlation.events import Events
 from correlation.mapping import EventReader, compile_mapping
 from correlation.partitioning import Partitioner
 from correlation.progress import Progress
@@ -269,6 +270,7 @@ class _Accepted:
         self._keys: list[bytes] = []
         self._ids: list[bytes] = []
         self._earliest: list[int] = []
+        self._shapes: list[bytes | None] = []
         self._run = run
         self._rejects = rejects
         self._read = reader.read
@@ -284,14 +286,15 @@ class _Accepted:
         except RejectedEventError as error:
             self._rejects.add(self._run, row, self.reader.name, error.reason, error.detail)
             return
-        event_id, key, earliest, latest = event
+        event_id = event.id
         if event_id is None:
             event_id = f"{self._prefix}{self._run.offsets[row]}".encode()
         self.rows.append(row)
         self._ids.append(event_id)
-        self._keys.append(key)
-        self._earliest.append(earliest)
-        self.latest.append(latest)
+        self._keys.append(event.key)
+        self._earliest.append(event.earliest)
+        self.latest.append(event.latest)
+        self._shapes.append(event.shape)
 
     def to_events(self) -> Events:
         """Give what was taken, at least one record, with the records as they were."""
@@ -310,6 +313,7 @@ class _Accepted:
                 "record_value": run.value_column.take(rows),
                 "record_headers": self._pack_headers(),
             },
+            DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
         )
 
     def _pack_headers(self) -> BytesColumn:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from correlation.columns import BytesColumn, Events
+from correlation.columns import BytesColumn
+from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.partitioning import Partitioner, Partitioning
 from correlation.program import Block, Control, Program

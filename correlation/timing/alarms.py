@@ -11,9 +11,9 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffer import Segment
 from correlation.columns import Int64s
 from correlation.operators import Encode, Heading, OutputRecord, encode_json
+from correlation.segment import Segment
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.pairs import DECIDED_BY
 from correlation.timing.probability import probability

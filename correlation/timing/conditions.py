@@ -7,11 +7,11 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from correlation.checks import check_duration, check_name, check_topic
 from correlation.decimals import without_zeros
 from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
-from correlation.streams import check_duration, check_name, check_topic
 from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.choosing import AUTO
 from correlation.timing.window import TimingWindow

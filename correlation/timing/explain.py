@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from correlation.durations import describe_duration
 from correlation.explaining import ReadEvent, Steps, read_given
+from correlation.histogram import Histogram
 from correlation.timing.choosing import choose_algorithm
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
-from correlation.timing.histogram import Histogram
 from correlation.timing.histogram_exact import exact_probability
 from correlation.timing.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
 from correlation.timing.regions import locate_regions

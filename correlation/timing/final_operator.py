@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffer import Segment, match_groups
 from correlation.columns import Int64s
 from correlation.errors import UnknownRecordVersionError
 from correlation.limits import UNKNOWN_MARK
 from correlation.operators import Evaluation, Result, View
+from correlation.segment import Segment, match_groups
 from correlation.streams import Stream
 from correlation.timing.alarms import PairBatch, UnmatchedBatch
 from correlation.timing.best import NONE, Targets, compare_targets, find_best

@@ -28,12 +28,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from correlation.timing.histogram import WHOLE_MASS
+from correlation.histogram import WHOLE_MASS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from correlation.timing.histogram import Histogram
+    from correlation.histogram import Histogram
     from correlation.timing.window import TimingWindow
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from correlation.histogram import WHOLE_MASS
 from correlation.timing.arguments import as_columns
-from correlation.timing.histogram import WHOLE_MASS
 from correlation.timing.histogram_exact import decide_steps
 
 if TYPE_CHECKING:

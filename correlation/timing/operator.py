@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffer import Segment, match_groups
 from correlation.columns import Int64s
 from correlation.operators import Evaluation, View
+from correlation.segment import Segment, match_groups
 from correlation.streams import Stream
 from correlation.timing.alarms import PairBatch
 from correlation.timing.algorithms import ALGORITHMS

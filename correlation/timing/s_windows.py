@@ -38,7 +38,7 @@ from correlation.timing.intervals import Intervals, unite
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from correlation.timing.histogram import Histogram
+    from correlation.histogram import Histogram
     from correlation.timing.window import TimingWindow, WindowScalars
 
 # Decimal places of a satisfaction time.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from correlation.timing.histogram import Histogram
+    from correlation.histogram import Histogram
 
 
 class Shapes(NamedTuple):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from correlation.timing.histogram import Bucket, Histogram
+    from correlation.histogram import Bucket, Histogram
 
 
 def shift(u: Histogram, v: Histogram) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from correlation.timing.histogram import Histogram
+    from correlation.histogram import Histogram
     from correlation.timing.window import TimingWindow
 
 Grid = tuple[tuple[Intervals, ...], ...]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn, Events
+from correlation.columns import BytesColumn
+from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.mapping import EventMapping
 from correlation.operators import Load

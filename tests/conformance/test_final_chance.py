@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn, Events
+from correlation.columns import BytesColumn
+from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.operators import Load
 from correlation.program import Block, Program

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.records import Resource

@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pytest
 
-from correlation.buffer import Segment
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.operators import encode_json
 from correlation.records import condition_from_document
+from correlation.segment import Segment
 from correlation.timing.alarms import PairBatch, UnmatchedBatch, alarm_id
 from correlation.timing.conditions import TimingCondition
 

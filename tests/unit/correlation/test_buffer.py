@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation import buffer as buffer_module
-from correlation.buffer import Segment, StreamBuffer, match_groups
-from correlation.columns import Events
+from correlation.buffer import StreamBuffer
+from correlation.columns import DictionaryColumn
+from correlation.events import Events
+from correlation.segment import Segment, match_groups
 
 # Key, latest, length, and whether it is late.
 Row = tuple[bytes, int, int, bool]
@@ -25,6 +29,11 @@ ROWS = st.lists(
 )
 
 
+def _shape(number: int) -> bytes | None:
+    """Shape of an event: of every second one none, so that some segments have none at all."""
+    return None if number % 2 else b"%d" % (number % 3)
+
+
 def _segment(rows: list[Row], first: int = 0) -> Segment:
     events = Events.from_rows(
         "s",
@@ -33,6 +42,9 @@ def _segment(rows: list[Row], first: int = 0) -> Segment:
             for number, (key, latest, length, _) in enumerate(rows, first)
         ],
     )
+    shapes = [_shape(number) for number in range(first, first + len(rows))]
+    if any(shapes):
+        events = replace(events, shape=DictionaryColumn.from_list(shapes))
     segment, order = Segment.from_events(events, np.array([late for *_, late in rows]))
     assert events.id.take(order).to_list() == segment.id.to_list()
     return segment
@@ -40,6 +52,9 @@ def _segment(rows: list[Row], first: int = 0) -> Segment:
 
 def _rows(segment: Segment) -> list[tuple[bytes, int, int, bytes, bool]]:
     keys = segment.key_of_rows(np.arange(len(segment)))
+    ids = [int(event_id) for event_id in segment.id.to_list()]
+    shapes = [None] * len(ids) if segment.shape is None else segment.shape.to_list()
+    assert shapes == [_shape(number) for number in ids]
     return [
         (keys[i], int(segment.latest[i]), int(segment.earliest[i]), segment.id[i], late)
         for i, late in enumerate(segment.late.tolist())

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import BytesColumn, Events, pack_columns, unpack_columns
+from correlation.columns import BytesColumn, DictionaryColumn, pack_columns, unpack_columns
 from correlation.errors import UnknownRecordVersionError
+from correlation.events import Events
 from correlation.partitioning import Partitioner, Partitioning
 
 TEXTS = st.lists(st.binary(max_size=9), max_size=20)
@@ -48,6 +49,22 @@ def test_packed_columns_come_back(values: list[bytes]) -> None:
     assert b"before" not in blob
 
 
+@given(values=st.lists(st.none() | st.sampled_from([b"", b"a", b"bc"]), max_size=9), data=st.data())
+def test_dictionary_columns_take_and_concat_like_lists(
+    values: list[bytes | None], data: st.DataObject
+) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=9)) if values else []
+    column = DictionaryColumn.from_list(values)
+    taken = column.take(np.array(rows, np.int64))
+    assert column.to_list() == values
+    assert taken.to_list() == [values[row] for row in rows]
+    # Each value that is there stands once, and no other.
+    for it in (column, taken, DictionaryColumn.concat([column, taken, column])):
+        assert sorted(it.values.to_list()) == sorted({v for v in it.to_list() if v is not None})
+    joined = DictionaryColumn.concat([column, taken, column])
+    assert joined.to_list() == [*values, *taken.to_list(), *values]
+
+
 def test_foreign_bytes_are_refused() -> None:
     with pytest.raises(UnknownRecordVersionError, match="begins with"):
         unpack_columns(b"PK\x03\x04 something else")
@@ -63,6 +80,18 @@ def test_events_come_back_from_bytes_with_their_extra_columns() -> None:
     assert back.earliest.tolist() == [-1, 1]
     assert back.offset.tolist() == [6, 4]
     assert back.extra["value"].to_list() == [b"[]", b"{}"]
+
+
+def test_events_come_back_with_their_shapes() -> None:
+    plain = Events.from_rows("s", [(b"k", b"i", 1, 2, 3, 4, 5)])
+    assert Events.concat([plain, plain]).shape is None
+    shaped = replace(plain, shape=DictionaryColumn.from_list([b"shape"]))
+    joined = Events.from_bytes(Events.concat([plain, shaped, plain]).to_bytes())
+    assert joined.shape is not None
+    assert joined.shape.to_list() == [None, b"shape", None]
+    taken = joined.take(np.array([2, 1]))
+    assert taken.shape is not None
+    assert taken.shape.to_list() == [None, b"shape"]
 
 
 def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:

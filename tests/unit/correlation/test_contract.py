@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import Events
 from correlation.contract import ContractFacts, Spread, declaration
+from correlation.events import Events
 from correlation.program import Block, Program
 from correlation.streams import Stream
 from correlation.totals import Totals

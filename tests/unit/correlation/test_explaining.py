@@ -8,7 +8,7 @@ import pytest
 
 from correlation.durations import describe_duration, parse_duration_us
 from correlation.explaining import Form, GivenRecord, Place, Steps, read_given
-from correlation.mapping import EventMapping, compile_id_reader
+from correlation.mapping import EventMapping, MappedEvent, compile_id_reader
 from correlation.partitioning import Partitioning
 from correlation.reasons import Reason
 from correlation.streams import Stream
@@ -28,12 +28,12 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
 @pytest.mark.parametrize(
     ("mapping", "value", "form", "expected"),
     [
-        (None, CANONICAL, "record", (b"e", b"k", 10, 15)),
-        (STAMPED, RECORD, "record", (b"m", b"k", 10, 15)),
+        (None, CANONICAL, "record", MappedEvent(b"e", b"k", 10, 15)),
+        (STAMPED, RECORD, "record", MappedEvent(b"m", b"k", 10, 15)),
         # Its times stand where the mapping has none: a canonical event.
-        (STAMPED, CANONICAL, "event", (b"e", b"k", 10, 15)),
-        (STAMPED, {**CANONICAL, **RECORD, "at": 18}, "record", (b"m", b"k", 13, 18)),
-        (STAMPED, {"time": 15, "before": 1, "key": "k"}, "event", (None, b"k", 14, 15)),
+        (STAMPED, CANONICAL, "event", MappedEvent(b"e", b"k", 10, 15)),
+        (STAMPED, {**CANONICAL, **RECORD, "at": 18}, "record", MappedEvent(b"m", b"k", 13, 18)),
+        (STAMPED, {"time": 15, "before": 1, "key": "k"}, "event", MappedEvent(None, b"k", 14, 15)),
         # Neither: what is wrong is told of the record.
         (STAMPED, {"mic": "m", "site": "k"}, "record", Reason.MISSING_FIELD),
         (STAMPED, {"id": "e", "earliest": 10}, "record", Reason.MISSING_FIELD),
@@ -55,8 +55,8 @@ def test_record_is_told_from_canonical_event(
     ("mapping", "value", "form", "expected"),
     [
         (STAMPED, CANONICAL, "record", Reason.MISSING_FIELD),
-        (STAMPED, {**CANONICAL, **RECORD, "at": 18}, "event", (b"e", b"k", 10, 15)),
-        (EventMapping(key_path=("site",)), CANONICAL, "event", (b"e", b"k", 10, 15)),
+        (STAMPED, {**CANONICAL, **RECORD, "at": 18}, "event", MappedEvent(b"e", b"k", 10, 15)),
+        (EventMapping(key_path=("site",)), CANONICAL, "event", MappedEvent(b"e", b"k", 10, 15)),
     ],
 )
 def test_form_that_is_named_wins(

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from cli.picture import draw_pair
 from correlation.advice import advise
-from correlation.columns import Events
 from correlation.contract import ContractFacts
+from correlation.events import Events
 from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS
 from correlation.mapping import MappedEvent, compile_mapping

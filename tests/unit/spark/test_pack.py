@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import orjson
 import pytest
 
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
 from correlation.reasons import Reason

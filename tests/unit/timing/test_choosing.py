@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from correlation.buffer import Segment, StreamBuffer
-from correlation.columns import Events
+from correlation.buffer import StreamBuffer
 from correlation.errors import InvalidFieldError
+from correlation.events import Events
 from correlation.operators import View
+from correlation.segment import Segment
 from correlation.streams import Stream
 from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import Events
+from correlation.events import Events
 from correlation.explaining import GivenRecord, Place
 from correlation.kinds import KINDS
 from correlation.partitioning import Partitioning

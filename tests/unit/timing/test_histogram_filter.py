@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import BUCKET_LIMIT, DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.timing.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.timing.histogram_filter import (
     DOUBTFUL,
     _filter_pair_kernel,

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
-from correlation.timing.histogram import Histogram
+from correlation.histogram import Histogram
 from correlation.timing.histogram_exact import is_satisfied, to_steps
 from correlation.timing.intervals import unite
 from correlation.timing.s_windows import _solve, _sweep, s_windows, stime

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from correlation.timing.histogram import Histogram
+from correlation.histogram import Histogram
 from correlation.timing.s_windows import s_windows
 from correlation.timing.stochastic_order import shift, tabulate_shifts
 from correlation.timing.window import TimingWindow

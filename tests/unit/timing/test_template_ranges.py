@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.timing.histogram import Histogram
+from correlation.histogram import Histogram
 from correlation.timing.histogram_exact import is_satisfied
 from correlation.timing.intervals import Intervals, intersect, subtract, unite
 from correlation.timing.regions import locate_regions

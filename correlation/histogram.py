@@ -17,6 +17,7 @@ Cost. O(n) for n buckets.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -125,6 +126,28 @@ class Histogram:
     def shape(self) -> Histogram:
         """Return it as offsets from its latest time."""
         return self.moved(-self.latest_us)
+
+    @property
+    def shape_bytes(self) -> bytes | None:
+        """Its shape as it travels with an event: 2 n + 1 int64; None where it is an interval.
+
+        First the n + 1 edges as offsets from the latest time, in µs, then the n masses.
+        """
+        if len(self.buckets) == 1:
+            return None
+        numbers = [*(edge - self.latest_us for edge in self.edges_us), *self.masses]
+        return struct.pack(f"<{len(numbers)}q", *numbers)
+
+    @classmethod
+    def from_shape_bytes(cls, shape: bytes) -> Histogram:
+        """Read what `shape_bytes` wrote: a shape that ends at 0."""
+        numbers = struct.unpack(f"<{len(shape) // 8}q", shape)
+        edges, masses = numbers[: len(numbers) // 2 + 1], numbers[len(numbers) // 2 + 1 :]
+        return cls(
+            tuple(
+                Bucket(lo, hi, mass) for (lo, hi), mass in zip(pairwise(edges), masses, strict=True)
+            )
+        )
 
     @classmethod
     def from_interval(cls, earliest_us: int, latest_us: int) -> Histogram:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from correlation.checks import check_name
 from correlation.errors import InvalidFieldError
-from correlation.streams import check_name
-from correlation.timing.histogram import VERSION, Histogram, check_version
+from correlation.histogram import VERSION, Histogram, check_version
 
 
 @dataclass(frozen=True, slots=True)

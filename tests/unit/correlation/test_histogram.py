@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.timing.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.timing.template import Template
+from correlation.template import Template
 from tests.unit.timing.histogram_strategies import described, large_histograms
 
 TENTH = WHOLE_MASS // 10
@@ -115,6 +115,15 @@ def test_histogram_reads_what_it_writes(histogram: Histogram) -> None:
     document: dict[str, Any] = json.loads(json.dumps(histogram.to_document()))
     assert document["v"] == 1
     assert Histogram.from_document(document) == histogram
+
+
+@given(histogram=large_histograms)
+def test_shape_bytes_come_back(histogram: Histogram) -> None:
+    written = histogram.shape_bytes
+    assert (written is None) == (len(histogram.buckets) == 1)
+    if written is not None:
+        assert Histogram.from_shape_bytes(written) == histogram.shape()
+        assert histogram.moved(-17).shape_bytes == written
 
 
 def test_template_is_held_relative_to_its_latest_time() -> None:
