@@ -199,12 +199,12 @@ def produce(
     as_json: AsJson = False,
 ) -> None:
     """Send the lines of a file to a topic, at a pace."""
-    from cli.replay import ReplayOptions, replay_file
+    from cli.produce import ProduceOptions, produce_file
 
     given = {"bootstrap": bootstrap, "url": url}
     settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
-    options = ReplayOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
-    delivery = replay_file(settings, options, Console(stderr=True, highlight=False))
+    options = ProduceOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
+    delivery = produce_file(settings, options, Console(stderr=True, highlight=False))
     if as_json:
         _write_json(delivery._asdict())
     else:
