@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +99,13 @@ class PairBatch:
         }
         return Heading("alarms", self.condition.output_topic, headers)
 
-    def records(self, detected_at_us: int, encode: Encode = encode_json) -> Iterator[OutputRecord]:
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`."""
+        return np.maximum(self.a.latest[self.a_rows], self.b.latest[self.b_rows])
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
         """Give the alarms as records; see `Result.records`.
 
         Pairs are many and their events few: an alarm is put together from pieces of JSON, each
@@ -109,7 +114,6 @@ class PairBatch:
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
         start = _alarm_digest(condition.name, condition.version)
-        head = encode(self._common(detected_at_us))[:-1]
         name = condition.name.encode()
         columns = zip(
             keys if keys is not None else repeat(name, len(self)),
@@ -117,10 +121,11 @@ class PairBatch:
             map(_framed, self.b.id.take(self.b_rows).to_list()),
             _encode_events(condition.a, self.a, self.a_rows, keys, encode),
             _encode_events(condition.b, self.b, self.b_rows, keys, encode),
+            self._encode_heads(detected_at_us, encode),
             self._encode_verdicts(encode),
             strict=True,
         )
-        for key, a_id, b_id, a, b, verdict in columns:
+        for key, a_id, b_id, a, b, head, verdict in columns:
             digest = start.copy()
             digest.update(a_id + b_id)
             ident = digest.hexdigest()
@@ -133,16 +138,20 @@ class PairBatch:
             )
             yield OutputRecord(key, value, ident)
 
-    def _common(self, detected_at_us: int) -> dict[str, Any]:
+    def _encode_heads(self, detected_at_us: int | Int64s, encode: Encode) -> Iterable[bytes]:
+        """Write what the alarms have in common, and when they were found: left open."""
         condition = self.condition
-        return {
+        common = {
             "v": 1,
             "condition": condition.name,
             "version": condition.version,
             "kind": condition.kind,
             "threshold": float(condition.threshold),
-            "detected_at": detected_at_us,
         }
+        head = encode(common)[:-1] + b',"detected_at":'
+        if isinstance(detected_at_us, int):
+            return repeat(b"%b%d" % (head, detected_at_us), len(self))
+        return (b"%b%d" % (head, moment) for moment in detected_at_us.tolist())
 
     def _encode_verdicts(self, encode: Encode) -> Iterator[bytes]:
         """Write what was decided of each pair, and how: the inside of a JSON object."""
