@@ -1,7 +1,7 @@
 """The ``coincide`` command: what a person or a script types.
 
 Exit codes: 0 done; 1 the answer is no (a check failed); 2 wrong usage or settings; 3 Java, 4 the
-Java archives, 5 the broker, 6 the service, 7 a process of the local stack; 130 interrupted.
+Java archives, 5 the broker, 6 the service, 7 a process that was started; 130 interrupted.
 Commands import what they need when they run, so that ``--help`` is quick.
 """
 
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from cli.errors import BrokerError, CliError, UsageError
+from cli.replay.command import replay
 from cli.settings import Settings
 
 _INTERRUPTED = 130
@@ -262,6 +263,9 @@ def tail(
         shown += 1
         if shown == count:
             return
+
+
+app.command()(replay)
 
 
 @app.command()

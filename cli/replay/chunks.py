@@ -1,0 +1,236 @@
+"""Cut files of events into chunks of whole rows, a few at a time in memory, none of them parsed.
+
+A chunk is what one process reads at once. Rows longer than what is read are passed over here, so
+that a file without line breaks does no harm.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cli.errors import UsageError
+from cli.replay.columns import csv_columns, table_columns
+from cli.replay.options import STDIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.replay.options import EventFile
+    from correlation.streams import Stream
+
+_MOST_ROWS = 16_384
+_MOST_BYTES = 4 * 1024 * 1024
+_LINE_BREAK = 2
+_PIECE_BYTES = 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+
+
+class TooLong(NamedTuple):
+    """Stands for a row that is longer than what is read, in bytes."""
+
+    nbytes: int
+
+
+Line = bytes | TooLong
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a file that stand behind each other.
+
+    Parameters
+    ----------
+    first
+        Position of the first one in the file, from 0; the header of a CSV file does not count.
+    line
+        Line on which it stands, from 1; of a Parquet file its row.
+    nbytes
+        What it takes in the file.
+    lines
+        The rows of a text, each as it stands there.
+    table
+        Those of a Parquet file; None for a text.
+    header
+        Names of the columns of a CSV file.
+    """
+
+    first: int
+    line: int
+    nbytes: int
+    lines: list[Line] = field(default_factory=list)
+    table: pa.RecordBatch = None
+    header: tuple[str, ...] = ()
+
+
+def read_chunks(
+    file: EventFile, stream: Stream, most_record_bytes: int, *, whole_rows: bool
+) -> Iterator[Chunk]:
+    """Read a file.
+
+    Parameters
+    ----------
+    file
+        The file.
+    stream
+        Whose mapping names the columns that a CSV or Parquet file must have.
+    most_record_bytes
+        Longer rows are not read.
+    whole_rows
+        Read also the columns of a Parquet file that the mapping does not name.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, is not of its format, or lacks a column.
+    """
+    try:
+        if file.format == "parquet":
+            yield from _read_table(file, stream, whole_rows=whole_rows)
+            return
+        with _opened(file) as opened:
+            lines = _lines(opened, most_record_bytes)
+            if file.format == "csv":
+                allow_long_cells(most_record_bytes)
+                yield from _read_csv(file, stream, lines, most_record_bytes)
+            else:
+                yield from _cut(lines)
+    except (OSError, pa.ArrowException) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"{file.path} cannot be read: {said}") from error
+
+
+@contextmanager
+def _opened(file: EventFile) -> Iterator[BinaryIO]:
+    if file.path == STDIN:
+        yield sys.stdin.buffer
+        return
+    with file.path.open("rb") as opened:
+        yield opened
+
+
+def _lines(opened: BinaryIO, most_bytes: int) -> Iterator[Line]:
+    limit = most_bytes + _LINE_BREAK
+    while line := opened.readline(limit):
+        if len(line) < limit or line.endswith(b"\n"):
+            yield line
+            continue
+        length = len(line)
+        while more := opened.readline(_PIECE_BYTES):
+            length += len(more)
+            if more.endswith(b"\n"):
+                break
+        yield TooLong(length)
+
+
+def _cut(rows: Iterator[Line], line: int = 1, header: tuple[str, ...] = ()) -> Iterator[Chunk]:
+    """Put rows into chunks of a bounded size."""
+    first = 0
+    content: list[Line] = []
+    nbytes = 0
+    for row in rows:
+        content.append(row)
+        nbytes += len(row) if isinstance(row, bytes) else row.nbytes
+        if len(content) >= _MOST_ROWS or nbytes >= _MOST_BYTES:
+            yield Chunk(first, line, nbytes, content, header=header)
+            first += len(content)
+            # A row without quotation marks, as all of JSON lines count here, is one line.
+            line += sum(map(line_count, content)) if header else len(content)
+            content, nbytes = [], 0
+    if content:
+        yield Chunk(first, line, nbytes, content, header=header)
+
+
+def line_count(row: Line) -> int:
+    """Count the lines that a row takes; the last of a file may lack its line break."""
+    return max(row.count(b"\n"), 1) if isinstance(row, bytes) else 1
+
+
+def allow_long_cells(most_bytes: int) -> None:
+    """Let a cell of a CSV row be as long as a row; the limit is one of the whole process."""
+    csv.field_size_limit(max(csv.field_size_limit(), most_bytes))
+
+
+def _read_csv(
+    file: EventFile, stream: Stream, lines: Iterator[Line], most_bytes: int
+) -> Iterator[Chunk]:
+    first = next(lines, None)
+    if first is None:
+        return
+    header = _read_header(file, first)
+    csv_columns(file.path, stream, header)
+    yield from _cut(_csv_rows(lines, len(header), most_bytes), 2, header)
+
+
+def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
+    if not isinstance(line, bytes):
+        raise UsageError(f"{file.path} begins with a line of {line.nbytes} bytes: no header")
+    try:
+        (names,) = csv.reader([line.removeprefix(_BOM).decode()], strict=True)
+    except (ValueError, csv.Error) as error:
+        raise UsageError(f"{file.path} has no header that can be read: {error}") from error
+    return tuple(name.strip() for name in names)
+
+
+def _csv_rows(lines: Iterator[Line], width: int, most_bytes: int) -> Iterator[Line]:
+    """Join lines where a quoted cell has a line break in it.
+
+    A row is joined only if it then has as many cells as the header. Otherwise its first line
+    stands alone and is set aside later: a quotation mark that is missing costs one line.
+    """
+    back: deque[Line] = deque()
+
+    def following() -> Line | None:
+        return back.popleft() if back else next(lines, None)
+
+    while (line := following()) is not None:
+        # By far the most: no quotation mark, or each with its second one.
+        if not isinstance(line, bytes) or line.count(b'"') % 2 == 0 or _has_cells(line, width):
+            yield line
+            continue
+        taken = [line]
+        size = len(line)
+        closed = False
+        while not closed and size <= most_bytes and (more := following()) is not None:
+            if not isinstance(more, bytes):
+                back.appendleft(more)
+                break
+            taken.append(more)
+            size += len(more)
+            closed = more.count(b'"') % 2 == 1
+        row = b"".join(taken)
+        if closed and _has_cells(row, width):
+            yield row
+        else:
+            back.extendleft(reversed(taken[1:]))
+            yield line
+
+
+def _has_cells(row: bytes, width: int) -> bool:
+    try:
+        rows = list(csv.reader([row.decode(errors="surrogateescape")], strict=True))
+    except csv.Error:
+        return False
+    return len(rows) == 1 and len(rows[0]) == width
+
+
+def _read_table(file: EventFile, stream: Stream, *, whole_rows: bool) -> Iterator[Chunk]:
+    with pq.ParquetFile(file.path) as table:
+        wanted = table_columns(file.path, stream, table.schema_arrow)
+        columns = None if whole_rows else list(wanted.names)
+        rows = table.metadata.num_rows
+        size = file.size or 0
+        first = 0
+        for batch in table.iter_batches(_MOST_ROWS, columns=columns):
+            count = batch.num_rows
+            end = first + count
+            nbytes = size * end // rows - size * first // rows
+            yield Chunk(first, first + 1, nbytes, table=batch)
+            first = end
