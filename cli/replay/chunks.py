@@ -10,7 +10,7 @@ import csv
 import sys
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from cli.replay.columns import csv_columns, table_columns
 from cli.replay.options import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cli.replay.options import EventFile
     from correlation.streams import Stream
@@ -65,7 +65,7 @@ class Chunk:
     first: int
     line: int
     nbytes: int
-    lines: list[Line] = field(default_factory=list)
+    lines: Sequence[Line] = ()
     table: pa.RecordBatch = None
     header: tuple[str, ...] = ()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from correlation.streams import Stream
 
 # Events of a block: few as long as pairs are many, for the alarms of a block are in memory.
-_FIRST_BLOCK, _LEAST_BLOCK, _MOST_BLOCK = 2_048, 64, 65_536
+_FIRST_BLOCK, _LEAST_BLOCK, _MOST_BLOCK = 512, 64, 65_536
 
 
 class FileCounts:

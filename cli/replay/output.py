@@ -64,11 +64,11 @@ def _refusals(path: Path) -> Iterator[None]:
 
 def _writer(opened: BinaryIO, path: Path | None = None) -> Write:
     def write(lines: Iterable[bytes]) -> None:
-        text = b"".join(line + b"\n" for line in lines)
+        ended = (line + b"\n" for line in lines)
         if path is None:
-            opened.write(text)
+            opened.writelines(ended)
             return
         with _refusals(path):
-            opened.write(text)
+            opened.writelines(ended)
 
     return write

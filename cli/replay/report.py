@@ -144,11 +144,11 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
     for name, found in report["streams"].items():
         for reason, count in found["rejected"].items():
             told = escape(found["first_rejected"][reason])
-            console.print(f"[yellow]{count:,} rows of {name} rejected: {reason}[/] ({told})")
+            console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {told}")
         if found["late"]:
             console.print(
-                f"[yellow]{found['late']:,} events of {name} late:[/] more than max_delay behind "
-                "one before them in the file; raise max_delay, or give --sort"
+                f"[yellow]{name}: {found['late']:,} late[/]: over max_delay behind an event before "
+                "them in the file; raise max_delay, or give --sort"
             )
     if not letters and any(found["rejected"] for found in report["streams"].values()):
         console.print("--rejects FILE keeps the rejected rows")

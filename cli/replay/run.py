@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cli.replay.reading import Taken
 
 # Alarms are records of some 500 bytes each; pairs that are only counted are columns.
-_MOST_ALARMS, _MOST_COUNTED = 100_000, 2_000_000
+_MOST_ALARMS, _MOST_COUNTED = 50_000, 2_000_000
 
 
 def run_replay(options: ReplayOptions, console: Console) -> dict[str, Any]:
