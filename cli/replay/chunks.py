@@ -11,7 +11,8 @@ import sys
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,22 +22,25 @@ from cli.replay.columns import csv_columns, table_columns
 from cli.replay.options import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cli.replay.options import EventFile
     from correlation.streams import Stream
 
 _MOST_ROWS = 16_384
 _MOST_BYTES = 4 * 1024 * 1024
-_LINE_BREAK = 2
 _PIECE_BYTES = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-class TooLong(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TooLong:
     """Stands for a row that is longer than what is read, in bytes."""
 
     nbytes: int
+
+    def __len__(self) -> int:
+        return self.nbytes
 
 
 Line = bytes | TooLong
@@ -96,7 +100,7 @@ def read_chunks(
             yield from _read_table(file, stream, whole_rows=whole_rows)
             return
         with _opened(file) as opened:
-            lines = _lines(opened, most_record_bytes)
+            lines = _read_lines(opened, most_record_bytes)
             if file.format == "csv":
                 allow_long_cells(most_record_bytes)
                 yield from _read_csv(file, stream, lines, most_record_bytes)
@@ -116,41 +120,61 @@ def _opened(file: EventFile) -> Iterator[BinaryIO]:
         yield opened
 
 
-def _lines(opened: BinaryIO, most_bytes: int) -> Iterator[Line]:
-    limit = most_bytes + _LINE_BREAK
-    while line := opened.readline(limit):
-        if len(line) < limit or line.endswith(b"\n"):
-            yield line
-            continue
-        length = len(line)
-        while more := opened.readline(_PIECE_BYTES):
-            length += len(more)
-            if more.endswith(b"\n"):
-                break
-        yield TooLong(length)
+def _read_lines(opened: BinaryIO, most_bytes: int) -> Iterator[list[Line]]:
+    """Give the lines of a file without their line breaks, many at a time."""
+    # A line may end in a carriage return, which does not count.
+    limit = most_bytes + 1
+    rest, passed = b"", 0
+    while piece := opened.read(_PIECE_BYTES):
+        begin, *lines = piece.split(b"\n")
+        if passed:
+            passed += len(begin)
+        else:
+            rest += begin
+        if lines:
+            first: Line = TooLong(passed) if passed else rest
+            rest, passed = lines.pop(), 0
+            found = [first, *lines]
+            if max(map(len, found)) > limit:
+                found = [it if len(it) <= limit else TooLong(len(it)) for it in found]
+            yield found
+        if len(rest) > limit:
+            rest, passed = b"", len(rest)
+    if passed:
+        yield [TooLong(passed)]
+    elif rest:
+        yield [rest]
 
 
-def _cut(rows: Iterator[Line], line: int = 1, header: tuple[str, ...] = ()) -> Iterator[Chunk]:
+def _cut(
+    pieces: Iterable[list[Line]], line: int = 1, header: tuple[str, ...] = ()
+) -> Iterator[Chunk]:
     """Put rows into chunks of a bounded size."""
     first = 0
-    content: list[Line] = []
-    nbytes = 0
-    for row in rows:
-        content.append(row)
-        nbytes += len(row) if isinstance(row, bytes) else row.nbytes
-        if len(content) >= _MOST_ROWS or nbytes >= _MOST_BYTES:
-            yield Chunk(first, line, nbytes, content, header=header)
-            first += len(content)
-            # A row without quotation marks, as all of JSON lines count here, is one line.
-            line += sum(map(line_count, content)) if header else len(content)
-            content, nbytes = [], 0
-    if content:
-        yield Chunk(first, line, nbytes, content, header=header)
+    waiting: list[Line] = []
+    size = 0
+
+    def chunk(rows: list[Line]) -> Chunk:
+        nonlocal first, line
+        made = Chunk(first, line, sum(map(len, rows)) + len(rows), rows, header=header)
+        first += len(rows)
+        line += sum(map(line_count, rows)) if header else len(rows)
+        return made
+
+    for piece in pieces:
+        waiting += piece
+        size += sum(map(len, piece))
+        while len(waiting) >= _MOST_ROWS or size >= _MOST_BYTES:
+            rows, waiting = waiting[:_MOST_ROWS], waiting[_MOST_ROWS:]
+            size = sum(map(len, waiting))
+            yield chunk(rows)
+    if waiting:
+        yield chunk(waiting)
 
 
 def line_count(row: Line) -> int:
-    """Count the lines that a row takes; the last of a file may lack its line break."""
-    return max(row.count(b"\n"), 1) if isinstance(row, bytes) else 1
+    """Count the lines that a row takes."""
+    return row.count(b"\n") + 1 if isinstance(row, bytes) else 1
 
 
 def allow_long_cells(most_bytes: int) -> None:
@@ -159,14 +183,15 @@ def allow_long_cells(most_bytes: int) -> None:
 
 
 def _read_csv(
-    file: EventFile, stream: Stream, lines: Iterator[Line], most_bytes: int
+    file: EventFile, stream: Stream, pieces: Iterator[list[Line]], most_bytes: int
 ) -> Iterator[Chunk]:
-    first = next(lines, None)
-    if first is None:
+    piece = next(pieces, None)
+    if piece is None:
         return
-    header = _read_header(file, first)
+    header = _read_header(file, piece[0])
     csv_columns(file.path, stream, header)
-    yield from _cut(_csv_rows(lines, len(header), most_bytes), 2, header)
+    rows = _csv_rows(chain([piece[1:]], pieces), len(header), most_bytes)
+    yield from _cut(rows, 2, header)
 
 
 def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
@@ -179,38 +204,49 @@ def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
     return tuple(name.strip() for name in names)
 
 
-def _csv_rows(lines: Iterator[Line], width: int, most_bytes: int) -> Iterator[Line]:
-    """Join lines where a quoted cell has a line break in it.
-
-    A row is joined only if it then has as many cells as the header. Otherwise its first line
-    stands alone and is set aside later: a quotation mark that is missing costs one line.
-    """
-    back: deque[Line] = deque()
-
-    def following() -> Line | None:
-        return back.popleft() if back else next(lines, None)
-
-    while (line := following()) is not None:
-        # By far the most: no quotation mark, or each with its second one.
-        if not isinstance(line, bytes) or line.count(b'"') % 2 == 0 or _has_cells(line, width):
-            yield line
+def _csv_rows(pieces: Iterator[list[Line]], width: int, most_bytes: int) -> Iterator[list[Line]]:
+    """Join lines where a quoted cell has a line break in it."""
+    for piece in pieces:
+        if not any(b'"' in line for line in piece if isinstance(line, bytes)):
+            yield piece
             continue
-        taken = [line]
-        size = len(line)
-        closed = False
-        while not closed and size <= most_bytes and (more := following()) is not None:
-            if not isinstance(more, bytes):
-                back.appendleft(more)
-                break
-            taken.append(more)
-            size += len(more)
-            closed = more.count(b'"') % 2 == 1
-        row = b"".join(taken)
-        if closed and _has_cells(row, width):
-            yield row
-        else:
-            back.extendleft(reversed(taken[1:]))
-            yield line
+        waiting = deque(piece)
+        rows = []
+        while waiting:
+            rows.append(_csv_row(waiting, pieces, width, most_bytes))
+        yield rows
+
+
+def _csv_row(
+    waiting: deque[Line], pieces: Iterator[list[Line]], width: int, most_bytes: int
+) -> Line:
+    """Take the lines of the next row.
+
+    They are joined only if they then have as many cells as the header. Otherwise the first line
+    stands alone and is set aside later: a quotation mark that does not close costs one line.
+    """
+    line = waiting.popleft()
+    # By far the most: no quotation mark, or each with its second one.
+    if not isinstance(line, bytes) or line.count(b'"') % 2 == 0 or _has_cells(line, width):
+        return line
+    taken = [line]
+    size = len(line)
+    closed = False
+    while not closed and size <= most_bytes:
+        if not waiting:
+            waiting.extend(next(pieces, ()))
+        if not waiting or not isinstance(waiting[0], bytes):
+            break
+        more = waiting[0]
+        waiting.popleft()
+        taken.append(more)
+        size += len(more)
+        closed = more.count(b'"') % 2 == 1
+    row = b"\n".join(taken)
+    if closed and _has_cells(row, width):
+        return row
+    waiting.extendleft(reversed(taken[1:]))
+    return line
 
 
 def _has_cells(row: bytes, width: int) -> bool:

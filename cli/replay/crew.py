@@ -144,9 +144,7 @@ class Together:
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes:
-            process.shutdown(wait=False, cancel_futures=True)
-        for process in self._processes:
-            process.shutdown()
+            process.shutdown(cancel_futures=True)
 
     def read(self, file: int, chunk: Chunk) -> Future[Taken]:
         """See `Crew.read`."""

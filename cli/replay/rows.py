@@ -128,10 +128,11 @@ class CsvRows:
         """Give the cells of each row; none for one that was refused."""
         try:
             # By far the most: every row can be read.
-            rows = list(csv.reader([line.decode() for line in content], strict=True))  # type: ignore[union-attr]
+            texts = [line.decode() for line in content if isinstance(line, bytes)]
+            rows = list(csv.reader(texts, strict=True))
             if len(rows) == len(content) and max(map(len, content)) <= self._most_bytes:
                 return rows
-        except (ValueError, AttributeError, csv.Error):
+        except (ValueError, csv.Error):
             pass
         return (self._cells_of(number, line, refuse) for number, line in enumerate(content))
 
