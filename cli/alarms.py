@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cli.errors import BrokerError
+from cli.topics import open_consumer, partitions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from cli.settings import Settings
 
 _METADATA_SECONDS = 10
 _POLL_SECONDS = 0.2
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Alarm = dict[str, Any]
 # What the headers of a record that was set aside say, without their common prefix, and its value.
 SetAside = dict[str, str | None]
 _TOLD = "coincide.error."
-_SHOWN_CHARACTERS = 200
+# What is shown of an alarm, and of each of its two events.
+_ALARM_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "condition": str,
+    "detected_at": int,
+    "decided_by": str,
+    "threshold": (int, float),
+    "a": dict,
+    # None of an event of A that has no B.
+    "b": (dict, NoneType),
+}
+_EVENT_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "stream": str,
+    "id": str,
+    "earliest": int,
+    "latest": int,
+}
 
 
 def follow_alarms(
-    settings: Settings, topic: str | None = None, *, from_beginning: bool = False
+    settings: Settings,
+    topic: str | None = None,
+    *,
+    from_beginning: bool = False,
+    tell: Callable[[str], object],
 ) -> Iterator[Alarm | None]:
     """Give the alarms as they come, and None each time there is none for a moment.
 
@@ -39,6 +58,8 @@ def follow_alarms(
         A condition's own output topic; the common alarms topic by default.
     from_beginning
         Begin with the oldest alarm kept, not with the next one.
+    tell
+        Takes a line about each record that is no alarm.
 
     Raises
     ------
@@ -47,12 +68,15 @@ def follow_alarms(
     """
     topics = [topic or settings.topics.alarms]
     for message in _follow(settings, topics, from_beginning=from_beginning):
-        value = message.value() if message is not None else None
-        yield orjson.loads(value) if value else None
+        alarm = read_alarm(message.value()) if message is not None else None
+        if message is not None and alarm is None:
+            tell(f"{_place(message)} is no alarm")
+        else:
+            yield alarm
 
 
 def follow_set_aside(
-    settings: Settings, *, from_beginning: bool = False
+    settings: Settings, *, from_beginning: bool = False, tell: Callable[[str], object]
 ) -> Iterator[SetAside | None]:
     """Give dead letters and late events as they come; otherwise as ``follow_alarms``."""
     topics = [settings.topics.dead_letter, settings.topics.late]
@@ -60,55 +84,72 @@ def follow_set_aside(
         if message is None:
             yield None
             continue
-        headers = dict(message.headers() or ())
         told: SetAside = {
             name.removeprefix(_TOLD): _as_text(value)
-            for name, value in headers.items()
+            for name, value in dict(message.headers() or ()).items()
             if name.startswith(_TOLD)
         }
-        yield {**told, "value": _as_text(message.value())}
+        if "reason" in told:
+            yield {**told, "value": _as_text(message.value())}
+        else:
+            tell(f"{_place(message)} is no record that was set aside")
+
+
+def read_alarm(value: str | bytes | None) -> Alarm | None:
+    """Return a record's value as an alarm; None where it is none.
+
+    Parameters
+    ----------
+    value
+        Of the record.
+    """
+    try:
+        found = orjson.loads(value or b"")
+    except ValueError:
+        return None
+    if not _has(found, _ALARM_FIELDS) or not isinstance(
+        found.get("probability"), int | float | None
+    ):
+        return None
+    events = [found["a"]] if found.get("b") is None else [found["a"], found["b"]]
+    return found if all(_has(event, _EVENT_FIELDS) for event in events) else None
+
+
+def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> bool:
+    """Tell whether something is an object with these fields of these types."""
+    return isinstance(found, dict) and all(
+        isinstance(found.get(name), kind) for name, kind in fields.items()
+    )
+
+
+def _place(message: Message) -> str:
+    return f"{message.topic()}-{message.partition()}@{message.offset()}"
 
 
 def _as_text(value: str | bytes | None) -> str | None:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
-def describe_set_aside(letter: Mapping[str, Any]) -> str:
-    """Return a dead letter or a late event as one line for a person."""
-    # An alarm that its own topic did not take was read from nowhere.
-    place = str(letter.get("topic"))
-    if letter.get("partition") is not None:
-        place += f"-{letter['partition']}@{letter.get('offset')}"
-    value = letter["value"]
-    shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
-    told = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
-    return "  ".join([*(str(part) for part in told if part), shown])
-
-
 def _follow(
     settings: Settings, topics: list[str], *, from_beginning: bool
 ) -> Iterator[Message | None]:
     """Give committed records as they come; where to begin is asked when the first one is."""
-    consumer = Consumer(
+    consumer = open_consumer(
+        settings,
         {
-            "group.id": "coincide-cli",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
-            **settings.client,
-        }
+        },
     )
     try:
-        begins = []
-        for topic in topics:
-            found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
-            if found.error is not None:
-                raise BrokerError(f"there is no topic {topic} at {settings.bootstrap}")
-            begins += [
+        consumer.assign(
+            [
                 _begin(consumer, topic, number, from_beginning=from_beginning)
-                for number in found.partitions
+                for topic in topics
+                for number in partitions_of(consumer, settings, topic)
             ]
-        consumer.assign(begins)
+        )
         while True:
             message = consumer.poll(_POLL_SECONDS)
             error = message.error() if message is not None else None
@@ -119,47 +160,6 @@ def _follow(
         raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
     finally:
         consumer.close()
-
-
-def describe_alarm(alarm: Mapping[str, Any]) -> str:
-    """Return an alarm as one line for a person.
-
-    Parameters
-    ----------
-    alarm
-        The record's value.
-    """
-    probability = alarm.get("probability")
-    parts = [
-        _moment(alarm["detected_at"]),
-        str(alarm["condition"]),
-        _describe_event(alarm["a"]),
-        "↔",
-        _describe_event(alarm["b"]),
-        f"p={probability:.3f}" if probability is not None else f"p≥{alarm['threshold']}",
-        f"({str(alarm['decided_by']).replace('_', ' ')})",
-    ]
-    if alarm.get("late"):
-        parts.append("late")
-    return "  ".join(parts)
-
-
-def _describe_event(event: Mapping[str, Any]) -> str:
-    key = f" @{event['key']}" if event.get("key") else ""
-    return (
-        f"{event['stream']}:{event['id']}{key} "
-        f"[{_moment(event['earliest'])} … {_moment(event['latest'])}]"
-    )
-
-
-def _moment(time_us: int) -> str:
-    """Return a time in µs as ISO 8601; the bare number where no calendar reaches."""
-    try:
-        moment = _EPOCH + timedelta(microseconds=time_us)
-    except OverflowError:
-        return f"{time_us} µs"
-    text = moment.isoformat(timespec="microseconds" if time_us % 1_000_000 else "seconds")
-    return text.replace("+00:00", "Z")
 
 
 def _begin(consumer: Consumer, topic: str, number: int, *, from_beginning: bool) -> TopicPartition:

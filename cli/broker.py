@@ -23,6 +23,7 @@ from cli.java import find_java
 from cli.processes import ChildProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
 HOST = "127.0.0.1"
@@ -81,6 +82,8 @@ class EmbeddedBroker:
         TCP port to listen on; a free one by default, the same at every start of this object.
     jars
         Folder of jars; that of the settings by default.
+    properties
+        Further settings of the broker, by Kafka's names.
 
     Examples
     --------
@@ -89,7 +92,11 @@ class EmbeddedBroker:
     """
 
     def __init__(
-        self, data: Path | None = None, port: int | None = None, jars: Path | None = None
+        self,
+        data: Path | None = None,
+        port: int | None = None,
+        jars: Path | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self._temporary = None
         if data is None:
@@ -98,6 +105,7 @@ class EmbeddedBroker:
         self.data = data.absolute()
         self.port = port or free_port()
         self._jars = jars
+        self._properties = dict(properties or {})
         self._process: ChildProcess | None = None
 
     @property
@@ -131,7 +139,10 @@ class EmbeddedBroker:
         java = str(find_java().path)
         classpath = ":".join(str(jar) for jar in broker_jars(self._jars))
         if _answers_tcp(self.port):
-            raise BrokerError(f"port {self.port} on {HOST} is in use; give another one")
+            raise BrokerError(
+                f"port {self.port} on {HOST} is in use; give another one with --broker-port, "
+                f"or use the Kafka that is there with --bootstrap {self.bootstrap}"
+            )
         properties = self._write_properties()
         command = [java, *_JAVA_OPTIONS, "-cp", classpath]
         self._format(command, properties)
@@ -181,7 +192,8 @@ class EmbeddedBroker:
                 port=self.port,
                 controller_port=free_port(),
                 data=self.data / "kafka",
-            ),
+            )
+            + "".join(f"{name}={value}\n" for name, value in self._properties.items()),
             encoding="utf-8",
         )
         return path

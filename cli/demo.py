@@ -138,7 +138,7 @@ def _replay(
     with Live(
         console=console, refresh_per_second=_REFRESH_PER_SECOND, get_renderable=lambda: _view(run)
     ):
-        for alarm in follow_alarms(stack.settings, from_beginning=True):
+        for alarm in follow_alarms(stack.settings, from_beginning=True, tell=console.print):
             now = time.monotonic()
             if alarm is not None:
                 _take(run, alarm, now)

@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rich.table import Table
 
@@ -166,8 +167,11 @@ def _addresses(settings: Settings) -> Iterator[Check]:
             yield Check("service", ok=True, essential=False, found=f"ready at {settings.url}")
             return
     found = f"not ready at {settings.url}"
-    port = int(settings.url.rsplit(":", 1)[-1])
-    yield Check("service", ok=False, essential=False, found=f"{found}; {_port_state(port)}")
+    url = urlsplit(settings.url)
+    # Whether `coincide up` could take the port is told of this machine's own only.
+    if url.hostname in {HOST, "localhost"} and url.port:
+        found += f"; {_port_state(url.port)}"
+    yield Check("service", ok=False, essential=False, found=found)
 
 
 def _port_state(port: int) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from cli.errors import BrokerError
+from cli.errors import BrokerError, UsageError
+from cli.topics import open_consumer, partitions_of
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import heartbeat_to_record
 
@@ -44,15 +45,17 @@ class EventSender:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._producer = Producer(
-            {
-                "linger.ms": 20,
-                "enable.idempotence": True,
-                "compression.type": "lz4",
-                "message.max.bytes": _MAX_RECORD_BYTES,
-                **settings.client,
-            }
-        )
+        properties = {
+            "linger.ms": 20,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "message.max.bytes": _MAX_RECORD_BYTES,
+            **settings.client,
+        }
+        try:
+            self._producer = Producer(properties)
+        except KafkaException as error:
+            raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
         self._sent = 0
         self._failed = 0
         self._first_error: str | None = None
@@ -187,16 +190,13 @@ def partition_ends(settings: Settings, topic: str) -> dict[int, int]:
     BrokerError
         The broker does not answer, or has no such topic.
     """
-    consumer = Consumer({"group.id": "coincide-cli", **settings.client})
+    consumer = open_consumer(settings, {})
     try:
-        found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
-        if found.error is not None:
-            raise BrokerError(f"there is no topic {topic} at {settings.bootstrap}")
         return {
             number: consumer.get_watermark_offsets(
                 TopicPartition(topic, number), timeout=_METADATA_SECONDS
             )[1]
-            for number in sorted(found.partitions)
+            for number in partitions_of(consumer, settings, topic)
         }
     except KafkaException as error:
         raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error

@@ -204,7 +204,8 @@ def _locked(folder: Path) -> Iterator[None]:
         with (folder / ".lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-    except PermissionError as error:
+    except OSError as error:
         raise JarsError(
-            f"the folder of jars cannot be written: {error}; set COINCIDE_JARS"
+            f"the folder of jars {folder} cannot be made or written: {error.strerror or error}; "
+            "name another one in COINCIDE_JARS"
         ) from error

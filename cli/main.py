@@ -10,24 +10,32 @@ Commands import what they need when they run, so that ``--help`` is quick.
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
+from importlib import metadata
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import orjson
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
 
 from cli.errors import BrokerError, CliError, UsageError
+from cli.errors import explain as explain_error
+from cli.lines import printable
 from cli.replay.command import replay
 from cli.settings import Settings
+from cli.variables import warn_of_unknown
 
 _INTERRUPTED = 130
-_WRONG_SETTINGS = 2
 
 app = typer.Typer(
     name="coincide",
     help="Which events belong together in time when nobody knows exactly when each happened.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,6 +46,7 @@ Bootstrap = Annotated[
     str | None,
     typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default."),
 ]
+_EVENT_HELP = "An event: a file with one JSON document, - for standard input, JSON, or an id."
 Url = Annotated[str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")]
 
 
@@ -54,20 +63,44 @@ def main(arguments: list[str] | None = None) -> None:
     SystemExit
         Always, with the exit code.
     """
-    problem = Console(stderr=True, highlight=False, soft_wrap=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What the terminal's encoding lacks is escaped; nothing fails for a sign.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=arguments, prog_name="coincide")
-    except CliError as error:
-        problem.print("error: ", style="bold red", end="")
-        problem.print(str(error), markup=False)
-        sys.exit(error.exit_code)
-    except ValidationError as error:
-        for found in error.errors():
-            name = "_".join(str(part) for part in found["loc"][:1]).upper()
-            problem.print(f"error: COINCIDE_{name}: {found['msg']}", markup=False)
-        sys.exit(_WRONG_SETTINGS)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    except (CliError, SettingsError, ValidationError, OSError) as error:
+        sentences, exit_code = explain_error(error)
+        problem = Console(stderr=True, highlight=False, soft_wrap=True)
+        for sentence in sentences:
+            problem.print("error: ", style="bold red", end="")
+            problem.print(printable(sentence, kept="\n\t"), markup=False)
+        sys.exit(exit_code)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's own signature
+    """Write the version and end."""
+    if wanted:
+        typer.echo(f"coincide {metadata.version('coincide')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_each(
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback has done it
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    warning = Console(stderr=True, highlight=False, soft_wrap=True)
+    for sentence in warn_of_unknown(os.environ):
+        warning.print("warning: ", style="yellow", end="")
+        warning.print(printable(sentence), markup=False)
 
 
 @app.command()
@@ -209,10 +242,13 @@ def produce(
     if as_json:
         _write_json(delivery._asdict())
     else:
-        Console(soft_wrap=True).print(f"{delivery.sent - delivery.failed} events sent")
+        Console(soft_wrap=True, highlight=False).print(
+            f"{delivery.sent - delivery.failed} records sent; "
+            "what is rejected of them: coincide tail --set-aside --from-beginning"
+        )
     if delivery.failed:
         raise BrokerError(
-            f"{delivery.failed} of {delivery.sent} events were not taken; "
+            f"{delivery.failed} of {delivery.sent} records were not taken; "
             f"the first: {delivery.first_error}"
         )
 
@@ -237,21 +273,23 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """Show alarms as they come, each exactly once; or what was set aside, and why."""
-    from cli.alarms import describe_alarm, describe_set_aside, follow_alarms, follow_set_aside
+    from cli.alarms import follow_alarms, follow_set_aside
+    from cli.lines import describe_alarm, describe_set_aside
 
     settings = Settings()
     if bootstrap:
         settings = settings.model_copy(update={"bootstrap": bootstrap})
     console = Console(highlight=False, soft_wrap=True)
+    tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
     shown = 0
     if set_aside:
         if condition or topic:
             raise typer.BadParameter("--set-aside goes without --condition and --topic")
         found: Iterable[Mapping[str, Any] | None] = follow_set_aside(
-            settings, from_beginning=from_beginning
+            settings, from_beginning=from_beginning, tell=tell
         )
     else:
-        found = follow_alarms(settings, topic, from_beginning=from_beginning)
+        found = follow_alarms(settings, topic, from_beginning=from_beginning, tell=tell)
     describe = describe_set_aside if set_aside else describe_alarm
     for record in found:
         if record is None or (condition and record["condition"] not in condition):
@@ -266,6 +304,35 @@ def tail(
 
 
 app.command()(replay)
+
+
+@app.command()
+def explain(
+    condition: Annotated[str, typer.Argument(help="Name of the condition.")],
+    *,
+    a: Annotated[str, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")],
+    b: Annotated[str, typer.Option("--b", help="The same.", metavar="FILE|JSON|ID")],
+    since: Annotated[
+        str | None,
+        typer.Option(help="Look for ids among records of then or later: µs or RFC 3339."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="And up to then.")] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a pair of events is reported or not; exit code 1 if it is not satisfied."""
+    from cli.explain import read_request, show_explanation
+    from cli.rest import ServiceClient
+
+    request = read_request(a, b, since, until)
+    with ServiceClient(url or Settings().url) as service:
+        answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
+    if as_json:
+        _write_json(answer)
+    else:
+        show_explanation(answer, Console(highlight=False))
+    if answer["verdict"] != "satisfied":
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -29,6 +29,7 @@ from cli.events import (
     send_lines,
 )
 from cli.rest import ServiceClient
+from cli.topics import refuse_own
 from correlation.errors import RejectedEventError
 from correlation.mapping import compile_mapping
 from correlation.records import stream_from_document
@@ -95,10 +96,14 @@ def produce_file(settings: Settings, options: ProduceOptions, console: Console) 
     Raises
     ------
     CliError
-        The file cannot be read, or broker or service do not answer.
+        The file cannot be read, broker or service do not answer, or what is asked for would do
+        harm: nothing was sent then.
     """
     streams = _find_streams(settings, {*options.closes, *filter(None, [options.stream])})
     topic = options.topic or streams[options.stream or ""].topic
+    refuse_own(settings, topic)
+    for name in options.closes:
+        _refuse_live(name, streams[name])
     # Also tells a missing topic or broker before the first event.
     partition_ends(settings, topic)
     sender = EventSender(settings)
@@ -120,6 +125,15 @@ def _find_streams(settings: Settings, names: set[str]) -> dict[str, Stream]:
             name: stream_from_document(name, service.get(f"/v1/streams/{name}")["document"])
             for name in sorted(names)
         }
+
+
+def _refuse_live(name: str, stream: Stream) -> None:
+    """Raise UsageError when a stream to be closed is live."""
+    if stream.clock == "live":
+        raise UsageError(
+            f"stream {name} is live, and live streams are never closed: the job's heartbeats say "
+            "how far they are; --close-stream is for recorded streams (clock: replay)"
+        )
 
 
 def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule | None:

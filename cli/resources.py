@@ -19,10 +19,14 @@ A file is YAML or JSON and holds one or many documents. Each is the REST documen
 
 from __future__ import annotations
 
+import math
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 import yaml
 
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from cli.rest import Change, ServiceClient
 
 _STREAM = "stream"
+# Deeper than any document goes; an alias inside what it stands for has no end.
+_DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class ResourceFile:
     @property
     def path(self) -> str:
         """Its path in the REST interface."""
-        return f"/v1/{self.kind}s/{self.name}"
+        return f"/v1/{self.kind}s/{quote(self.name, safe='')}"
 
     @property
     def streams(self) -> frozenset[str]:
@@ -87,11 +93,15 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
     Raises
     ------
     UsageError
-        A file is not there or not YAML, or a document lacks its kind or name.
+        A file is not there or not YAML, a document lacks its kind or name or holds what JSON
+        does not have, or a key or a resource is there twice.
     """
     found = [resource for path in paths for resource in _read_file(path)]
     if not found:
         raise UsageError("the files hold no document")
+    for (kind, name), times in Counter((it.kind, it.name) for it in found).items():
+        if times > 1:
+            raise UsageError(f"{kind} {name} is there {times} times; keep one of them")
     return sorted(found, key=lambda resource: resource.kind != _STREAM)
 
 
@@ -126,13 +136,39 @@ def apply_resources(
         yield Applied(resource.kind, resource.name, change)
 
 
+class _Loader(yaml.SafeLoader):
+    """A loader that refuses a key given twice, of which YAML would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - yaml's own signature
+        """Return the mapping of a node."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"the key {key.value} is there twice",
+                        problem_mark=key.start_mark,
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
 def _read_file(path: Path) -> Iterable[ResourceFile]:
     """Read the documents of one file."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        documents = list(yaml.safe_load_all(text))
+        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        # A safe loader: it makes plain values only.
+        documents = list(yaml.load_all(content.decode(), _Loader))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(
+            f"{path}{line}: {error.problem or error.context}; write YAML or JSON, "
+            "each key of a mapping once"
+        ) from error
+    except RecursionError:
+        raise UsageError(f"{path} nests too deeply") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{path} is neither YAML nor JSON: {error}") from error
     for number, document in enumerate(documents, start=1):
@@ -147,8 +183,11 @@ def _resource(document: object, place: str) -> ResourceFile:
         raise UsageError(f"{place} is not a mapping of fields")
     rest = dict(document)
     name = rest.pop("name", None)
+    if isinstance(name, int | float | date):
+        raise UsageError(f"{place}: name: {_as_read(name)}, not text; put it in quotes")
     if not isinstance(name, str) or not name:
         raise UsageError(f"{place} has no name")
+    _check_json(document, place)
     kind = rest.get("kind")
     if kind == _STREAM:
         del rest["kind"]
@@ -156,3 +195,40 @@ def _resource(document: object, place: str) -> ResourceFile:
     if not isinstance(kind, str):
         raise UsageError(f"{place} has no kind: write stream, or the kind of condition")
     return ResourceFile("condition", name, rest)
+
+
+def _check_json(value: object, place: str, depth: int = 0) -> None:
+    """Raise UsageError where a value is none of JSON's."""
+    if depth > _DEEPEST:
+        raise UsageError(f"{place} goes deeper than {_DEEPEST} levels")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise UsageError(f"{place}: the key {key} is not text; put it in quotes")
+            _check_json(item, f"{place}: {key}", depth + 1)
+    elif isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            _check_json(item, f"{place}: item {number}", depth + 1)
+    else:
+        _check_scalar(value, place)
+
+
+def _check_scalar(value: object, place: str) -> None:
+    """Raise UsageError where a value without parts is none of JSON's."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{place}: {value} is no number of JSON")
+    if isinstance(value, str) and any("\ud800" <= found <= "\udfff" for found in value):
+        raise UsageError(f"{place} holds half of a surrogate pair; write valid Unicode")
+    if not isinstance(value, str | int | float | None):
+        raise UsageError(f"{place}: {_as_read(value)}, which JSON does not have; put it in quotes")
+
+
+def _as_read(value: object) -> str:
+    """Tell as what YAML has read a value that is not text."""
+    if isinstance(value, date):
+        return f"{value} is a date"
+    if isinstance(value, bool):
+        return f"{str(value).lower()} is a truth value"
+    if isinstance(value, int | float):
+        return f"{value} is a number"
+    return f"this is a {type(value).__name__}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import httpx
 
-from cli.errors import ServiceError
+from cli.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,7 +40,10 @@ class ServiceClient:
 
     def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         self.url = url.rstrip("/")
-        self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+        try:
+            self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{url} is no URL ({error}); see --url and COINCIDE_URL") from error
 
     def __enter__(self) -> Self:
         return self
@@ -85,6 +88,12 @@ class ServiceClient:
         answer = self._ask("GET", path)
         self._check(answer)
         return answer.text
+
+    def post(self, path: str, document: Document) -> Document:
+        """Send a JSON object and return the one that is answered; errors as ``get``."""
+        answer = self._ask("POST", path, json=document)
+        self._check(answer)
+        return dict(answer.json())
 
     def put(self, path: str, document: Document, *, dry_run: bool = False) -> Put:
         """Create or replace a resource.
@@ -139,7 +148,7 @@ def _describe_problem(answer: httpx.Response) -> str:
     if not isinstance(problem, dict):
         return answer.text[:200]
     fields = [
-        f"{found.get('field') or 'document'} {found.get('problem')}: {found.get('remedy')}"
+        f"{found.get('field') or 'document'}: {found.get('problem')}: {found.get('remedy')}"
         for found in problem.get("errors") or ()
         if isinstance(found, dict)
     ]

@@ -29,7 +29,8 @@ class Settings(BaseSettings):
         description="More librdkafka properties for every client, as a JSON object.",
     )
     url: str = Field(
-        default="http://127.0.0.1:8080", description="Where the service is, for apply and doctor."
+        default="http://127.0.0.1:8080",
+        description="Where the service is, for apply, produce, explain and doctor.",
     )
     jars: Path = Field(
         default=Path(".cache/jars"),

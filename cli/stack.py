@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import shutil
 import signal
 import sys
 import tempfile
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from cli.broker import EmbeddedBroker, answers, free_port
-from cli.errors import BrokerError, ServiceError, UsageError
+from cli.errors import BrokerError, ServiceError
 from cli.jars import broker_jars, spark_jars
 from cli.java import find_java
 from cli.processes import ChildProcess
@@ -128,7 +126,9 @@ class LocalStack:
             self._start_broker()
         with self._step(f"service at {self.url}"), ServiceClient(self.url) as client:
             if client.ready():
-                raise ServiceError(f"something answers at {self.url} already; give another port")
+                raise ServiceError(
+                    f"something answers at {self.url} already; give another port with --port"
+                )
             self._service.start()
             self._service.wait_until(client.ready, _SERVICE_SECONDS, self.check)
         with self._step("job (Spark)"):
@@ -230,32 +230,6 @@ class LocalStack:
             yield
         took = time.monotonic() - begin
         self._console.print(f"[green]✓[/] {what} [dim]({took:.1f} s)[/]", highlight=False)
-
-
-@contextmanager
-def exclusive(data: Path) -> Iterator[None]:
-    """Keep a second stack out of the folder of data.
-
-    Raises
-    ------
-    UsageError
-        Another one uses it.
-    """
-    data.mkdir(parents=True, exist_ok=True)
-    with (data / ".lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"another local stack uses {data}; stop it, or name another folder with --data"
-            ) from None
-        yield
-
-
-def remove_data(data: Path) -> None:
-    """Remove what earlier local stacks left in the folder of data, and nothing else there."""
-    for path in (data / "broker", data / "logs", *data.glob("checkpoint-*")):
-        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from cli.stack import LocalStack, exclusive, remove_data, terminable
+from cli.data_folder import exclusive, remove_data
+from cli.stack import LocalStack, terminable
 
 if TYPE_CHECKING:
     from rich.console import Console

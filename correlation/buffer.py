@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correlation.columns import BytesColumn, Events, Int64s, pack_columns, unpack_columns
+from correlation.limits import UNKNOWN_MARK
 
 # A segment of this many events is not merged further: older ones are dropped whole.
 FULL_SEGMENT_EVENTS = 2**17
@@ -87,13 +88,13 @@ class Segment:
             self._groups = {key: group for group, key in enumerate(self.group_keys.to_list())}
         return self._groups
 
-    def row_groups(self) -> Int64s:
-        """Group of each row."""
-        return np.repeat(np.arange(len(self.group_keys)), np.diff(self.group_starts))
+    def groups_of_rows(self, rows: Int64s) -> Int64s:
+        """Group of each of the given rows."""
+        return np.searchsorted(self.group_starts, rows, side="right") - 1
 
     def key_of_rows(self, rows: Int64s) -> BytesColumn:
         """Join keys of the given rows."""
-        return self.group_keys.take(np.searchsorted(self.group_starts, rows, side="right") - 1)
+        return self.group_keys.take(self.groups_of_rows(rows))
 
     @classmethod
     def from_events(cls, events: Events, late: NDArray[np.bool_]) -> tuple[Segment, Int64s]:
@@ -126,31 +127,61 @@ class Segment:
     @classmethod
     def merge(cls, segments: Sequence[Segment], keep: int) -> Segment | None:
         """Merge segments, without the events whose `latest` is below `keep`."""
+        alive = [(segment, np.flatnonzero(segment.latest >= keep)) for segment in segments]
+        parts = [segment.take(rows) for segment, rows in alive if len(rows)]
+        return cls.join(parts)[0] if parts else None
+
+    def take(self, rows: Int64s) -> Segment:
+        """Give a segment of some of the rows.
+
+        Parameters
+        ----------
+        rows : int64[k]
+            At least one, ascending.
+        """
+        if len(rows) == len(self):
+            return self
+        used, starts = np.unique(self.groups_of_rows(rows), return_index=True)
+        return Segment(
+            self.group_keys.take(used),
+            np.append(starts, len(rows)).astype(np.int64, copy=False),
+            self.earliest[rows],
+            self.latest[rows],
+            self.id.take(rows),
+            self.late[rows],
+        )
+
+    @classmethod
+    def join(cls, segments: Sequence[Segment]) -> tuple[Segment, Int64s]:
+        """Put segments into one.
+
+        Parameters
+        ----------
+        segments : sequence of Segment
+            At least one.
+
+        Returns
+        -------
+        Segment, int64[n]
+            The segment, and for each of its rows the place that it had with the given segments
+            one behind the other.
+        """
+        if len(segments) == 1:
+            return segments[0], np.arange(len(segments[0]))
         latest = np.concatenate([segment.latest for segment in segments])
-        alive = np.flatnonzero(latest >= keep)
-        if len(alive) == 0:
-            return None
-        group_keys = BytesColumn.concat([segment.group_keys for segment in segments])
-        offsets = np.cumsum([0, *(len(segment.group_keys) for segment in segments)])
-        rows = np.concatenate(
-            [
-                segment.row_groups() + offset
-                for segment, offset in zip(segments, offsets[:-1], strict=True)
-            ]
-        )[alive]
-        used, rows = np.unique(rows, return_inverse=True)
-        group_codes, keys = _encode_keys(group_keys.take(used))
-        codes = group_codes[rows]
-        order = np.lexsort((latest[alive], codes))
-        chosen = alive[order]
-        return cls(
+        group_codes, keys = _encode_keys(BytesColumn.concat([it.group_keys for it in segments]))
+        sizes = np.concatenate([np.diff(segment.group_starts) for segment in segments])
+        codes = np.repeat(group_codes, sizes)
+        order = np.lexsort((latest, codes))
+        joined = cls(
             keys,
             _starts(codes[order], len(keys)),
-            np.concatenate([segment.earliest for segment in segments])[chosen],
-            latest[chosen],
-            BytesColumn.concat([segment.id for segment in segments]).take(chosen),
-            np.concatenate([segment.late for segment in segments])[chosen],
+            np.concatenate([segment.earliest for segment in segments])[order],
+            latest[order],
+            BytesColumn.concat([segment.id for segment in segments]).take(order),
+            np.concatenate([segment.late for segment in segments])[order],
         )
+        return joined, order
 
     def to_bytes(self) -> bytes:
         """Write the segment into one byte string."""
@@ -231,12 +262,23 @@ class StreamBuffer:
     ----------
     segments : sequence of (int, Segment)
         Numbered segments; a number is never used for other content.
+    greatest_latest : int
+        Greatest `latest` of all events so far, in µs.
+    forgotten_below : int
+        All events so far with this `latest` or a later one are here, in µs.
     """
 
-    __slots__ = ("segments",)
+    __slots__ = ("forgotten_below", "greatest_latest", "segments")
 
-    def __init__(self, segments: Sequence[tuple[int, Segment]] = ()) -> None:
+    def __init__(
+        self,
+        segments: Sequence[tuple[int, Segment]] = (),
+        greatest_latest: int = UNKNOWN_MARK,
+        forgotten_below: int = UNKNOWN_MARK,
+    ) -> None:
         self.segments = list(segments)
+        self.greatest_latest = greatest_latest
+        self.forgotten_below = forgotten_below
 
     def __len__(self) -> int:
         return sum(len(segment) for _, segment in self.segments)
@@ -245,6 +287,31 @@ class StreamBuffer:
     def nbytes(self) -> int:
         """Memory of the columns, in bytes."""
         return sum(segment.nbytes for _, segment in self.segments)
+
+    def age(self, segment: Segment | None, keep: int, number: int) -> int:
+        """Add a block's events and remove what is not needed any more.
+
+        Parameters
+        ----------
+        segment : Segment or None
+            The block's events, if there are any.
+        keep : int
+            Keep value: events with a smaller `latest` need not be kept, in µs.
+        number : int
+            First number free for new segments.
+
+        Returns
+        -------
+        int
+            First number that is still free.
+        """
+        if segment is not None:
+            self.greatest_latest = max(self.greatest_latest, segment.greatest_latest)
+            if segment.greatest_latest >= keep:
+                number = self.insert(segment, number, keep)
+        # What comes later is kept for its own keep value, so only what has come may be missing.
+        self.forgotten_below = max(self.forgotten_below, min(keep, self.greatest_latest + 1))
+        return self.drop(keep, number)
 
     def insert(self, segment: Segment, number: int, keep: int) -> int:
         """Add a block's events and merge small young segments with it.

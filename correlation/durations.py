@@ -67,3 +67,21 @@ def format_duration(duration_us: int) -> str:
         if duration_us % UNITS_US[unit] == 0:
             return f"{duration_us // UNITS_US[unit]}{unit}"
     return f"{duration_us}us"
+
+
+def describe_duration(duration_us: int) -> str:
+    """Write microseconds for a person, exactly, in the largest unit that keeps it short.
+
+    >>> describe_duration(1_750_000)
+    '1.75s'
+    """
+    for unit in ("d", "h", "min"):
+        if abs(duration_us) >= UNITS_US[unit] and duration_us * 10 % UNITS_US[unit] == 0:
+            break
+    else:
+        size = abs(duration_us)
+        unit = (
+            "s" if size >= UNITS_US["s"] or not size else "ms" if size >= UNITS_US["ms"] else "us"
+        )
+    number = (Decimal(duration_us) / UNITS_US[unit]).normalize()
+    return f"{number:f}{unit}"

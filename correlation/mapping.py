@@ -106,6 +106,12 @@ class EventMapping:
                 )
 
     @property
+    def time_paths(self) -> tuple[Path, ...]:
+        """Where a record's times stand; none of canonical events."""
+        found = (self.time_path, self.earliest_path, self.latest_path)
+        return tuple(path for path in found if path is not None)
+
+    @property
     def spread_us(self) -> int | None:
         """Length of every event's interval where the mapping fixes it, in µs."""
         return self.before_us + self.after_us if self.form == "time" else None
@@ -121,6 +127,7 @@ class MappedEvent(NamedTuple):
 
 
 EventReader = Callable[[object, bytes | None, int], MappedEvent]
+IdReader = Callable[[object], bytes | None]
 
 
 def compile_mapping(stream: Stream) -> EventReader:
@@ -140,9 +147,8 @@ def compile_mapping(stream: Stream) -> EventReader:
     mapping = stream.mapping
     read_span = _span_reader(mapping)
     keyed = stream.partitioning.by == "key"
-    canonical = mapping.form == "canonical"
-    id_path = mapping.id_path or (("id",) if canonical else None)
-    key_path = mapping.key_path or (("key",) if canonical else None)
+    id_path = _id_path(mapping)
+    key_path = mapping.key_path or (("key",) if mapping.form == "canonical" else None)
     key_needed = mapping.key_path is not None
     check = _contract_checker(stream)
 
@@ -172,6 +178,46 @@ def compile_mapping(stream: Stream) -> EventReader:
         return MappedEvent(event_id, key, earliest, latest)
 
     return read
+
+
+def compile_id_reader(mapping: EventMapping) -> IdReader:
+    """Make the function that reads nothing but the id of a record, event or not.
+
+    Parameters
+    ----------
+    mapping : EventMapping
+        Of the stream.
+
+    Returns
+    -------
+    callable
+        `(value) -> id`; None for a record that names none, or something that is no id.
+    """
+    id_path = _id_path(mapping)
+    read_id = None if id_path is None else _text_reader(id_path, "id")
+
+    def read(value: object) -> bytes | None:
+        if read_id is None or not isinstance(value, dict):
+            return None
+        try:
+            return read_id(value)
+        except RejectedEventError:
+            return None
+
+    return read
+
+
+def has_path(value: object, path: Path) -> bool:
+    """Say whether a record has a field."""
+    try:
+        _find(value, path)
+    except RejectedEventError:
+        return False
+    return True
+
+
+def _id_path(mapping: EventMapping) -> Path | None:
+    return mapping.id_path or (("id",) if mapping.form == "canonical" else None)
 
 
 def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
@@ -263,8 +309,8 @@ def _read_duration(value: Mapping[str, object], name: str) -> int:
     return duration
 
 
-def _find(value: Mapping[str, object], path: Path) -> object:
-    found: object = value
+def _find(value: object, path: Path) -> object:
+    found = value
     for name in path:
         if not isinstance(found, dict):
             found = _MISSING

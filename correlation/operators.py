@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from correlation.buffer import Segment, StreamBuffer
 from correlation.columns import Int64s
+from correlation.explaining import GivenRecord
 from correlation.streams import Stream
 
 
@@ -132,8 +133,9 @@ class Evaluation:
         Beyond those that Program counts for every condition.
     ready_us : int64[alarms]
         max(max_A, max_B) of each result: response time counts from here, in µs.
-    appended_us : int64[alarms]
-        Kafka's timestamp of the later record of each result, in µs.
+    appended_us : int64[k]
+        Kafka's timestamp of the later record of each result that a record of the block completed
+        (time that passed completes others), in µs.
     """
 
     results: Sequence[Result] = ()
@@ -145,6 +147,20 @@ class Evaluation:
 
 class Operator(Protocol):
     """Evaluates one condition over the shared buffers of a slot."""
+
+    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+        """Take up the work, before the first block.
+
+        Parameters
+        ----------
+        marks : mapping of stream to int
+            Low marks, as in `keep_values`.
+        held_from : mapping of stream to int
+            Of the events so far the buffers hold all with this `latest` or a later one, in µs.
+        before : bytes
+            What `dump` gave of the operator that did it until now: of the same condition before a
+            restart or of its last version; empty if none did, or it kept nothing.
+        """
 
     def evaluate(self, view: View) -> Evaluation:
         """Find the results that the block completes."""
@@ -160,9 +176,6 @@ class Operator(Protocol):
 
     def dump(self) -> bytes:
         """Give the state it keeps beside the shared buffers; empty when there is none."""
-
-    def load(self, state: bytes) -> None:
-        """Take back what `dump` gave."""
 
 
 FieldType = Literal["duration", "decimal", "stream", "choice", "flag", "topic"]
@@ -205,6 +218,22 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What is expected of a condition's streams.
+
+    Parameters
+    ----------
+    rates : mapping of stream to float
+        Events per second, where they are known.
+    keys : float
+        Equally frequent join keys over which the events of each stream are spread.
+    """
+
+    rates: Mapping[str, float]
+    keys: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionKind:
     """A kind of condition: all that the rest of the software knows of it.
 
@@ -221,9 +250,12 @@ class ConditionKind:
     operator : callable
         `(condition, streams) -> Operator`.
     derive : callable
-        `(condition, streams, rates) -> dict`: what the condition costs; rates in events/s.
+        `(condition, streams, load) -> dict`: what the condition costs.
     plan : callable
         `(condition, streams) -> dict`: how it is evaluated, for a person to read.
+    explain : callable
+        `(condition, streams, given) -> dict`: what becomes of two records, given as "a" and "b",
+        as a pair; see correlation.explaining.
     example : mapping
         A document of this kind.
     """
@@ -233,6 +265,7 @@ class ConditionKind:
     fields: tuple[Field, ...]
     build: Callable[[str, int, Values], Condition]
     operator: Callable[[Any, Mapping[str, Stream]], Operator]
-    derive: Callable[[Any, Mapping[str, Stream], Mapping[str, float]], dict[str, Any]]
+    derive: Callable[[Any, Mapping[str, Stream], Load], dict[str, Any]]
     plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
+    explain: Callable[[Any, Mapping[str, Stream], Mapping[str, GivenRecord]], dict[str, Any]]
     example: Mapping[str, Any]

@@ -17,6 +17,7 @@ import numpy as np
 from correlation.blocks import Block, Control, Outcome, Snapshot
 from correlation.buffer import Segment, StreamBuffer
 from correlation.columns import Events
+from correlation.contract import ContractFacts, declaration
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
@@ -29,6 +30,9 @@ from correlation.totals import Totals
 __all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
 
 VERSION = 1
+# What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
+# its own costs more than its bytes.
+_SMALL_STATE_BYTES = 1024
 
 
 @dataclass(slots=True)
@@ -90,6 +94,9 @@ class Program:
         now_us = clock()
         for (stream, reason), count in block.rejected.items():
             self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
+            if stream in self._streams:
+                declared = declaration(self._streams[stream])
+                self._totals.add_facts(stream, ContractFacts(declared, rejected={reason: count}))
         for entry, evaluation in evaluations:
             labels = {"condition": entry.resource.name}
             self._totals.count("alarms_total", labels, evaluation.alarms)
@@ -124,13 +131,18 @@ class Program:
             return
         entry = _Registered(Resource.from_record(control.record), control.offset)
         previous = self._conditions.get(name)
+        before = b""
         if previous is not None:
             entry.last_alarm_at_us = previous.last_alarm_at_us
-        self._start(entry)
+            before = previous.operator.dump() if previous.operator is not None else b""
+        self._start(entry, before)
         self._conditions[name] = entry
 
-    def _start(self, entry: _Registered) -> None:
-        """Give a condition its operator, or say why it has none."""
+    def _start(self, entry: _Registered, before: bytes) -> None:
+        """Give a condition its operator, or say why it has none.
+
+        `before` is what the operator kept that did its work until now.
+        """
         resource = entry.resource
         try:
             entry.condition = resource.to_condition()
@@ -144,6 +156,9 @@ class Program:
                 entry.operator = kind.operator(entry.condition, self._declared_streams())
         except CorrelationError as error:
             entry.state, entry.detail = "failed", str(error)
+        if entry.operator is not None:
+            held_from = {name: buffer.forgotten_below for name, buffer in self._buffers.items()}
+            entry.operator.begin(self._marks.values(), held_from, before)
 
     def _declared_streams(self) -> dict[str, Stream]:
         """Give the streams, their lengths widened to those of events buffered before a change."""
@@ -180,11 +195,14 @@ class Program:
         labels = {"stream": events.stream}
         self._totals.count("events_consumed_total", labels, len(events))
         self._totals.count("events_late_total", labels, late_count)
-        lengths = events.latest - events.earliest
+        lengths, delays = events.latest - events.earliest, None
         self._totals.observe("interval_length_seconds", labels, lengths)
-        if self._streams[events.stream].clock == "live":
+        stream = self._streams[events.stream]
+        if stream.clock == "live":
             delays = events.appended_us - events.latest
             self._totals.observe("transmission_delay_seconds", labels, delays)
+        facts = ContractFacts.of_events(stream, lengths, delays, late_count)
+        self._totals.add_facts(events.stream, facts)
 
     def _keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
         """Least `latest` that any condition still needs, per stream."""
@@ -198,11 +216,7 @@ class Program:
     def _age(self, fresh: Mapping[str, Segment], marks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop what nothing needs any more."""
         for name, keep in self._keep_values(marks).items():
-            buffer = self._buffers[name]
-            segment = fresh.get(name)
-            if segment is not None and segment.greatest_latest >= keep:
-                self._next_number = buffer.insert(segment, self._next_number, keep)
-            self._next_number = buffer.drop(keep, self._next_number)
+            self._next_number = self._buffers[name].age(fresh.get(name), keep, self._next_number)
 
     def _describe(self, now_us: int) -> dict[str, Any]:
         """Write the slot's record for the metrics topic."""
@@ -260,12 +274,14 @@ class Program:
             for buffer in self._buffers.values()
             for number, segment in buffer.segments
         }
-        operators = {}
+        operators: dict[str, int | str] = {}
         added = {number: live[number].to_bytes() for number in live if number not in self._stored}
         kept = set(live)
         for name, entry in self._conditions.items():
             state = entry.operator.dump() if entry.operator is not None else b""
-            if state:
+            if 0 < len(state) <= _SMALL_STATE_BYTES:
+                operators[name] = state.hex()
+            elif state:
                 operators[name] = self._next_number
                 added[self._next_number] = state
                 kept.add(self._next_number)
@@ -278,6 +294,10 @@ class Program:
             "next_number": self._next_number,
             "buffers": {
                 name: [number for number, _ in buffer.segments]
+                for name, buffer in self._buffers.items()
+            },
+            "forgotten": {
+                name: [buffer.greatest_latest, buffer.forgotten_below]
                 for name, buffer in self._buffers.items()
             },
             "marks": self._marks.dump(),
@@ -317,15 +337,12 @@ class Program:
         """
         check_version(manifest)
         program = cls(streams, partitions)
-        program._marks.load(
-            {
-                name: found
-                # Of another topic the partitions begin anew; the stream's mark never moves back.
-                if name in streams and manifest["topics"][name] == streams[name].topic
-                else {**found, "partitions": []}
-                for name, found in manifest["marks"].items()
-            }
-        )
+        moved = {
+            name
+            for name, topic in manifest["topics"].items()
+            if name in streams and topic != streams[name].topic
+        }
+        program._marks.load(manifest["marks"], moved)
         program._load(manifest, fetch)
         return program
 
@@ -333,20 +350,23 @@ class Program:
         self._config_offset = manifest["config_offset"]
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
+        self._totals.keep_facts(self._streams)
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
             if name in self._streams:
                 self._buffers[name] = StreamBuffer(
-                    [(number, Segment.from_bytes(fetch(number))) for number in numbers]
+                    [(number, Segment.from_bytes(fetch(number))) for number in numbers],
+                    # Checkpoints that are older than this knowledge have none of it.
+                    *manifest.get("forgotten", {}).get(name, ()),
                 )
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:
             entry = _Registered(Resource.from_record(record), config_offset)
             entry.last_alarm_at_us = last_alarm_at_us
-            self._start(entry)
             name = entry.resource.name
-            number = manifest["operators"].get(name)
-            if number is not None:
-                self._stored.add(number)
-                if entry.operator is not None:
-                    entry.operator.load(fetch(number))
+            kept = manifest["operators"].get(name, "")
+            if isinstance(kept, int):
+                self._stored.add(kept)
+                self._start(entry, fetch(kept))
+            else:
+                self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry

@@ -9,14 +9,16 @@ moves back (docs/proofs.md, P-LOW-MARK).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from correlation.limits import UNKNOWN_MARK
+from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
 
 # read_up_to of the heartbeat that closes a stream: later than any time.
 CLOSED = 2**61
+# Heartbeats that are kept for streams to come, the newest of them.
+_MOST_UNCLAIMED = 1_000
 
 
 class Progress(NamedTuple):
@@ -88,6 +90,9 @@ class LowMarks:
             for stream in max_delays_us
         }
         self._marks = dict.fromkeys(max_delays_us, UNKNOWN_MARK)
+        # Of streams and partitions that are not known yet: a stream may be closed, and all of it
+        # sent, before anybody reads it. In order of arrival; the value is not used.
+        self._unclaimed: dict[Heartbeat, None] = {}
 
     def values(self) -> dict[str, int]:
         """Low mark of each stream, in µs; UNKNOWN_MARK where nothing is known."""
@@ -131,23 +136,32 @@ class LowMarks:
                 partition.next_offset = max(partition.next_offset, offset)
 
     def _take_heartbeat(self, heartbeat: Heartbeat) -> None:
-        if heartbeat.stream not in self._partitions:
+        known = self._partitions.get(heartbeat.stream)
+        if known is None or (heartbeat.partition is not None and heartbeat.partition not in known):
+            self._keep_unclaimed(heartbeat)
             return
         mark = heartbeat.read_up_to_us
         if mark != CLOSED:
             mark -= self._max_delays_us[heartbeat.stream]
         if heartbeat.partition is None:
-            for partition in self._partitions[heartbeat.stream].values():
+            for partition in known.values():
                 partition.mark = max(partition.mark, mark)
         else:
-            named = self._partitions[heartbeat.stream].get(heartbeat.partition)
-            if named is not None:
-                offset = heartbeat.at_offset or 0
-                named.waiting[offset] = max(named.waiting.get(offset, mark), mark)
+            named = known[heartbeat.partition]
+            offset = heartbeat.at_offset or 0
+            named.waiting[offset] = max(named.waiting.get(offset, mark), mark)
+
+    def _keep_unclaimed(self, heartbeat: Heartbeat) -> None:
+        if heartbeat.read_up_to_us <= -TIME_LIMIT_US:
+            return  # it tells nothing
+        self._unclaimed.pop(heartbeat, None)
+        self._unclaimed[heartbeat] = None
+        if len(self._unclaimed) > _MOST_UNCLAIMED:
+            del self._unclaimed[next(iter(self._unclaimed))]
 
     def dump(self) -> dict[str, Any]:
         """Give the marks as a JSON-able dict."""
-        return {
+        streams = {
             stream: {
                 "mark": self._marks[stream],
                 "partitions": [
@@ -157,18 +171,32 @@ class LowMarks:
             }
             for stream, partitions in self._partitions.items()
         }
+        return {"streams": streams, "unclaimed": list(map(list, self._unclaimed))}
 
-    def load(self, dumped: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave, for the streams and partitions that are still there."""
-        for stream, found in dumped.items():
+    def load(self, dumped: Mapping[str, Any], moved: Collection[str] = ()) -> None:
+        """Take back what `dump` gave, for the streams and partitions that are still there.
+
+        Parameters
+        ----------
+        dumped : mapping
+            As `dump` gave it.
+        moved : collection of str
+            Streams on another topic by now: the partitions begin anew, the mark never moves back.
+        """
+        for stream, found in dumped["streams"].items():
             if stream not in self._partitions:
                 continue
             self._marks[stream] = found["mark"]
+            if stream in moved:
+                continue
             for number, mark, next_offset, waiting in found["partitions"]:
                 if number in self._partitions[stream]:
                     self._partitions[stream][number] = _Partition(
                         mark, next_offset, dict(map(tuple, waiting))
                     )
+        # The streams may be known by now; their marks move with the next block.
+        for unclaimed in dumped["unclaimed"]:
+            self._take_heartbeat(Heartbeat(*unclaimed))
 
 
 def _apply_waiting(partition: _Partition) -> None:

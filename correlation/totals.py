@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from correlation.columns import Int64s
+from correlation.contract import BUCKETS_SECONDS, ContractFacts, count_buckets, declaration
+from correlation.errors import UnknownRecordVersionError
+from correlation.streams import Stream
 
-# Upper ends of the histogram buckets, in seconds: 1 ms to 1 h in steps of 2 to 2.5.
-BUCKETS_SECONDS = (
-    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
-    *(1.0, 1.5, 2.5, 5.0, 10.0, 25.0, 60.0, 300.0, 900.0, 3600.0),
-)
-_ENDS_US = np.array([round(end * 1e6) for end in BUCKETS_SECONDS], np.int64)
+# Of what `dump` gives: 1 had no contracts.
+VERSION = 2
 _Labels = tuple[tuple[str, str], ...]
 
 
@@ -27,6 +26,7 @@ class Totals:
     def __init__(self) -> None:
         self._counters: dict[tuple[str, _Labels], int] = {}
         self._histograms: dict[tuple[str, _Labels], list[int]] = {}
+        self._contracts: dict[str, ContractFacts] = {}
 
     def count(self, name: str, labels: Mapping[str, str], increase: int) -> None:
         """Add to a counter."""
@@ -37,14 +37,26 @@ class Totals:
         """Add durations (in µs) to a histogram; negative ones count as zero."""
         if len(durations_us) == 0:
             return
-        clipped = np.maximum(durations_us, 0)
-        places = np.searchsorted(_ENDS_US, clipped)
-        counts = np.bincount(places, minlength=len(_ENDS_US) + 1).tolist()
+        counts = count_buckets(durations_us).tolist()
         key = (name, tuple(sorted(labels.items())))
         # One count per bucket, the last one beyond all ends; then the sum in µs.
-        totals = self._histograms.setdefault(key, [0] * (len(_ENDS_US) + 2))
-        for i, increase in enumerate([*counts, int(clipped.sum())]):
+        totals = self._histograms.setdefault(key, [0] * (len(counts) + 1))
+        for i, increase in enumerate([*counts, int(np.maximum(durations_us, 0).sum())]):
             totals[i] += increase
+
+    def add_facts(self, stream: str, facts: ContractFacts) -> None:
+        """Add what was seen of a stream; under another declaration it begins anew."""
+        known = self._contracts.get(stream)
+        same = known is not None and known.declared == facts.declared
+        self._contracts[stream] = known.merged(facts) if known is not None and same else facts
+
+    def keep_facts(self, streams: Mapping[str, Stream]) -> None:
+        """Drop what was seen of streams that are gone, or declared otherwise now."""
+        self._contracts = {
+            name: facts
+            for name, facts in self._contracts.items()
+            if name in streams and facts.declared == declaration(streams[name])
+        }
 
     def forget(self, label: str, value: str) -> None:
         """Remove what carries a label of something that is gone."""
@@ -55,6 +67,8 @@ class Totals:
     def dump(self) -> dict[str, Any]:
         """Give the totals as a JSON-able dict."""
         return {
+            "v": VERSION,
+            "contracts": {name: facts.to_record() for name, facts in self._contracts.items()},
             "counters": [
                 [name, dict(labels), value] for (name, labels), value in self._counters.items()
             ],
@@ -64,7 +78,20 @@ class Totals:
         }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave."""
+        """Take back what `dump` gave.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When a newer version wrote it.
+        """
+        version = dumped.get("v", 1)
+        if version not in {1, VERSION}:
+            raise UnknownRecordVersionError(
+                f"totals of version {version!r}, this software reads up to {VERSION}"
+            )
+        for name, facts in dumped.get("contracts", {}).items():
+            self._contracts[name] = ContractFacts.from_record(facts)
         for name, labels, value in dumped["counters"]:
             self._counters[name, tuple(sorted(labels.items()))] = value
         for name, labels, totals in dumped["histograms"]:
@@ -77,4 +104,9 @@ class Totals:
             running = np.cumsum(totals[:-1]).tolist()
             buckets = [[end, running[i]] for i, end in enumerate((*BUCKETS_SECONDS, "+Inf"))]
             histograms.append([name, dict(labels), {"buckets": buckets, "sum": totals[-1] / 1e6}])
-        return {"counters": self.dump()["counters"], "histograms": histograms}
+        dumped = self.dump()
+        return {
+            "counters": dumped["counters"],
+            "histograms": histograms,
+            "contracts": dumped["contracts"],
+        }

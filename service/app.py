@@ -6,11 +6,12 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from service.api import conditions, health, streams
+from service.api import conditions, explain, health, stream_status, streams
 from service.api.problems import MEDIA_TYPE, install
+from service.api.query import check_query
 from service.exposition import make_registry
 from service.plane import ControlPlane
 
@@ -67,6 +68,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
         version="1",
         description=_DESCRIPTION,
         lifespan=lifespan,
+        dependencies=[Depends(check_query)],
         redirect_slashes=False,
         # Their pages load scripts from elsewhere; the interface itself is /openapi.json.
         docs_url=None,
@@ -76,8 +78,8 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     app.state.plane = plane
     app.state.metrics_registry = registry
     install(app)
-    for router in (streams.router, conditions.router, health.router):
-        app.include_router(router)
+    for module in (streams, stream_status, conditions, explain, health):
+        app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)
     return app
 

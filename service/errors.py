@@ -45,6 +45,10 @@ class NotFoundError(ServiceError):
     """No resource has this name."""
 
 
+class EventNotFoundError(ServiceError):
+    """No record with the id was found in the part of its topic that was searched."""
+
+
 class DependedUponError(ServiceError):
     """Conditions use the stream in a way that the write would break; they are listed."""
 
@@ -61,6 +65,10 @@ class InvalidDocumentError(ServiceError):
         """Make the error of one field."""
         found = FieldProblem(field, problem, remedy)
         return cls(f"{field or 'document'}: {problem}", (found,))
+
+
+class InvalidQueryError(ServiceError):
+    """A query parameter is unknown to the path, or given twice."""
 
 
 class BodyError(ServiceError):

@@ -9,11 +9,14 @@ from prometheus_client import Histogram as OwnHistogram
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from correlation.contract import LIMITS
 from service.metrics import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from correlation.contract import ContractFacts
+    from correlation.streams import Stream
     from service.metrics import Histogram, Labels
     from service.plane import ControlPlane
 
@@ -24,6 +27,12 @@ _HELP = {
     "events_late_total": "Events that came later than their stream declares.",
     "transmission_delay_seconds": "Kafka timestamp less the event's latest time.",
     "interval_length_seconds": "Length of the events' intervals.",
+    "interval_length_least_seconds": "Shortest event since the stream was declared so.",
+    "interval_length_greatest_seconds": "Longest event since the stream was declared so.",
+    "transmission_delay_least_seconds": "Least delay since the stream was declared so.",
+    "transmission_delay_greatest_seconds": "Greatest delay since the stream was declared so.",
+    "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
+    "declared_seconds": "What the stream promises, by limit: shortest, longest, max_delay.",
     "low_mark_timestamp_seconds": "No event still to come is later than promised before this time.",
     "buffered_events": "Events kept for pairs to come.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
@@ -35,7 +44,7 @@ _HELP = {
     "probability_evaluations_total": "Probabilities computed for a decision.",
     "searches_total": "Searches of a block's events in a segment, by algorithm.",
     "alarms_total": "Alarms written.",
-    "response_time_seconds": "Completion of a pair less the later of both latest times.",
+    "response_time_seconds": "Completion of an alarm less the later of both latest times.",
     "pipeline_latency_seconds": "Completion of a pair less Kafka's timestamp of its later record.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
@@ -84,6 +93,8 @@ class JobCollector(Collector):
         for stream, mark in plane.metrics.low_marks().items():
             if mark is not None:
                 yield _sample("low_mark_timestamp_seconds", mark / 1e6, stream=stream)
+        for declared in plane.registry.streams().values():
+            yield from _contract_gauges(declared, plane.metrics.contract(declared))
         job = plane.metrics.job()
         if job is None:
             return
@@ -115,6 +126,25 @@ def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]
         registry=registry,
     )
     return registry, requests
+
+
+def _contract_gauges(stream: Stream, facts: ContractFacts | None) -> Iterator[Sample]:
+    """Give what a stream promises and what was seen of it."""
+    for limit in LIMITS:
+        declared_us = getattr(stream, f"{limit}_us")
+        yield _sample("declared_seconds", declared_us / 1e6, stream=stream.name, limit=limit)
+    if facts is None:
+        return
+    for name, spread in (
+        ("interval_length", facts.lengths),
+        ("transmission_delay", facts.delays),
+    ):
+        if spread is not None:
+            least, greatest = spread.least_us / 1e6, spread.greatest_us / 1e6
+            yield _sample(f"{name}_least_seconds", least, stream=stream.name)
+            yield _sample(f"{name}_greatest_seconds", greatest, stream=stream.name)
+    for limit, ratio in facts.near_ratios().items():
+        yield _sample("near_limit_ratio", ratio, stream=stream.name, limit=limit)
 
 
 def _sample(name: str, value: float, **labels: str) -> Sample:

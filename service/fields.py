@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from decimal import Decimal, localcontext
-from functools import reduce
+from decimal import Decimal, InvalidOperation, localcontext
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -26,7 +26,8 @@ from pydantic import Field as PydanticField
 from pydantic_core import PydanticCustomError
 
 from correlation.decimals import without_zeros
-from correlation.durations import parse_duration_us, whole_us
+from correlation.durations import UNITS_US, format_duration, parse_duration_us, whole_us
+from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.operators import Field
 from correlation.streams import check_name, check_topic
@@ -41,13 +42,19 @@ _EXACT_DIGITS = 80
 _DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
 _NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
+_DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
+_SHOWN = 40
+# 70 means 70 %; what 1.5 means nobody knows.
+_LEAST_PERCENT = 2
+_PERCENT = 100
+_YEAR_DAYS = 365.25
 Definitions = dict[str, Any]
 
 
-def read_number(value: object) -> object:
+def read_number(value: object) -> int | Decimal | float:
     """Let JSON's numbers through, and nothing that merely looks like one."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
-        raise ValueError("is not a number")  # noqa: TRY004  pydantic reports ValueError only
+        raise InvalidFieldError("", "is not a number", "write a number, without quotes")
     return value
 
 
@@ -58,20 +65,54 @@ def _read_whole(value: object) -> object:
     if isinstance(number, float):
         raise PydanticCustomError("finite_number", "out of range")
     if not isinstance(number, int):
-        raise ValueError("is not a whole number")  # noqa: TRY004  as above
+        raise InvalidFieldError("", f"{number} is not a whole number", "round it")
     return number
 
 
 def _read_decimal(value: object) -> object:
-    if isinstance(value, str):
-        return value.strip()
-    return read_number(value)
+    """Read a decimal over 0 and at most 1; of a percentage say which one is meant."""
+    shown = str(value).strip()
+    text, percent = shown.removesuffix("%").strip().replace(",", "."), shown.endswith("%")
+    number = _decimal(text) if isinstance(value, str) else value
+    if isinstance(number, float):
+        raise PydanticCustomError("finite_number", "out of range")
+    if isinstance(number, bool) or not isinstance(number, int | Decimal):
+        problem = f'"{shown[:_SHOWN]}" is not a decimal' if shown == value else "is not a decimal"
+        raise InvalidFieldError("", problem, _DECIMAL)
+    if percent or "," in shown:
+        problem = f'"{shown[:_SHOWN]}" is not a decimal'
+        raise InvalidFieldError("", problem, _meant(Decimal(number), percent=percent))
+    if not 0 < number <= 1:
+        problem = f"{shown[:_SHOWN]} is not over 0 and at most 1"
+        raise InvalidFieldError(
+            "", problem, _meant(Decimal(number), percent=number >= _LEAST_PERCENT)
+        )
+    return number
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
+def _meant(number: Decimal, *, percent: bool) -> str:
+    """Say what to write where it is plain what was meant."""
+    # Far smaller or larger numbers overflow where they are divided.
+    if not 0 < number <= (_PERCENT if percent else 1) or number.adjusted() < -THRESHOLD_PLACES:
+        return _DECIMAL
+    written = format(without_zeros(number / _PERCENT if percent else number), "f")
+    return f"write {written}" if len(written) <= THRESHOLD_PLACES else _DECIMAL
 
 
 def _read_path(value: object) -> object:
     parts = value if isinstance(value, list) else [value]
     if not parts or not all(isinstance(part, str) and part for part in parts):
-        raise ValueError("is not a path: a name, names with dots between, or a list of names")
+        raise InvalidFieldError(
+            "", "is not a path", 'write a name, names with dots between ("a.b"), or a list of names'
+        )
     return value
 
 
@@ -203,17 +244,51 @@ def _plain(value: object) -> object:
     return value
 
 
+def words_of_limit(limit_us: int) -> str:
+    """Write a limit in years or days, rounded down, where it is that long."""
+    days = limit_us // UNITS_US["d"]
+    if days >= 2 * _YEAR_DAYS:
+        return f"{int(days / _YEAR_DAYS)} years"
+    return f"{days} days" if days > 1 else format_duration(limit_us)
+
+
+def _read_words(field: str, value: object) -> object:
+    """Let a duration in words through; of a bare number say how it is written."""
+    bare = _decimal(value) if isinstance(value, str) else value
+    if isinstance(bare, int | Decimal) and not isinstance(bare, bool):
+        shown = str(value).strip()[:_SHOWN]
+        remedy = f'write "{shown}ms" (or us, s, min, h, d), or {field}_ms: {shown}'
+        raise InvalidFieldError(field, f"{shown} has no unit", remedy)
+    if not isinstance(value, str):
+        remedy = f'write a number and a unit, for example "250ms", or {field}_ms: 250'
+        raise InvalidFieldError(field, "is not a duration", remedy)
+    parse_duration_us(value, field)
+    return value
+
+
+def _read_amount(field: str, scale_us: int, most_us: int, value: object) -> object:
+    """Let a number of units through that is within the limit."""
+    if isinstance(value, str):
+        remedy = f'write a number, without quotes, or {field}: "250ms"'
+        raise InvalidFieldError(field, f'"{value[:_SHOWN]}" is a text', remedy)
+    number = read_number(value)
+    limit = most_us // scale_us
+    if isinstance(number, int | Decimal) and not -limit <= number <= limit:
+        most = words_of_limit(most_us)
+        raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
+    return number
+
+
 def _duration_definitions(field: Field, most_us: int) -> Definitions:
-    def text(value: str) -> str:
-        parse_duration_us(value, field.name)
-        return value
+    def reader(scale_us: int) -> BeforeValidator:
+        return BeforeValidator(partial(_read_amount, field.name, scale_us, most_us))
 
     # No `default` in the schema: null is not accepted, the field is left out.
     hidden: dict[str, Any] = {"default": None, "json_schema_extra": _without_default}
     described = f"{field.description} In {{}}; one of {', '.join(spellings(field.name))}."
     number = {
         f"{field.name}_{unit}": (
-            Number,
+            Annotated[Number, reader(scale)],
             PydanticField(
                 ge=-most_us // scale,
                 le=most_us // scale,
@@ -232,9 +307,9 @@ def _duration_definitions(field: Field, most_us: int) -> Definitions:
         json_schema_extra=_words_schema,
     )
     return {
-        f"{field.name}_us": (Whole, whole),
+        f"{field.name}_us": (Annotated[Whole, reader(1)], whole),
         **number,
-        field.name: (Annotated[str, AfterValidator(text)], words),
+        field.name: (Annotated[str, BeforeValidator(partial(_read_words, field.name))], words),
     }
 
 

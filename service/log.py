@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -29,8 +30,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from service.errors import BrokerError, LogStoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from service.settings import Settings
 
 _LOGGER = logging.getLogger(__name__)
@@ -55,13 +54,17 @@ _SETTLING = frozenset(
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001  as above
 
 
+Headers = Sequence[tuple[str, bytes | None]]
+
+
 class LogRecord(NamedTuple):
-    """One record: its offset, key, value (None deletes) and Kafka timestamp in µs."""
+    """One record: its offset, key, value (None deletes), Kafka timestamp in µs, and headers."""
 
     offset: int
     key: bytes | None
     value: bytes | None
     appended_us: int
+    headers: Headers = ()
 
 
 class TopicLog:
@@ -222,7 +225,9 @@ class TopicLog:
                 ) from self._failure
             return self._position > offset
 
-    def send(self, key: bytes, value: bytes | None, timeout_seconds: float) -> int | None:
+    def send(
+        self, key: bytes, value: bytes | None, timeout_seconds: float, headers: Headers = ()
+    ) -> int | None:
         """Write one record and wait until the broker has it.
 
         Returns
@@ -248,6 +253,7 @@ class TopicLog:
                 value,
                 key,
                 partition=0,
+                headers=list(headers),
                 on_delivery=lambda error, message: answers.append((error, message)),
             )
         except (KafkaException, BufferError) as error:
@@ -297,7 +303,8 @@ class TopicLog:
         error, offset = message.error(), message.offset()
         if error is None and offset is not None:
             appended_us = message.timestamp()[1] * 1000
-            self._apply(LogRecord(offset, message.key(), message.value(), appended_us))
+            headers = cast("Headers", message.headers() or ())
+            self._apply(LogRecord(offset, message.key(), message.value(), appended_us, headers))
             self._move(offset + 1)
         elif error is not None and error.code() == _END_OF_PARTITION and offset is not None:
             self._move(offset)

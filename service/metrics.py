@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from correlation.contract import ContractFacts, declaration
+
 if TYPE_CHECKING:
+    from correlation.streams import Stream
     from service.log import LogRecord
 
 _LOGGER = logging.getLogger(__name__)
@@ -109,6 +112,24 @@ class MetricsView:
             Histogram(*key, dict(sorted(counts.items(), key=_bound)), totals[key])
             for key, counts in sorted(buckets.items())
         ]
+
+    def contract(self, stream: Stream) -> ContractFacts | None:
+        """Merge what all slots saw of a stream as it is declared now; None: nothing yet."""
+        declared, merged = declaration(stream), None
+        for slot in self._all():
+            facts = slot["contracts"].get(stream.name)
+            if facts is not None and facts.declared == declared:
+                merged = facts if merged is None else merged.merged(facts)
+        return merged
+
+    def by_label(self, name: str, label: str, **labels: str) -> dict[str, int]:
+        """Sum a counter over everything with these labels, by another label."""
+        wanted = set(labels.items())
+        return {
+            dict(it.labels)[label]: int(it.value)
+            for it in self.counters()
+            if it.name == name and wanted <= set(it.labels)
+        }
 
     def low_marks(self) -> dict[str, int | None]:
         """Low mark of each stream, in µs: the least over the slots, None while one knows none."""
@@ -212,6 +233,10 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
                 },
             }
             for stream, found in value.get("low_marks", {}).items()
+        },
+        "contracts": {
+            stream: ContractFacts.from_record(facts)
+            for stream, facts in value.get("contracts", {}).items()
         },
         "histograms": [
             (

@@ -6,7 +6,7 @@ needs no line here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 
 from pydantic import Field as PydanticField
 
@@ -138,3 +138,25 @@ else:
         Union[tuple(condition_models().values())],  # noqa: UP007  made from a tuple
         PydanticField(discriminator="kind"),
     ]
+_ROOTS: dict[str, type[Document]] = {"": StreamDocument, **condition_models()}
+
+
+def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
+    """List the fields of a document, or of one inside it.
+
+    Parameters
+    ----------
+    kind : str
+        Of the condition; empty: of a stream.
+    above : tuple of str
+        The fields that the one in question stands below.
+    """
+    model: Any = _ROOTS[kind]
+    for part in above:
+        field = model.model_fields.get(part)
+        inner = [] if field is None else (field.annotation, *get_args(field.annotation))
+        found = (it for it in inner if isinstance(it, type) and issubclass(it, Document))
+        model = next(found, None)
+        if model is None:
+            return ()
+    return tuple(model.model_fields)

@@ -22,14 +22,17 @@ from service.errors import (
     ServiceError,
     TopicRefusedError,
 )
+from service.explaining import Explainer
 from service.log import TopicLog
 from service.metrics import MetricsView
-from service.registry import Registry, Stored
+from service.registry import Registry, Stored, deletion_headers
 from service.topics import TopicKeeper, TopicProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from correlation.operators import Load
+    from service.lookup import Span
     from service.settings import Settings
 
     Precondition = Callable[[Stored | None], None]
@@ -81,6 +84,7 @@ class ControlPlane:
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
+        self._explainer = Explainer(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
@@ -148,7 +152,10 @@ class ControlPlane:
         *,
         dry_run: bool = False,
     ) -> Written:
-        """Create or replace a resource; an unchanged document writes nothing.
+        """Create or replace a resource; an unchanged document writes no record.
+
+        Its topic is created where it is missing, also for an unchanged document: it may have been
+        deleted meanwhile.
 
         Parameters
         ----------
@@ -173,14 +180,14 @@ class ControlPlane:
             version = self.registry.next_version(kind, name)
             document, topic = self._check(kind, name, version, document)
             missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
+            if missing and not dry_run:
+                self._create_topic(missing, _TOPIC_FIELDS[kind])
             if current is not None and current.resource.document == document:
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
             if dry_run:
                 return Written(resource, None, created=current is None)
-            if missing:
-                self._create_topic(missing, _TOPIC_FIELDS[kind])
             return self._write(
                 resource, orjson.dumps(resource.to_record()), created=current is None
             )
@@ -229,15 +236,15 @@ class ControlPlane:
             )
             return self._write(resource, orjson.dumps(resource.to_record()))
 
-    def derive(self, document: Document, rates: Mapping[str, float]) -> Document:
+    def derive(self, document: Document, load: Load) -> Document:
         """Check a condition's document and compute what it would cost.
 
         Parameters
         ----------
         document : dict
             With durations in µs and all defaults.
-        rates : mapping of stream to float
-            Events per second.
+        load : Load
+            What is expected of the streams.
 
         Raises
         ------
@@ -245,9 +252,10 @@ class ControlPlane:
             When the document is wrong.
         """
         condition = self.registry.check_condition("validated", 1, document)
+        self._check_free("condition", condition.output_topic)
         self._missing_topic(condition.output_topic, _TOPIC_FIELDS["condition"])
         streams = self.registry.streams()
-        return KINDS[condition.kind].derive(condition, streams, rates)
+        return KINDS[condition.kind].derive(condition, streams, load)
 
     def plan(self, name: str) -> Document:
         """Say how a condition is evaluated.
@@ -259,6 +267,26 @@ class ControlPlane:
         """
         condition = self.find("condition", name).resource.to_condition()
         return KINDS[condition.kind].plan(condition, self.registry.streams())
+
+    def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
+        """Say what becomes of two events as a pair of a condition.
+
+        Parameters
+        ----------
+        name : str
+            Of the condition.
+        asked : mapping of role to document
+            "a" and "b": events, records, or ids.
+        span : Span
+            Where in Kafka's time to look for ids.
+
+        Raises
+        ------
+        ServiceError
+            When there is no such condition or event, or Kafka does not answer.
+        """
+        stored = self.find("condition", name)
+        return self._explainer.explain(stored, self.registry.streams(), asked, span)
 
     def job_is_up(self) -> bool:
         """Say whether the job's newest record says that it runs, and is not old."""
@@ -277,14 +305,20 @@ class ControlPlane:
             stream = stream_from_document(name, document)
             self.registry.check_stream(stream)
             document, topic = stream_to_document(stream), stream.topic
-        # Alarms may be events again; what stands in the others is not for others to write.
-        if topic in set(self.settings.topics.all()) - {self.settings.topics.alarms}:
+        self._check_free(kind, topic)
+        return document, topic
+
+    def _check_free(self, kind: ResourceKind, topic: str | None) -> None:
+        """Refuse the installation's own topics."""
+        # Alarms may go where all alarms go, but no stream reads them there: it would read those
+        # of its own conditions, and those of every condition that is still to come.
+        free = {self.settings.topics.alarms} if kind == "condition" else set()
+        if topic in set(self.settings.topics.all()) - free:
             raise InvalidFieldError(
                 _TOPIC_FIELDS[kind],
                 f"{topic} is one of Coincide's own topics",
                 "name another topic",
             )
-        return document, topic
 
     def _missing_topic(self, topic: str | None, field: str) -> str | None:
         """Give the topic back when it has to be created first."""
@@ -306,7 +340,8 @@ class ControlPlane:
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds
         deadline = time.monotonic() + timeout
-        offset = self.log.send(resource.key, value, timeout)
+        headers = deletion_headers(resource) if value is None else ()
+        offset = self.log.send(resource.key, value, timeout, headers)
         applied = offset is not None and self.log.wait_for(
             offset, max(0.0, deadline - time.monotonic())
         )

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from service.log import LogRecord
 
 
+_VERSION_HEADER = "coincide.version"
+
+
 class Stored(NamedTuple):
     """A resource and the offset of its record, which changes with every write."""
 
@@ -43,8 +46,8 @@ class Registry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stored: dict[ResourceKind, dict[str, Stored]] = {"stream": {}, "condition": {}}
-        # Also of names that are deleted, while their deletion is remembered: a condition made anew
-        # does not repeat old alarm ids.
+        # Also of names that are deleted, while their deletion is remembered (it names the version,
+        # for compaction leaves nothing else): a condition made anew does not repeat old alarm ids.
         self._versions: dict[bytes, int] = {}
 
     def apply(self, record: LogRecord) -> None:
@@ -59,7 +62,10 @@ class Registry:
         """
         if record.value is None:
             kind, _, name = (record.key or b"").decode("utf-8", "replace").partition("/")
+            version = dict(record.headers).get(_VERSION_HEADER) or b""
             with self._lock:
+                if version.isdigit():
+                    self._versions[record.key or b""] = int(version)
                 for known, stored in self._stored.items():
                     if known == kind:
                         stored.pop(name, None)
@@ -94,11 +100,7 @@ class Registry:
 
     def conditions_on(self, stream: str) -> list[str]:
         """List the conditions that read a stream, by name."""
-        with self._lock:
-            found = list(self._stored["condition"].values())
-        return sorted(
-            it.resource.name for it in found if stream in it.resource.to_condition().streams
-        )
+        return sorted(it.name for it in self._conditions() if stream in it.streams)
 
     def check_stream(self, stream: Stream) -> None:
         """Refuse a change of a stream that its conditions would not survive.
@@ -107,7 +109,20 @@ class Registry:
         ------
         DependedUponError
             When the partitioning changes while conditions read the stream.
+        InvalidDocumentError
+            When a condition that reads the stream writes its alarms to the topic.
         """
+        writers = [
+            it.name
+            for it in self._conditions()
+            if stream.name in it.streams and it.output_topic == stream.topic
+        ]
+        if writers:
+            raise InvalidDocumentError.of(
+                "topic",
+                f"condition {writers[0]} reads the stream and writes its alarms to {stream.topic}",
+                "name another topic, or give the condition another output_topic first",
+            )
         current = self.get("stream", stream.name)
         if current is None or current.resource.to_stream().partitioning == stream.partitioning:
             return
@@ -141,9 +156,15 @@ class Registry:
         InvalidFieldError
             When a value is wrong in itself.
         InvalidDocumentError
-            When it names a stream that is not there, or streams whose events cannot meet.
+            When it names a stream that is not there, or streams whose events cannot meet, or
+            would write its alarms among the events that it reads.
         """
         return checked_condition(name, version, document, self.streams())
+
+    def _conditions(self) -> list[Condition]:
+        with self._lock:
+            found = list(self._stored["condition"].values())
+        return [it.resource.to_condition() for it in found]
 
 
 def checked_condition(
@@ -156,7 +177,8 @@ def checked_condition(
     InvalidFieldError
         When a value is wrong in itself.
     InvalidDocumentError
-        When it names a stream that is not there, or streams whose events cannot meet.
+        When it names a stream that is not there, or streams whose events cannot meet, or
+        would write its alarms among the events that it reads.
     """
     condition = condition_from_document(name, version, document)
     fields = [
@@ -184,9 +206,25 @@ def checked_condition(
             for field in others
             if streams[document[field]].partitioning != streams[document[first]].partitioning
         ]
+    if not problems:
+        problems = [
+            FieldProblem(
+                "output_topic",
+                f"{condition.output_topic} is the topic of stream {document[field]}, "
+                "which the condition reads",
+                "name another topic: the alarms would come back as events",
+            )
+            for field in fields
+            if streams[document[field]].topic == condition.output_topic
+        ][:1]
     if problems:
         raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
     return condition
+
+
+def deletion_headers(resource: Resource) -> tuple[tuple[str, bytes], ...]:
+    """Headers of the record that deletes a resource."""
+    return ((_VERSION_HEADER, str(resource.version).encode()),)
 
 
 def _read_resource(record: LogRecord) -> Resource:

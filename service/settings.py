@@ -76,6 +76,18 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=1_048_576, ge=1024, description="Longest request body that is read, in bytes."
     )
+    explain_records: int = Field(
+        default=100_000,
+        ge=1,
+        le=100_000_000,
+        description="Most records of a topic that are read to find an event by its id: the newest.",
+    )
+    explain_seconds: float = Field(
+        default=5.0,
+        gt=0,
+        le=300,
+        description="How long finding events by their ids may take, in seconds.",
+    )
     log_level: str = Field(
         default="info",
         pattern="^(critical|error|warning|info|debug)$",

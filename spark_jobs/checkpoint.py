@@ -6,6 +6,7 @@ write.
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,15 @@ from spark_jobs.errors import CheckpointMismatchError
 from spark_jobs.slots import slot_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import SparkSession
 
     from spark_jobs.offsets import Place
 
 _VERSION = 2
+# Of a batch's offsets: a version and properties; then comes one line for each source.
+_HEAD_LINES = 2
 _NO_OFFSETS = ("", "null", "-")
 
 
@@ -72,7 +77,8 @@ class Checkpoint:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file whole: whoever reads sees the old content or the new."""
-        path, unfinished = self._path(name), self._path(f".{name}.new")
+        path = self._path(name)
+        unfinished = self._path(f".{path.getName()}.new")
         stream = self._files.create(unfinished, True)  # noqa: FBT003 - Java has no keywords
         try:
             stream.write(content)
@@ -94,8 +100,20 @@ class Checkpoint:
         stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
         if stored is None:
             return {}
-        # A version, the batch's properties, then one line for each source.
-        return parse_offsets(*stored.decode().splitlines()[2:])
+        return parse_offsets(*stored.decode().splitlines()[_HEAD_LINES:])
+
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Take topics out of the batch that was begun: nothing is left to be read of them.
+
+        Parameters
+        ----------
+        topics : collection of str
+            They were deleted; Spark would try to read them until somebody made them again.
+        """
+        name = f"query/offsets/{self._newest('query/offsets')}"
+        lines = (self.read(name) or b"").decode().splitlines()
+        kept = [_without(line, topics) for line in lines[_HEAD_LINES:]]
+        self.write(name, "\n".join([*lines[:_HEAD_LINES], *kept]).encode())
 
     def _newest(self, folder: str) -> int:
         path = self._path(folder)
@@ -119,6 +137,13 @@ def parse_offsets(*texts: str | None) -> dict[Place, int]:
     }
 
 
+def _without(line: str, topics: Collection[str]) -> str:
+    if line in _NO_OFFSETS:
+        return line
+    found = orjson.loads(line).items()
+    return orjson.dumps({topic: ends for topic, ends in found if topic not in topics}).decode()
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What cannot change once a checkpoint is there.
@@ -129,10 +154,13 @@ class Layout:
         Of Spark's stateful operator.
     slot_keys : tuple of int
         One for each slot; see `spark_jobs.slots`.
+    id : str
+        Tells this checkpoint from all others.
     """
 
     shuffle_partitions: int
     slot_keys: tuple[int, ...]
+    id: str
 
 
 def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
@@ -156,18 +184,19 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     if stored is None:
         # A partition costs some 55 ms a batch: no more of them than can work at once.
         partitions = min(slots, session.sparkContext.defaultParallelism)
-        layout = Layout(partitions, slot_keys(session, slots, partitions))
+        layout = Layout(partitions, slot_keys(session, slots, partitions), uuid.uuid4().hex)
         document = {
             "v": _VERSION,
             "shuffle_partitions": layout.shuffle_partitions,
             "slot_keys": layout.slot_keys,
+            "id": layout.id,
         }
         checkpoint.write("layout.json", orjson.dumps(document))
         return layout
     document = orjson.loads(stored)
     if document["v"] != _VERSION:
         raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is not known")
-    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]))
+    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
     if len(layout.slot_keys) != slots:
         raise CheckpointMismatchError(
             f"the checkpoint has {len(layout.slot_keys)} slots, COINCIDE_SLOTS says {slots}: "

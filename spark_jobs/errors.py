@@ -19,5 +19,9 @@ class ProducerFencedError(SparkJobError):
     """Another worker has taken this partition of the sink over."""
 
 
+class RivalJobError(SparkJobError):
+    """Another job of the same installation works with another checkpoint."""
+
+
 class QueryFailedError(SparkJobError):
     """The query ended with an error again and again, without completing a batch."""

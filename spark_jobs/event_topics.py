@@ -1,8 +1,8 @@
 """Which topics there are, remembered while a broker's answer leaves one out.
 
 A stream whose topic is missing from one answer must stay in force: otherwise its events would be
-forgotten, and read again a moment later. A topic that stays away was deleted; a job that asked for
-it all the same would fail, for all streams.
+forgotten, and read again a moment later. A topic that stays away was deleted, if the broker says so
+when it is asked for it; a job that read it all the same would fail, for all streams.
 """
 
 from __future__ import annotations
@@ -13,22 +13,43 @@ from collections.abc import Callable, Mapping
 
 _log = logging.getLogger(__name__)
 
-_GONE_SECONDS = 10.0
+GONE_SECONDS = 10.0
 
 
 class EventTopics:
-    """Number of partitions of the topics.
+    """Number of partitions of the topics; it never falls while a topic is there.
 
     Parameters
     ----------
+    known : mapping of topic to int
+        Those that were there when the job last ran.
+    is_deleted : callable
+        Asks the broker whether there is no such topic; one that may only not be seen is there.
     clock : callable
         Time in seconds; only differences count.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, int],
+        is_deleted: Callable[[str], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._partitions = dict(known)
+        self._is_deleted = is_deleted
         self._clock = clock
-        self._partitions: dict[str, int] = {}
         self._missing_since: dict[str, float] = {}
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """Those of the topics that there are."""
+        return dict(self._partitions)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no topic was missing from the last answer, unless for so long that it counts."""
+        now = self._clock()
+        return all(now - since >= GONE_SECONDS for since in self._missing_since.values())
 
     def take(self, found: Mapping[str, int]) -> dict[str, int]:
         """Take in an answer of the broker; give the partitions of the topics that there are.
@@ -39,14 +60,13 @@ class EventTopics:
             Number of partitions, of all topics that the broker named.
         """
         now = self._clock()
-        self._partitions |= found
-        for topic in self._partitions.keys() - found.keys():
-            if now - self._missing_since.setdefault(topic, now) >= _GONE_SECONDS:
+        for topic, count in found.items():
+            # An answer may be older than one that came before it.
+            self._partitions[topic] = max(count, self._partitions.get(topic, 0))
+        missing = self._partitions.keys() - found.keys()
+        self._missing_since = {topic: self._missing_since.get(topic, now) for topic in missing}
+        for topic, since in list(self._missing_since.items()):
+            if now - since >= GONE_SECONDS and self._is_deleted(topic):
                 _log.warning("the topic %s is gone: what was to be read from it waits", topic)
-                del self._partitions[topic]
-        self._missing_since = {
-            topic: since
-            for topic, since in self._missing_since.items()
-            if topic in self._partitions and topic not in found
-        }
-        return dict(self._partitions)
+                del self._partitions[topic], self._missing_since[topic]
+        return self.partitions

@@ -41,6 +41,7 @@ _log = logging.getLogger(__name__)
 
 _FILE = "streams.json"
 _POLL_SECONDS = 0.1
+_SETTLE_SECONDS = 1.0
 # Streams are mostly registered several at a time: one restart for all of them.
 _QUIET_SECONDS = 0.5
 _BOUNDARY_SECONDS = 1.0
@@ -84,7 +85,9 @@ class Job:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._failures = 0
-        self._topics = EventTopics()
+        stored = parts.checkpoint.read(_FILE)
+        begun = StreamsInForce.from_bytes(stored).topics if stored is not None else {}
+        self._topics = EventTopics(begun, parts.offsets.is_deleted)
 
     def run(self) -> None:
         """Run until told to stop.
@@ -108,15 +111,22 @@ class Job:
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
+        wanted = self._wanted()
+        while not self._topics.is_certain and not self._parts.stop.wait(_SETTLE_SECONDS):
+            wanted = self._wanted()
         stored = checkpoint.read(_FILE)
         if stored is not None and checkpoint.has_unfinished_batch():
             begun = StreamsInForce.from_bytes(stored)
-            if begun != self._wanted():
+            gone = begun.topics.keys() - self._topics.partitions.keys()
+            if gone:
+                # Nothing is left of them, and Spark would ask for it again and again.
+                checkpoint.forget_topics(gone)
+                begun = begun.without(gone)
+            if begun != wanted:
                 # With the streams with which it was begun.
                 _log.info("completing the batch that was begun")
                 self._complete(begun)
                 return
-        wanted = self._wanted()
         checkpoint.write(_FILE, wanted.to_bytes())
         self._follow(wanted)
 
@@ -127,7 +137,7 @@ class Job:
         parts.reporter.missing_topics(parts.watch.output_topics - found.keys())
         return streams_in_force(parts.watch.streams, found, parts.settings.topics)
 
-    def _start(self, in_force: StreamsInForce, *, until_caught_up: bool) -> StreamingQuery:
+    def _start(self, in_force: StreamsInForce, *, one_batch: bool = False) -> StreamingQuery:
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
         run = InForce(
@@ -154,15 +164,19 @@ class Job:
             in_force.topics,
             parts.layout.shuffle_partitions,
             parts.checkpoint.query_location,
-            until_caught_up=until_caught_up,
+            one_batch=one_batch,
         )
 
     def _complete(self, in_force: StreamsInForce) -> None:
-        """Complete the batch that was begun, and go on until all is read that is there now."""
-        query = self._start(in_force, until_caught_up=True)
-        while query.isActive and not self._parts.stop.is_set():
-            query.awaitTermination(1)
-            self._parts.reporter.refresh()
+        """Complete the batch that was begun, and no other."""
+        parts = self._parts
+        query = self._start(in_force, one_batch=True)
+        while (
+            query.isActive
+            and parts.checkpoint.has_unfinished_batch()
+            and not parts.stop.wait(_POLL_SECONDS)
+        ):
+            parts.reporter.refresh()
         self._end(query)
 
     def _follow(self, in_force: StreamsInForce) -> None:
@@ -178,7 +192,7 @@ class Job:
         # Before the query passes over what is gone, it is counted.
         watched.look_for_losses(parts.checkpoint.completed_offsets())
         reporter.heartbeats([WAKE_UP])
-        query = self._start(in_force, until_caught_up=False)
+        query = self._start(in_force)
         try:
             while query.isActive and not parts.stop.is_set():
                 parts.watch.poll(_POLL_SECONDS)
@@ -256,11 +270,13 @@ class _Watched:
             return False
         due = time.monotonic() >= self._next_tick
         try:
-            if due:
-                self._tick()
             if changed or due:
                 self._registered = registered
-                return wanted() != self._in_force
+                # Before the low marks move on: a partition that was added may hold older events.
+                if wanted() != self._in_force:
+                    return True
+            if due:
+                self._tick()
         except KafkaException as error:
             # The query itself says whether it can go on without an answer.
             _log.warning("the broker does not answer: %s", error)

@@ -22,6 +22,7 @@ from spark_jobs.errors import SparkJobError
 from spark_jobs.job import Job, Parts
 from spark_jobs.offsets import KafkaOffsets
 from spark_jobs.reports import Reporter, describe
+from spark_jobs.rivals import refuse_rivals
 from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
 
@@ -94,6 +95,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
             opened.callback(_end_session, session)
             checkpoint = Checkpoint(session, settings.checkpoint)
             layout = open_layout(checkpoint, session, settings.slots)
+            refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
+            reporter.state("starting", checkpoint=layout.id)
             parts = Parts(
                 settings,
                 session,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 if TYPE_CHECKING:
@@ -54,6 +54,26 @@ class KafkaOffsets:
         """
         found = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
+
+    def is_deleted(self, topic: str) -> bool:
+        """Tell whether there is no such topic; one that may not be seen is there.
+
+        Raises
+        ------
+        KafkaException
+            When no broker answers.
+        """
+        described = self._admin.describe_topics(
+            TopicCollection([topic]), request_timeout=_TIMEOUT_SECONDS
+        )
+        try:
+            described[topic].result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return True
+            if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise
+        return False
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """Give the end offsets, open transactions included; partitions that are gone are left out.

@@ -240,11 +240,11 @@ class _Gathered:
 
 
 def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
-    """Sort the rows of a slot by kind; Program brings each kind into its order."""
+    """Sort the rows of a slot by kind; Program brings each kind into its order, if it has one."""
     controls: list[Control] = []
     events: list[Events] = []
     progress: list[Progress] = []
-    heartbeats: list[tuple[int, Heartbeat]] = []
+    heartbeats: list[Heartbeat] = []
     rejects: list[bytes] = []
     rejected: Counter[tuple[str, str]] = Counter()
     for frame in frames:
@@ -259,18 +259,11 @@ def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
                 control = orjson.loads(blob)
                 controls.append(Control(int(position), control["key"].encode(), control["record"]))
             elif kind == HEARTBEAT:
-                heartbeats.append((int(position), Heartbeat(*orjson.loads(blob))))
+                heartbeats.append(Heartbeat(*orjson.loads(blob)))
             elif kind == REJECT:
                 rejects.append(blob)
                 rejected += rejected_counts(blob)
-    heartbeats.sort(key=lambda entry: entry[0])
-    block = Block(
-        controls=controls,
-        events=events,
-        progress=sorted(progress, key=lambda entry: entry[:3]),
-        heartbeats=[heartbeat for _, heartbeat in heartbeats],
-        rejected=rejected,
-    )
+    block = Block(controls, events, progress, heartbeats, rejected)
     return _Gathered(block, rejects)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from spark_jobs.operator import InForce
     from spark_jobs.settings import Settings
 
+_IDLE = "1 day"
+
 
 def start_query(
     session: SparkSession,
@@ -26,7 +28,7 @@ def start_query(
     shuffle_partitions: int,
     checkpoint: str,
     *,
-    until_caught_up: bool,
+    one_batch: bool,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -44,8 +46,8 @@ def start_query(
         Of the stateful operator.
     checkpoint : str
         Where Spark keeps the query's state.
-    until_caught_up : bool
-        Whether it ends by itself when it has read what is there now.
+    one_batch : bool
+        Whether it runs the batch that was begun, and then idles.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
     records = read_kafka(session, settings, topic_partitions)
@@ -60,6 +62,6 @@ def start_query(
         .options(**options)
         .option("checkpointLocation", checkpoint)
     )
-    if until_caught_up:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.trigger_seconds} seconds").start()
+    # The first batch runs at once.
+    pause = _IDLE if one_batch else f"{settings.trigger_seconds} seconds"
+    return writer.trigger(processingTime=pause).start()

@@ -11,16 +11,17 @@ import time
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
 
 from correlation.reasons import Reason
 from correlation.topics import refusal_headers
 from spark_jobs.envelope import Record
 
 if TYPE_CHECKING:
-    from confluent_kafka import Producer
-
     from correlation.topics import Topics
+    from spark_jobs.settings import Properties
+    from spark_jobs.transactional_producer import Refused
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +39,6 @@ _REFUSALS = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.TOPIC_EXCEPTION,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.POLICY_VIOLATION,
         KafkaError.INVALID_RECORD,
     }
@@ -46,7 +46,7 @@ _REFUSALS = frozenset(
 
 
 class OutputTopics:
-    """Which topics can be written, as far as a producer knows.
+    """Which topics can be written, as far as a worker knows.
 
     The installation's own topics count as writable: without them nothing can be said to anybody.
 
@@ -54,14 +54,15 @@ class OutputTopics:
     ----------
     topics : Topics
         Of the installation.
-    producer : Producer
-        Asks the broker.
+    properties : mapping
+        librdkafka properties, to ask the broker.
     """
 
-    def __init__(self, topics: Topics, producer: Producer) -> None:
+    def __init__(self, topics: Topics, properties: Properties) -> None:
         self._own = frozenset(topics.all())
         self._dead_letter = topics.dead_letter
-        self._producer = producer
+        self._properties = properties
+        self._client: AdminClient | None = None
         self._writable = set(self._own)
         self._refused: dict[str, tuple[str, float]] = {}
 
@@ -88,15 +89,30 @@ class OutputTopics:
         if detail is not None and time.monotonic() < until:
             return detail
         # The records of a topic that is not known would keep the whole batch waiting.
-        error = self._ask(topic)
-        if error is not None:
-            return self._refuse(topic, error)
+        detail = self._ask(topic)
+        if detail is not None:
+            self._refuse(topic, detail)
+            return detail
         self._writable.add(topic)
         self._refused.pop(topic, None)
         return None
 
+    def refuse(self, topic: str, error: KafkaError) -> bool:
+        """Take in that Kafka refused a record; tell whether its topic is avoided from now on."""
+        if topic in self._own or error.code() not in _REFUSALS:
+            return False
+        self._refuse(topic, error.str())
+        return True
+
+    def refuse_large(self, topic: str) -> bool:
+        """Take in that a topic takes no record of this size; tell whether it is avoided now."""
+        if topic in self._own:
+            return False
+        self._refuse(topic, "its max.message.bytes is smaller than a record")
+        return True
+
     def refuse_missing(self) -> set[str]:
-        """Ask for the topics that were there before; give those that are avoided from now on.
+        """Ask for the topics that could be written; give those that are avoided from now on.
 
         Raises
         ------
@@ -105,44 +121,47 @@ class OutputTopics:
         """
         missing = set()
         for topic in self._writable - self._own:
-            error = self._ask(topic)
-            if error is not None:
-                self._refuse(topic, error)
+            detail = self._ask(topic)
+            if detail is not None:
+                self._refuse(topic, detail)
                 missing.add(topic)
         return missing
 
-    def _ask(self, topic: str) -> KafkaError | None:
-        """Ask the broker for a topic; gives why it cannot be written."""
-        error: KafkaError | None
-        error = self._producer.list_topics(topic, _METADATA_SECONDS).topics[topic].error
-        return error if error is not None and error.code() in _REFUSALS else None
-
-    def refuse(self, topic: str, error: KafkaError) -> bool:
-        """Take in that Kafka refused a record; tell whether its topic is avoided from now on."""
-        if topic in self._own or error.code() not in _REFUSALS:
-            return False
-        self._refuse(topic, error)
-        return True
-
-    def _refuse(self, topic: str, error: KafkaError) -> str:
-        detail = error.str()
+    def _refuse(self, topic: str, detail: str) -> None:
         _log.error("%s: %s; its records go to %s", topic, detail, self._dead_letter)
         self._writable.discard(topic)
         self._refused[topic] = (detail, time.monotonic() + _RETRY_SECONDS)
-        return detail
+
+    def _ask(self, topic: str) -> str | None:
+        """Ask the broker for a topic; gives why it cannot be written."""
+        if self._client is None:
+            self._client = AdminClient({"log_level": 2, **self._properties})
+        try:
+            found = self._client.describe_topics(
+                TopicCollection([topic]),
+                include_authorized_operations=True,
+                request_timeout=_METADATA_SECONDS,
+            )[topic].result()
+        except KafkaException as error:
+            if error.args[0].code() in _REFUSALS:
+                return str(error.args[0].str())
+            raise
+        allowed = found.authorized_operations
+        # A broker that authorises nobody names no operations.
+        if allowed and AclOperation.WRITE not in allowed:
+            return "the job is not allowed to write to it"
+        return None
 
 
-def shorten(
-    records: Iterable[Record], too_large: Collection[tuple[str, bytes | None]]
-) -> list[Record] | None:
+def shorten(records: Iterable[Record], too_large: Collection[Refused]) -> list[Record] | None:
     """Leave out the values that no topic takes, and say in a header how long they were.
 
     Parameters
     ----------
     records : iterable of Record
         All of a batch.
-    too_large : collection of (topic, key)
-        Records that were refused.
+    too_large : collection of Refused
+        Those that no topic takes.
 
     Returns
     -------
@@ -152,7 +171,8 @@ def shorten(
     shortened = []
     count = 0
     for record in records:
-        if (record.topic, record.key) in too_large and record.nbytes >= _SHORTEN_FROM_BYTES:
+        is_refused = (record.topic, record.key, record.value) in too_large
+        if is_refused and record.nbytes >= _SHORTEN_FROM_BYTES:
             count += 1
             shortened.append(_without_bulk(record))
         else:

@@ -56,6 +56,7 @@ class Reporter:
             }
         )
         self._facts: dict[str, Any] = {
+            "checkpoint": None,
             "query_id": None,
             "batch": None,
             "state": "starting",

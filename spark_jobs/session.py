@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -16,10 +19,7 @@ _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.
 # Driver and executor are one JVM; its direct memory, where Arrow works, may equal its heap.
 # Compiled once and lightly, the JVM starts in two thirds of the CPU time, batches cost half while
 # it warms up, and at 240,000 events/s it makes no difference any more (measured on two cores).
-_ONE_PROCESS = {
-    "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -65,6 +65,21 @@ def session_properties(settings: Settings) -> dict[str, str]:
     return properties | settings.spark_properties
 
 
+def _one_process(scratch: str) -> dict[str, str]:
+    return {
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"',
+        "spark.local.dir": scratch,
+    }
+
+
+def _scratch_folder() -> str:
+    """Make a folder for what Spark and its libraries unpack; it goes with this process."""
+    folder = tempfile.mkdtemp(prefix="coincide-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def is_local(location: str) -> bool:
     """Tell whether a folder or URL is on this machine's own file system."""
     return "://" not in location or location.startswith("file:")
@@ -89,7 +104,7 @@ def open_session(settings: Settings) -> SparkSession:
         if settings.spark_master.startswith("local"):
             # Spark looks its host's own name up before it reads a property; not every host has one.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            properties = {**_LOOPBACK, **_ONE_PROCESS, **properties}
+            properties = {**_LOOPBACK, **_one_process(_scratch_folder()), **properties}
     for name, value in properties.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

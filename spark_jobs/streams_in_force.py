@@ -6,7 +6,7 @@ completed with the streams with which it was begun, whatever is registered meanw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -40,6 +40,11 @@ class StreamsInForce:
         return {
             stream.topic: self.partitions[name] for name, stream in sorted(self.streams.items())
         }
+
+    def without(self, topics: Collection[str]) -> StreamsInForce:
+        """Leave out the streams of some topics."""
+        kept = {name: stream for name, stream in self.streams.items() if stream.topic not in topics}
+        return StreamsInForce(kept, {name: self.partitions[name] for name in kept})
 
     def to_bytes(self) -> bytes:
         """Write them as they are stored."""

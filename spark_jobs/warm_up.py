@@ -34,7 +34,7 @@ _DURATIONS_US = {"horizon_us": 10 * _SECOND_US, "lower_us": 0}
 
 
 def main() -> None:
-    """Say what was done: a condition of every kind, by every algorithm."""
+    """Say what was done: a condition of every kind, by every algorithm, reported in every way."""
     alarms = warm_up()
     if not alarms:
         sys.exit("the warm-up found no pair: not every kernel has run")
@@ -71,15 +71,19 @@ def _controls(algorithm: str | None) -> Iterator[Control]:
     """Give conditions of every kind, between two streams and within one."""
     offset = 0
     for kind in KINDS.values():
-        algorithms = next(field.choices for field in kind.fields if field.name == "algorithm")
-        for chosen in algorithms if algorithm is None else [algorithm]:
+        choices = {field.name: field.choices for field in kind.fields}
+        algorithms = choices["algorithm"] if algorithm is None else [algorithm]
+        # What is reported first is so by default, and by every algorithm.
+        ways = [("algorithm", it) for it in algorithms]
+        ways += [("emit", it) for it in choices["emit"][1:]]
+        for way, chosen in ways:
             for b in _STREAMS:
                 document: dict[str, object] = {"kind": kind.name, "a": "a", "b": b}
                 for field in kind.fields:
                     if field.type == "duration":
                         length_us = _DURATIONS_US.get(field.stored_name, 2 * _SECOND_US)
                         document[field.stored_name] = length_us
-                document |= {"threshold": "0.6", "algorithm": chosen}
+                document |= {"threshold": "0.6", way: chosen}
                 name = f"{kind.name}-{chosen}-{b}".replace("_", "-")
                 resource = Resource("condition", name, 1, 0, document)
                 yield Control(offset, resource.key, resource.to_record())

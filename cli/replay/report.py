@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from cli.lines import printable
 from cli.replay.slots import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.timing.pairs import DECIDED_BY
@@ -143,7 +144,7 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
     console.print(f"{report['events']:,} events in {report['seconds']:.1f} s, {rate}")
     for name, found in report["streams"].items():
         for reason, count in found["rejected"].items():
-            told = escape(found["first_rejected"][reason])
+            told = escape(printable(found["first_rejected"][reason]))
             console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {told}")
         if found["late"]:
             console.print(

@@ -14,7 +14,8 @@ from correlation.errors import InvalidFieldError
 from correlation.program import Control
 from correlation.records import Resource, stream_from_document
 from service.api.body import parse_json
-from service.api.problems import field_problems, problem_of_field
+from service.api.problems import problem_of_field
+from service.api.wording import field_problems
 from service.errors import ServiceError
 from service.models import ConditionDocument, StreamDocument
 from service.registry import checked_condition
@@ -76,7 +77,6 @@ def read_setup(options: ReplayOptions) -> Setup:
         A document is wrong, a name is not known, or a stream that is needed has no file.
     """
     found = read_resources(options.resources)
-    _refuse_repeats(found)
     declared = {it.name: _read_stream(it) for it in found if it.kind == "stream"}
     streams = _with_files(declared, options.files)
     conditions = _chosen([it for it in found if it.kind == "condition"], options.conditions)
@@ -97,14 +97,6 @@ def read_setup(options: ReplayOptions) -> Setup:
         partitions,
         registered,
     )
-
-
-def _refuse_repeats(found: Iterable[ResourceFile]) -> None:
-    seen = set()
-    for resource in found:
-        if resource.path in seen:
-            raise UsageError(f"{resource.kind} {resource.name} stands twice in the files")
-        seen.add(resource.path)
 
 
 def _refuse_unknown(saying: str, name: str, known: Iterable[str]) -> None:

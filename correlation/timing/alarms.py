@@ -1,8 +1,8 @@
-"""Alarms: the pairs of a timing condition as records."""
+"""Alarms: the pairs of a timing condition, and its events without one, as records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -18,10 +18,12 @@ from correlation.timing.conditions import TimingCondition
 from correlation.timing.pairs import DECIDED_BY
 from correlation.timing.probability import probability
 
+# What decides that there is no B, beside the ways in which pairs are decided.
+LOW_MARK = "low_mark"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes) -> str:
+def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> str:
     """Derive an alarm's id, so that whoever sees an alarm twice can tell.
 
     Parameters
@@ -29,10 +31,10 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes) -> str:
     condition, version
         That found the pair.
     a_id, b_id : bytes
-        Ids of the events.
+        Ids of the events; None where there is no B.
     """
     digest = _alarm_digest(condition, version)
-    digest.update(_framed(a_id) + _framed(b_id))
+    digest.update(_framed(a_id) + (b"" if b_id is None else _framed(b_id)))
     return digest.hexdigest()
 
 
@@ -89,15 +91,7 @@ class PairBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Give channel, topic and CloudEvents headers; see `Result.heading`."""
-        moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
-        headers = {
-            "content-type": "application/json",
-            "ce_specversion": "1.0",
-            "ce_type": "coincide.alarm.v1",
-            "ce_source": f"/coincide/conditions/{self.condition.name}",
-            "ce_time": moment,
-        }
-        return Heading("alarms", self.condition.output_topic, headers)
+        return _make_heading(self.condition, detected_at_us)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""
@@ -106,61 +100,28 @@ class PairBatch:
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Give the alarms as records; see `Result.records`.
-
-        Pairs are many and their events few: an alarm is put together from pieces of JSON, each
-        written once.
-        """
+        """Give the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
-        start = _alarm_digest(condition.name, condition.version)
-        name = condition.name.encode()
-        columns = zip(
-            keys if keys is not None else repeat(name, len(self)),
-            map(_framed, self.a.id.take(self.a_rows).to_list()),
-            map(_framed, self.b.id.take(self.b_rows).to_list()),
+        a_ids, b_ids = self.a.id.take(self.a_rows), self.b.id.take(self.b_rows)
+        return _write_alarms(
+            condition,
+            detected_at_us,
+            encode,
+            keys,
+            [
+                _framed(a_id) + _framed(b_id)
+                for a_id, b_id in zip(a_ids.to_list(), b_ids.to_list(), strict=True)
+            ],
+            self._encode_verdicts(encode),
             _encode_events(condition.a, self.a, self.a_rows, keys, encode),
             _encode_events(condition.b, self.b, self.b_rows, keys, encode),
-            self._encode_heads(detected_at_us, encode),
-            self._encode_verdicts(encode),
-            strict=True,
         )
-        for key, a_id, b_id, a, b, head, verdict in columns:
-            digest = start.copy()
-            digest.update(a_id + b_id)
-            ident = digest.hexdigest()
-            value = b'%b,"alarm_id":"%b",%b,"a":%b,"b":%b}' % (
-                head,
-                ident.encode(),
-                verdict,
-                a,
-                b,
-            )
-            yield OutputRecord(key, value, ident)
-
-    def _encode_heads(self, detected_at_us: int | Int64s, encode: Encode) -> Iterable[bytes]:
-        """Write what the alarms have in common, and when they were found: left open."""
-        condition = self.condition
-        common = {
-            "v": 1,
-            "condition": condition.name,
-            "version": condition.version,
-            "kind": condition.kind,
-            "threshold": float(condition.threshold),
-        }
-        head = encode(common)[:-1] + b',"detected_at":'
-        if isinstance(detected_at_us, int):
-            return repeat(b"%b%d" % (head, detected_at_us), len(self))
-        return (b"%b%d" % (head, moment) for moment in detected_at_us.tolist())
 
     def _encode_verdicts(self, encode: Encode) -> Iterator[bytes]:
         """Write what was decided of each pair, and how: the inside of a JSON object."""
         late = self.a.late[self.a_rows] | self.b.late[self.b_rows]
-        words = [
-            encode({"decided_by": way, "late": is_late})[1:-1]
-            for way in DECIDED_BY
-            for is_late in (False, True)
-        ]
+        words = [word for way in DECIDED_BY for word in _encode_ways(way, encode)]
         verdicts = map(words.__getitem__, (2 * self.decided_by.astype(np.intp) + late).tolist())
         if not self.condition.report_probability:
             return verdicts
@@ -176,6 +137,118 @@ class PairBatch:
             self.b.latest[self.b_rows],
             self.condition.window,
         ).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedBatch:
+    """At least one event of A without a B: no event that satisfies the condition with it can come.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        That no B satisfies.
+    keyed : bool
+        Whether the join key is the users' own (partitioning by key).
+    a : Segment
+        Holds the events.
+    a_rows : int64[n]
+        Which they are.
+    """
+
+    condition: TimingCondition
+    keyed: bool
+    a: Segment
+    a_rows: Int64s
+
+    def __len__(self) -> int:
+        return len(self.a_rows)
+
+    def heading(self, detected_at_us: int) -> Heading:
+        """Give channel, topic and CloudEvents headers; see `Result.heading`."""
+        return _make_heading(self.condition, detected_at_us)
+
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`."""
+        return self.a.latest[self.a_rows]
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
+        """Give the alarms as records; see `Result.records`."""
+        condition = self.condition
+        keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
+        words = _encode_ways(LOW_MARK, encode)
+        return _write_alarms(
+            condition,
+            detected_at_us,
+            encode,
+            keys,
+            [_framed(a_id) for a_id in self.a.id.take(self.a_rows).to_list()],
+            (words[late] for late in self.a.late[self.a_rows].tolist()),
+            _encode_events(condition.a, self.a, self.a_rows, keys, encode),
+            repeat(encode(None), len(self)),
+        )
+
+
+def _make_heading(condition: TimingCondition, detected_at_us: int) -> Heading:
+    moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
+    headers = {
+        "content-type": "application/json",
+        "ce_specversion": "1.0",
+        "ce_type": "coincide.alarm.v1",
+        "ce_source": f"/coincide/conditions/{condition.name}",
+        "ce_time": moment,
+    }
+    return Heading("alarms", condition.output_topic, headers)
+
+
+def _write_alarms(
+    condition: TimingCondition,
+    detected_at_us: int | Int64s,
+    encode: Encode,
+    keys: list[bytes] | None,
+    ids: Sequence[bytes],
+    verdicts: Iterable[bytes],
+    a: Iterable[bytes],
+    b: Iterable[bytes],
+) -> Iterator[OutputRecord]:
+    """Put alarms together from pieces of JSON: pairs are many and their events few.
+
+    `ids` are the events' ids, framed; the other columns are JSON, `verdicts` without braces.
+    """
+    start = _alarm_digest(condition.name, condition.version)
+    common = {
+        "v": 1,
+        "condition": condition.name,
+        "version": condition.version,
+        "kind": condition.kind,
+        "threshold": float(condition.threshold),
+    }
+    begin = encode(common)[:-1] + b',"detected_at":'
+    heads: Iterable[bytes]
+    if isinstance(detected_at_us, int):
+        heads = repeat(b"%b%d" % (begin, detected_at_us), len(ids))
+    else:
+        heads = (b"%b%d" % (begin, moment) for moment in detected_at_us.tolist())
+    names = keys if keys is not None else repeat(condition.name.encode(), len(ids))
+    columns = zip(names, heads, ids, verdicts, a, b, strict=True)
+    for key, head, framed, verdict, a_event, b_event in columns:
+        digest = start.copy()
+        digest.update(framed)
+        ident = digest.hexdigest()
+        value = b'%b,"alarm_id":"%b",%b,"a":%b,"b":%b}' % (
+            head,
+            ident.encode(),
+            verdict,
+            a_event,
+            b_event,
+        )
+        yield OutputRecord(key, value, ident)
+
+
+def _encode_ways(way: str, encode: Encode) -> list[bytes]:
+    """Write what decided an alarm that is on time, and a late one: the inside of an object."""
+    return [encode({"decided_by": way, "late": late})[1:-1] for late in (False, True)]
 
 
 def _encode_events(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"
-EMIT_CHOICES = ("pairs",)
+PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,9 @@ class TimingCondition:
         One of ALGORITHM_CHOICES.
     output_topic : str or None
         Topic of the alarms.
+    emit : str
+        One of EMIT_CHOICES: every satisfied pair, the most probable B of each A, or each A without
+        a B.
     """
 
     name: str
@@ -56,7 +59,7 @@ class TimingCondition:
     report_probability: bool = True
     algorithm: str = DEFAULT_ALGORITHM
     output_topic: str | None = None
-    emit: str = "pairs"
+    emit: str = PAIRS
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -103,7 +106,7 @@ def build_condition(
         report_probability=bool(values.get("report_probability", True)),
         algorithm=values.get("algorithm", DEFAULT_ALGORITHM),
         output_topic=output_topic,
-        emit=values.get("emit", EMIT_CHOICES[0]),
+        emit=values.get("emit", PAIRS),
     )
 
 

@@ -10,13 +10,20 @@ from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
     DEFAULT_ALGORITHM,
     EMIT_CHOICES,
+    PAIRS,
+    TimingCondition,
     build_condition,
 )
+from correlation.timing.explain import explain_pair
+from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from correlation.operators import Operator
+    from correlation.streams import Stream
 
 _COMMON = (
     Field("a", "stream", "Stream A."),
@@ -41,9 +48,10 @@ _COMMON = (
     Field(
         "emit",
         "choice",
-        "What is reported.",
+        "What is reported: every satisfied pair, the most probable B of each A, or each A without "
+        "a B. The latter two wait until no B can come any more.",
         required=False,
-        default=EMIT_CHOICES[0],
+        default=PAIRS,
         choices=EMIT_CHOICES,
     ),
 )
@@ -77,6 +85,12 @@ _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
 }
 
 
+def _make_operator(condition: TimingCondition, streams: Mapping[str, Stream]) -> Operator:
+    if condition.emit == PAIRS:
+        return TimingOperator(condition, streams)
+    return FinalOperator(condition, streams)
+
+
 def _make_kind(name: str) -> ConditionKind:
     summary, fields, example = _KINDS[name]
     return ConditionKind(
@@ -84,9 +98,10 @@ def _make_kind(name: str) -> ConditionKind:
         summary=summary,
         fields=(*_COMMON[:2], *fields, *_COMMON[2:]),
         build=partial(build_condition, name),
-        operator=TimingOperator,
+        operator=_make_operator,
         derive=derive_costs,
         plan=plan_condition,
+        explain=explain_pair,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
     )
 

@@ -74,8 +74,8 @@ class TimingOperator:
         """See `Operator.dump`."""
         return b""
 
-    def load(self, state: bytes) -> None:
-        """See `Operator.load`."""
+    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+        """See `Operator.begin`."""
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from correlation.durations import format_duration
+from correlation.timing.chance import count_chance_alarms
 from correlation.timing.choosing import choose_algorithm
+from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
+from correlation.timing.final_chance import count_final_alarms
 from correlation.timing.regions import describe_regions
-from correlation.timing.satisfaction import bounds, s_window
+from correlation.timing.satisfaction import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from correlation.operators import Load
     from correlation.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
-# Lengths per stream at which the width of the s-window is averaged.
-_GRID = 32
-_SECONDS_PER_HOUR = 3600.0
+# How events of A are judged that are reported once; the condition's algorithm finds pairs only.
+_WHY = {
+    BEST: "emit: every B in reach of an A is compared with the best one so far, exactly",
+    UNMATCHED: "emit: regions tell most A that have a B; all between them is computed up to the "
+    "first B that satisfies the condition",
+}
 
 
 def derive_costs(
-    condition: TimingCondition, streams: Mapping[str, Stream], rates: Mapping[str, float]
+    condition: TimingCondition, streams: Mapping[str, Stream], load: Load
 ) -> dict[str, Any]:
     """Derive what the condition costs before it is registered.
 
@@ -33,53 +38,46 @@ def derive_costs(
         To be judged.
     streams : mapping of name to Stream
         Its streams.
-    rates : mapping of stream to float
-        Events per second where they are known.
+    load : Load
+        Events per second where they are known, and their keys.
 
     Returns
     -------
     dict
         buffer_horizon_us: how long after its latest time an event of each stream is kept while
         the other stream keeps its promises; worst_case_alarm_latency_us: from the later latest
-        time of a pair to the arrival of its last record; with both rates also
-        expected_buffered_events, and chance_alarms_per_hour of two independent Poisson streams
-        whose lengths are uniform between shortest and longest.
+        time of a pair to the arrival of its last record or, where each A is reported once, from
+        its latest time until no B can come any more; with both rates also
+        expected_buffered_events, and chance_alarms_per_hour of streams that are independent of
+        each other (timing.chance, timing.final_chance).
     """
     a, b = streams[condition.a], streams[condition.b]
     least, greatest = bounds(
         condition.window, a.shortest_us, a.longest_us, b.shortest_us, b.longest_us
     )
     horizon_a, horizon_b = max(greatest, 0) + b.max_delay_us, max(-least, 0) + a.max_delay_us
+    latency = max(a.max_delay_us, b.max_delay_us)
+    if condition.emit != PAIRS:
+        # B events wait with the A that may need them until that is final.
+        horizon_b = max(max(a.max_delay_us, greatest + b.max_delay_us) - least, 0)
+        # A live stream that is silent is known to have passed by its heartbeats, less the skew.
+        skew = b.max_skew_us if b.clock == "live" else 0
+        latency = max(a.max_delay_us, greatest + b.max_delay_us + skew)
     horizons = {condition.a: horizon_a, condition.b: horizon_b}
     if condition.a == condition.b:
         horizons = {condition.a: max(horizon_a, horizon_b)}
     derived: dict[str, Any] = {
         "buffer_horizon_us": horizons,
-        "worst_case_alarm_latency_us": max(a.max_delay_us, b.max_delay_us),
+        "worst_case_alarm_latency_us": latency,
         "can_be_satisfied": least <= greatest,
     }
-    if all(name in rates for name in condition.streams):
+    if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
-            name: round(rates[name] * horizon / 1e6) for name, horizon in horizons.items()
+            name: round(load.rates[name] * horizon / 1e6) for name, horizon in horizons.items()
         }
-        derived["chance_alarms_per_hour"] = _chance_alarms(condition, a, b, rates)
+        count = count_chance_alarms if condition.emit == PAIRS else count_final_alarms
+        derived["chance_alarms_per_hour"] = count(condition, a, b, load)
     return derived
-
-
-def _chance_alarms(
-    condition: TimingCondition, a: Stream, b: Stream, rates: Mapping[str, float]
-) -> float:
-    """Rate of A x rate of B x mean width of the s-window."""
-    lengths_a = np.linspace(a.shortest_us, a.longest_us, _GRID).round().astype(np.int64)
-    lengths_b = np.linspace(b.shortest_us, b.longest_us, _GRID).round().astype(np.int64)
-    low, high = s_window(np.repeat(lengths_a, _GRID), np.tile(lengths_b, _GRID), condition.window)
-    width_seconds = float(np.maximum(high - low + 1, 0).mean()) / 1e6
-    per_second = rates[condition.a] * rates[condition.b] * width_seconds
-    if condition.a == condition.b:
-        # Each unordered pair counts once, in whichever order it is satisfied.
-        symmetric = condition.window == condition.window.mirrored()
-        per_second /= 2 if symmetric else 1
-    return per_second * _SECONDS_PER_HOUR
 
 
 def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:
@@ -95,18 +93,37 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
     a, b = streams[condition.a], streams[condition.b]
     lengths = (a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
     least, greatest = bounds(condition.window, *lengths)
-    choice = choose_algorithm(condition.algorithm, condition.window, lengths[:2], lengths[2:])
     return {
-        "algorithm": choice.algorithm,
-        "why": choice.why,
+        **_describe_search(condition, lengths),
         "regions": describe_regions(condition.window, *lengths),
-        "keep": {
-            condition.a: f"low mark of {condition.b} - ({format_duration(greatest)})",
-            condition.b: f"low mark of {condition.a} + ({format_duration(least)})",
-        }
-        if condition.a != condition.b
-        else {
-            condition.a: f"low mark of {condition.a} - ({format_duration(max(greatest, -least))})"
-        },
+        "emit": condition.emit,
+        "reported": "as soon as both events of a pair are read"
+        if condition.emit == PAIRS
+        else f"when the low mark of {condition.b} has passed latest of {condition.a} "
+        f"+ ({format_duration(greatest)}): no {condition.b} can come for it any more",
+        "keep": _describe_keep(condition, least, greatest),
         "sharing": "one buffer per stream and slot, kept for all conditions on the stream",
     }
+
+
+def _describe_search(
+    condition: TimingCondition, lengths: tuple[int, int, int, int]
+) -> dict[str, str]:
+    """Say how pairs are found, and why so."""
+    if condition.emit == PAIRS:
+        choice = choose_algorithm(condition.algorithm, condition.window, lengths[:2], lengths[2:])
+        return {"algorithm": choice.algorithm, "why": choice.why}
+    return {"algorithm": condition.emit, "why": _WHY[condition.emit]}
+
+
+def _describe_keep(condition: TimingCondition, least: int, greatest: int) -> dict[str, str]:
+    """Say up to when events are kept."""
+    a, b = condition.a, condition.b
+    mark_a, mark_b = f"low mark of {a}", f"low mark of {b}"
+    if a == b:
+        ago = max(greatest, -least, *([] if condition.emit == PAIRS else [greatest - least]))
+        return {a: f"{mark_a} - ({format_duration(ago)})"}
+    keep_a, keep_b = f"{mark_b} - ({format_duration(greatest)})", mark_a
+    if condition.emit != PAIRS:
+        keep_b = f"the lesser of {mark_a} and {keep_a},"
+    return {a: keep_a, b: f"{keep_b} + ({format_duration(least)})"}

@@ -20,6 +20,32 @@ _DEPTH = 16
 _NUMBER_CHARACTERS = 40
 _EXPONENT = 30
 _INFINITE = float("inf")
+# The parser's messages, by their beginnings.
+_SYNTAX = (
+    ("Expecting property name", "no name in double quotes", "put every name in double quotes"),
+    (
+        "Expecting value",
+        "no value",
+        "write a text, number, true, false, null, list or object there",
+    ),
+    ("Expecting ','", "a comma is missing", "write a comma between values"),
+    ("Expecting ':'", "a colon is missing", "write a colon between a name and its value"),
+    ("Extra data", "something follows the document", "remove what follows"),
+    ("Invalid control character", "a line break or the like in a text", r"write \n for it"),
+    ("Invalid \\", "a backslash that begins nothing", "write two backslashes"),
+    ("Unterminated string", "a text without its end", "close it with a double quote"),
+    ("Unexpected UTF-8 BOM", "a byte order mark", "save it as UTF-8 without one"),
+)
+# What people write that JSON does not know.
+_SLIPS = (
+    ("'", "a single quote", 'write double quotes: "…"'),
+    ("//", "a comment", "remove it: JSON has no comments"),
+    ("/*", "a comment", "remove it: JSON has no comments"),
+    ("#", "a comment", "remove it: JSON has no comments"),
+    ("True", "True", "write true"),
+    ("False", "False", "write false"),
+    ("None", "None", "write null"),
+)
 
 
 def parse_json(body: bytes) -> object:
@@ -51,8 +77,8 @@ def parse_json(body: bytes) -> object:
     except UnicodeDecodeError as error:
         raise BodyError(f"the body is not UTF-8 from byte {error.start} on") from None
     except json.JSONDecodeError as error:
-        detail = f"the body is not JSON: {error.msg}, line {error.lineno} column {error.colno}"
-        raise BodyError(detail) from None
+        problem = _not_json(error)
+        raise BodyError(f"the body is not JSON: {problem.problem}", (problem,)) from None
     except RecursionError:
         raise BodyError(f"the body is nested deeper than {_DEPTH}") from None
     _check_texts(document)
@@ -126,6 +152,31 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         problem = FieldProblem(twice, "is given twice", "give it once")
         raise BodyError(f"{twice!r} is given twice in one object", (problem,))
     return found
+
+
+def _not_json(error: json.JSONDecodeError) -> FieldProblem:
+    """Say where it stops being JSON, and what most probably to do about it."""
+    before, here = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
+    at = _place(error.doc, error.pos)
+    if before.endswith(",") and here[:1] in {"}", "]"}:
+        comma = _place(error.doc, len(before) - 1)
+        return FieldProblem("", f"a comma too many at {comma}", f"remove the comma at {comma}")
+    if not here and not before:
+        return FieldProblem("", "it is empty", "send a JSON object: {…}")
+    found = (it for it in _SYNTAX if error.msg.startswith(it[0]))
+    _, what, remedy = next(found, ("", "something unexpected", f"correct it at {at}"))
+    problem = f"{what} at {at}"
+    if not here.strip():
+        problem, remedy = "it ends too early", "close what is open: texts, objects, lists"
+    for beginning, what, instead in _SLIPS:
+        if here.startswith(beginning):
+            problem, remedy = f"{what} at {at}", instead
+    return FieldProblem("", problem, remedy)
+
+
+def _place(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    return f"line {line} column {at - text.rfind(chr(10), 0, at)}"
 
 
 def _check_texts(document: object) -> None:

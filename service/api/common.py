@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from service.errors import PreconditionError
 from service.fields import ResourceName
+from service.metrics import MetricsView
 from service.plane import ControlPlane, Written
 from service.registry import Stored
 
@@ -46,6 +47,35 @@ class StoredCondition(StoredResource):
     """A registered condition."""
 
     paused: bool = Field(description="Registered, but not evaluated.")
+
+
+class StreamStatus(BaseModel):
+    """What the job knows of a stream."""
+
+    low_mark: int | None = Field(
+        description="No event still to come is later than promised before this time, in µs."
+    )
+    partitions: dict[str, int | None] = Field(description="Low mark per Kafka partition, in µs.")
+    buffered_events: int | None = Field(description="Events kept for pairs to come.")
+    late_events: int = Field(description="Events that came later than the stream declares.")
+
+
+def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
+    """Give what the job knows of a stream, as the fields of StreamStatus.
+
+    Parameters
+    ----------
+    view : MetricsView
+        What the job has said.
+    stream : str
+        Name of the stream.
+    """
+    return {
+        "low_mark": view.low_marks().get(stream),
+        "partitions": view.partition_marks(stream),
+        "buffered_events": view.gauge("buffered_events", stream=stream),
+        "late_events": view.total("events_late_total", stream=stream),
+    }
 
 
 def _preconditions(

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
+from correlation.operators import Load
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
@@ -16,10 +17,13 @@ from service.api.common import (
     Plane,
     Preconditions,
     StoredCondition,
+    StreamStatus,
     describe,
+    describe_stream,
     etag,
 )
-from service.api.problems import ProblemItem, field_problems, problem_of_field, responses
+from service.api.problems import ProblemItem, problem_of_field, responses
+from service.api.wording import field_problems
 from service.errors import FieldProblem, InvalidDocumentError
 from service.fields import Document, ResourceName, read_number
 from service.models import ConditionDocument
@@ -34,23 +38,16 @@ Rate = Annotated[
     float, BeforeValidator(read_number), Field(ge=0, le=_MOST_PER_SECOND, allow_inf_nan=False)
 ]
 
+Keys = Annotated[
+    float, BeforeValidator(read_number), Field(ge=1, le=_MOST_PER_SECOND, allow_inf_nan=False)
+]
+
 
 class ConditionPage(BaseModel):
     """Some conditions, by name."""
 
     items: list[StoredCondition] = Field(description="The conditions.")
     next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
-
-
-class StreamStatus(BaseModel):
-    """What the job knows of a stream."""
-
-    low_mark: int | None = Field(
-        description="No event still to come is later than promised before this time, in µs."
-    )
-    partitions: dict[str, int | None] = Field(description="Low mark per Kafka partition, in µs.")
-    buffered_events: int | None = Field(description="Events kept for pairs to come.")
-    late_events: int = Field(description="Events that came later than the stream declares.")
 
 
 class ConditionStatus(BaseModel):
@@ -95,6 +92,7 @@ class ValidationRequest(BaseModel):
                         "threshold": 0.6,
                     },
                     "rates": {"acoustic": 500, "seismic": 20},
+                    "keys": 10,
                 }
             ]
         },
@@ -102,6 +100,11 @@ class ValidationRequest(BaseModel):
     condition: dict[str, Any] = Field(description="Document as for PUT /v1/conditions/{name}.")
     rates: dict[ResourceName, Rate] = Field(
         default_factory=dict, description="Events per second, by stream."
+    )
+    keys: Keys = Field(
+        default=1.0,
+        description="Equally frequent keys of the events, for chance alarms; of streams that are "
+        "partitioned by key.",
     )
 
 
@@ -121,9 +124,10 @@ class ValidationAnswer(BaseModel):
 def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
     """Say what is wrong with a condition, or what it would cost; nothing is written."""
     rates = {name: float(rate) for name, rate in body.rates.items()}
+    load = Load(rates, float(body.keys))
     try:
         document = _DOCUMENT.validate_python(body.condition).normalised()
-        derived = plane.derive(document, rates)
+        derived = plane.derive(document, load)
     except ValidationError as error:
         return _invalid(field_problems(error.errors()))
     except InvalidFieldError as error:
@@ -223,7 +227,6 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
     facts, condition = view.condition(name), resource.to_condition()
-    marks = view.low_marks()
     ratios = [it.value for it in view.hit_ratios() if ("condition", name) in it.labels]
     return ConditionStatus(
         name=name,
@@ -236,13 +239,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
         applied_version=facts.applied_version,
         applied_config_offset=facts.applied_offset,
         streams={
-            stream: StreamStatus(
-                low_mark=marks.get(stream),
-                partitions=view.partition_marks(stream),
-                buffered_events=view.gauge("buffered_events", stream=stream),
-                late_events=view.total("events_late_total", stream=stream),
-            )
-            for stream in condition.streams
+            stream: StreamStatus(**describe_stream(view, stream)) for stream in condition.streams
         },
         hit_ratio=ratios[0] if ratios else None,
         alarms=view.total("alarms_total", condition=name),

@@ -97,7 +97,7 @@ def get_metrics(request: Request) -> Response:
     return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-@router.get("/v1/job")
+@router.get("/v1/job", responses=responses(422))
 def get_job(plane: Plane) -> JobState:
     """Say what the streaming job last said of itself."""
     found = plane.metrics.job() or {}

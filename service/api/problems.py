@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from correlation.errors import CorrelationError, InvalidFieldError
-from correlation.kinds import KINDS
 from service import errors
+from service.api.wording import field_problems, in_plain_words
 from service.errors import FieldProblem, ServiceError
 from service.fields import name_as_written
 
@@ -39,9 +39,11 @@ TABLE: Mapping[type[Exception], Entry] = {
     RequestValidationError: Entry(422, 42202, "The request is not valid"),
     errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
+    errors.InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
     errors.NotFoundError: Entry(404, 40401, "No such resource"),
+    errors.EventNotFoundError: Entry(404, 40402, "No such event"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.PreconditionError: Entry(412, 41201, "The resource is not as expected"),
     errors.BrokerError: Entry(503, 50301, "Kafka does not answer"),
@@ -54,16 +56,6 @@ TABLE: Mapping[type[Exception], Entry] = {
 _INTERNAL = Entry(500, 50001, "Internal error")
 _ROUTING = {404: (40400, "No such path"), 405: (40500, "The path does not take this method")}
 RETRY_AFTER_SECONDS = 5
-_REMEDIES = {
-    "missing": ("is missing", "add it"),
-    "extra_forbidden": ("is not a field of this document", "remove it, or check its spelling"),
-    "union_tag_not_found": ("is missing", f"use one of: {', '.join(KINDS)}"),
-    "union_tag_invalid": ("is unknown", f"use one of: {', '.join(KINDS)}"),
-    "finite_number": ("is no number that can be held", "use a finite, smaller number"),
-    "decimal_max_places": ("has too many decimal places", "use at most 10 places"),
-    "model_attributes_type": ("is not an object", "write a JSON object"),
-    "model_type": ("is not an object", "write a JSON object"),
-}
 
 
 class ProblemItem(BaseModel):
@@ -114,21 +106,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_anything)
 
 
-def field_problems(
-    found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()
-) -> tuple[FieldProblem, ...]:
-    """Turn pydantic's errors into problems of fields.
-
-    Parameters
-    ----------
-    found : iterable of dict
-        As `ValidationError.errors()` gives them.
-    above : tuple of str
-        First parts of their locations that are no field.
-    """
-    return tuple(problem for error in found for problem in _translated(error, above))
-
-
 def problem_of_field(error: InvalidFieldError, document: object) -> FieldProblem:
     """Name the field as it stands in the document.
 
@@ -140,33 +117,7 @@ def problem_of_field(error: InvalidFieldError, document: object) -> FieldProblem
         What the user sent.
     """
     written = document if isinstance(document, Mapping) else {}
-    return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
-
-
-def _translated(error: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[FieldProblem]:
-    parts = [str(part) for part in error["loc"]]
-    for part in above:
-        if parts[:1] == [part]:
-            del parts[0]
-    # Of a union, the kind stands before the field.
-    if parts[:1] and parts[0] in KINDS:
-        del parts[0]
-    context = error.get("ctx") or {}
-    if error["type"] == "fields":
-        for problem in context["all"]:
-            field = ".".join([*parts, problem.field])
-            yield FieldProblem(field, problem.problem, problem.remedy)
-        return
-    if error["type"].startswith("union_tag"):
-        parts.append("kind")
-    field, cause = ".".join(parts), context.get("error")
-    if isinstance(cause, InvalidFieldError):
-        yield FieldProblem(field, cause.problem, cause.remedy)
-    elif error["type"] in _REMEDIES:
-        yield FieldProblem(field, *_REMEDIES[error["type"]])
-    else:
-        message = str(error["msg"]).removeprefix("Value error, ")
-        yield FieldProblem(field, message, "see /openapi.json for what the field takes")
+    return FieldProblem(name_as_written(error.field, written), *in_plain_words(error))
 
 
 def _answer(

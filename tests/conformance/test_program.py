@@ -2,109 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import Events
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from tests.oracle.intervals import Window, is_satisfied, probability
-
-LONGEST, DELAY = 12, 9
-PARTITIONS = 2
-CONDITIONS: dict[str, dict[str, object]] = {
-    "near": {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 25, "threshold": "0.7"},
-    "tie": {"kind": "mutual_deadline", "a": "y", "b": "x", "window_us": 12, "threshold": "0.5"},
-    "narrow": {
-        "kind": "within",
-        "a": "x",
-        "b": "y",
-        "lower_us": 2,
-        "upper_us": 7,
-        "threshold": ".4",
-    },
-    "sure": {
-        "kind": "within",
-        "a": "x",
-        "b": "y",
-        "lower_us": -3,
-        "upper_us": 40,
-        "threshold": "1",
-    },
-    "by": {
-        "kind": "deadline",
-        "a": "x",
-        "b": "y",
-        "deadline_us": 3,
-        "horizon_us": 30,
-        "threshold": "0.35",
-    },
-    "after": {
-        "kind": "delay",
-        "a": "x",
-        "b": "y",
-        "delay_us": 5,
-        "horizon_us": 30,
-        "threshold": "0.9",
-    },
-    "self": {"kind": "mutual_deadline", "a": "x", "b": "x", "window_us": 15, "threshold": "0.5"},
-    "self_within": {
-        "kind": "within",
-        "a": "x",
-        "b": "x",
-        "lower_us": -2,
-        "upper_us": 20,
-        "threshold": "0.3",
-    },
-}
-
-
-def _window(document: dict[str, object]) -> Window:
-    """Read, for the judge, a condition's document."""
-
-    def us(name: str) -> int:
-        value = document[f"{name}_us"]
-        assert isinstance(value, int)
-        return value
-
-    threshold = Fraction(str(document["threshold"]))
-    if document["kind"] == "mutual_deadline":
-        return (-us("window"), us("window"), None, None, threshold)
-    if document["kind"] == "within":
-        return (us("lower"), us("upper"), None, None, threshold)
-    if document["kind"] == "deadline":
-        return (None, us("deadline"), -us("horizon"), None, threshold)
-    return (us("delay"), None, None, us("horizon"), threshold)
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """An event and where it stands in Kafka."""
-
-    stream: str
-    partition: int
-    key: str
-    id: str
-    earliest: int
-    latest: int
-    offset: int = 0
-
-    @property
-    def interval(self) -> tuple[int, int]:
-        return (self.earliest, self.latest)
+from tests.oracle.intervals import is_satisfied, probability
+from tests.support.slots import (
+    CONDITIONS,
+    DELAY,
+    LONGEST,
+    PARTITIONS,
+    Arrival,
+    Slot,
+    control_records,
+    draw_arrivals,
+    judged_window,
+    make_block,
+    read_alarms,
+)
 
 
 def _expected(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
-    window = _window(document)
+    window = judged_window(document)
     pairs = set()
     for a in arrivals:
         for b in arrivals:
@@ -120,93 +47,6 @@ def _expected(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple
     return pairs
 
 
-def _arrivals(rng: random.Random, count: int) -> list[Arrival]:
-    """Events of two streams in order of arrival: never before latest, never after latest + D."""
-    found = []
-    for number in range(count):
-        stream = rng.choice("xy")
-        latest = rng.randint(-40, 60)
-        length = rng.choice([0, 4, 4, LONGEST, rng.randint(0, LONGEST)])
-        found.append(
-            (
-                latest + rng.randint(0, DELAY),
-                Arrival(
-                    stream,
-                    rng.randrange(PARTITIONS),
-                    rng.choice("kq"),
-                    f"{stream}{number:03}",
-                    latest - length,
-                    latest,
-                ),
-            )
-        )
-    found.sort(key=lambda entry: entry[0])
-    offsets = dict.fromkeys([(s, p) for s in "xy" for p in range(PARTITIONS)], 0)
-    ordered = []
-    for _, arrival in found:
-        place = (arrival.stream, arrival.partition)
-        ordered.append(Arrival(**{**arrival.__dict__, "offset": offsets[place]}))
-        offsets[place] += 1
-    return ordered
-
-
-def _block(arrivals: list[Arrival], controls: list[Control]) -> Block:
-    parts, progress = [], []
-    for place in sorted({(arrival.stream, arrival.partition) for arrival in arrivals}):
-        mine = [arrival for arrival in arrivals if (arrival.stream, arrival.partition) == place]
-        rows = [
-            (a.key.encode(), a.id.encode(), a.earliest, a.latest, a.partition, a.offset, a.latest)
-            for a in mine
-        ]
-        parts.append(Events.from_rows(place[0], rows))
-        greatest = max(arrival.latest for arrival in mine)
-        progress.append(Progress(*place, mine[-1].offset + 1, greatest))
-    return Block(controls, parts, progress)
-
-
-class Slot:
-    """A program that is stored and restored like the Spark job does it."""
-
-    def __init__(self) -> None:
-        self.streams = {
-            name: Stream(name, name, LONGEST, DELAY, clock="replay") for name in ("x", "y")
-        }
-        self.partitions = dict.fromkeys(self.streams, PARTITIONS)
-        self.program = Program(self.streams, self.partitions)
-        self.blobs: dict[int, bytes] = {}
-
-    def advance(self, block: Block) -> Outcome:
-        return self.program.advance(block, lambda: 100)
-
-    def restart(self) -> None:
-        snapshot = self.program.snapshot()
-        self.blobs |= snapshot.added
-        for number in snapshot.removed:
-            del self.blobs[number]
-        self.program = Program.restore(
-            snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
-        )
-
-
-def _controls(algorithm: str) -> list[Control]:
-    return [
-        Control(
-            offset,
-            f"condition/{name}".encode(),
-            Resource("condition", name, 1, 0, {**document, "algorithm": algorithm}).to_record(),
-        )
-        for offset, (name, document) in enumerate(CONDITIONS.items())
-    ]
-
-
-def _alarms(outcome: Outcome) -> list[dict[str, object]]:
-    return [
-        json.loads(record.value)
-        for result in outcome.results
-        for record in result.records(outcome.detected_at_us)
-    ]
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
 @given(
     seed=st.integers(0, 2**32),
@@ -220,17 +60,19 @@ def test_program_reports_the_judges_pairs_once(
     algorithm: str, seed: int, count: int, names: set[str], *, restarts: bool
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
-    arrivals = _arrivals(rng, count)
+    arrivals = draw_arrivals(rng, count)
     slot = Slot()
-    controls = [control for control in _controls(algorithm) if control.key[10:].decode() in names]
-    alarms = _alarms(slot.advance(_block([], controls)))
+    controls = [
+        control for control in control_records(algorithm) if control.key[10:].decode() in names
+    ]
+    alarms = read_alarms(slot.advance(make_block([], controls)))
     rest = list(arrivals)
     while rest:
         size = rng.randint(1, 12)
         # A block takes from each Kafka partition in order, not from all of them equally far.
         skipped = {(rng.choice("xy"), rng.randrange(PARTITIONS))} if rng.random() < 0.4 else set()
         taken = [a for a in rest if (a.stream, a.partition) not in skipped][:size]
-        alarms += _alarms(slot.advance(_block(taken, [])))
+        alarms += read_alarms(slot.advance(make_block(taken, [])))
         chosen = {a.id for a in taken}
         rest = [a for a in rest if a.id not in chosen]
         if restarts and rng.random() < 0.5:
@@ -239,14 +81,14 @@ def test_program_reports_the_judges_pairs_once(
     for name in names:
         document = CONDITIONS[name]
         found = [
-            (alarm["a"]["id"], alarm["b"]["id"], alarm["probability"])  # type: ignore[index]
+            (alarm["a"]["id"], alarm["b"]["id"], alarm["probability"])
             for alarm in alarms
             if alarm["condition"] == name
         ]
         assert len({pair[:2] for pair in found}) == len(found)
         assert {pair[:2] for pair in found} == _expected(arrivals, document), name
         for a, b, reported in found:
-            exact = probability(by_id[a].interval, by_id[b].interval, _window(document))
+            exact = probability(by_id[a].interval, by_id[b].interval, judged_window(document))
             assert reported == pytest.approx(float(exact), abs=1e-9)
     assert not any(alarm["late"] for alarm in alarms)
 
@@ -254,7 +96,7 @@ def test_program_reports_the_judges_pairs_once(
 def test_buffers_are_empty_when_both_streams_are_closed() -> None:
     slot = Slot()
     rng = random.Random(7)  # noqa: S311 - a reproducible shuffle, no secret
-    slot.advance(_block(_arrivals(rng, 200), _controls("lazy_lookup")))
+    slot.advance(make_block(draw_arrivals(rng, 200), control_records("lazy_lookup")))
     closed = [Heartbeat(name, None, CLOSED, None) for name in ("x", "y")]
     metrics = slot.advance(Block(heartbeats=closed)).metrics
     buffered = {
@@ -269,7 +111,7 @@ def test_buffers_are_empty_when_both_streams_are_closed() -> None:
 
 def test_buffers_level_off_at_rate_times_horizon() -> None:
     slot = Slot()
-    slot.advance(_block([], _controls("lazy_lookup")))
+    slot.advance(make_block([], control_records("lazy_lookup")))
     sizes = []
     for step in range(400):
         arrivals = [
@@ -277,7 +119,7 @@ def test_buffers_level_off_at_rate_times_horizon() -> None:
             for name in ("x", "y")
             for p in range(PARTITIONS)
         ]
-        metrics = slot.advance(_block(arrivals, [])).metrics
+        metrics = slot.advance(make_block(arrivals, [])).metrics
         slot.restart()
         sizes.append(
             sum(value for name, _, value in metrics["gauges"] if name == "buffered_events")
@@ -289,16 +131,32 @@ def test_buffers_level_off_at_rate_times_horizon() -> None:
 
 def test_a_late_event_is_set_aside_and_still_correlated() -> None:
     slot = Slot()
-    slot.advance(_block([], _controls("lazy_lookup")[:1]))
+    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
     for p in range(PARTITIONS):
         early = [Arrival("x", p, "k", f"x{p}", 100, 100), Arrival("y", p, "k", f"y{p}", 100, 100)]
-        slot.advance(_block(early, []))
-    outcome = slot.advance(_block([Arrival("x", 0, "k", "late", 80, 80, 1)], []))
+        slot.advance(make_block(early, []))
+    outcome = slot.advance(make_block([Arrival("x", 0, "k", "late", 80, 80, 1)], []))
     assert [events.id.to_list() for events in outcome.late] == [[b"late"]]
-    assert {(a["a"]["id"], a["b"]["id"], a["late"]) for a in _alarms(outcome)} == {  # type: ignore[index]
+    # The low mark itself is not late.
+    at_mark = Arrival("x", 1, "k", "in time", 100 - DELAY, 100 - DELAY, 1)
+    assert slot.advance(make_block([at_mark], [])).late == ()
+    assert {(a["a"]["id"], a["b"]["id"], a["late"]) for a in read_alarms(outcome)} == {
         ("late", "y0", True),
         ("late", "y1", True),
     }
+
+
+def test_order_of_the_parts_of_a_block_changes_nothing() -> None:
+    """Tasks of Spark hand them over as they finish."""
+    arrivals = [Arrival("x", p, "k", f"x{p}", 90, 100) for p in range(PARTITIONS)]
+    block = make_block(
+        [*arrivals, Arrival("y", 0, "k", "y", 95, 100)], control_records("lazy_lookup")[:1]
+    )
+    assert len(block.events) > PARTITIONS
+    orders = (block, replace(block, events=block.events[::-1]))
+    first, second = (read_alarms(Slot().advance(order)) for order in orders)
+    assert len(first) == PARTITIONS
+    assert first == second
 
 
 def test_conditions_are_changed_paused_and_deleted_from_their_offset_on() -> None:
@@ -311,7 +169,7 @@ def test_conditions_are_changed_paused_and_deleted_from_their_offset_on() -> Non
 
     def meet(time: int, *controls: Control) -> list[tuple[object, object]]:
         pair = [Arrival("x", 0, "k", f"x{time}", time, time), Arrival("y", 0, "k", "y", time, time)]
-        alarms = _alarms(slot.advance(_block(pair, list(controls))))
+        alarms = read_alarms(slot.advance(make_block(pair, list(controls))))
         return [(alarm["version"], alarm["threshold"]) for alarm in alarms]
 
     assert meet(0) == []
@@ -328,22 +186,26 @@ def test_conditions_are_changed_paused_and_deleted_from_their_offset_on() -> Non
 def test_twins_of_a_self_correlation_are_one_pair() -> None:
     for blocks in ((["first", "second"],), (["first"], ["second"])):
         slot = Slot()
-        slot.advance(_block([], [c for c in _controls("lazy_lookup") if c.key.endswith(b"/self")]))
+        slot.advance(
+            make_block([], [c for c in control_records("lazy_lookup") if c.key.endswith(b"/self")])
+        )
         alarms = []
         for offset, names in enumerate(blocks):
             # Equal in everything, ids included: only their places in Kafka differ.
             twins = [Arrival("x", 0, "k", "twin", 5, 9, 2 * offset + i) for i in range(len(names))]
-            alarms += _alarms(slot.advance(_block(twins, [])))
-        assert [(a["a"]["id"], a["b"]["id"]) for a in alarms] == [("twin", "twin")]  # type: ignore[index]
+            alarms += read_alarms(slot.advance(make_block(twins, [])))
+        assert [(a["a"]["id"], a["b"]["id"]) for a in alarms] == [("twin", "twin")]
 
 
 def _keep_until(name: str, mark: int) -> Slot:
     """Give a slot with one condition, two points of each stream at 20, and low marks there."""
     slot = Slot()
-    control = next(c for c in _controls("lazy_lookup") if c.key == f"condition/{name}".encode())
-    slot.advance(_block([], [control]))
+    control = next(
+        c for c in control_records("lazy_lookup") if c.key == f"condition/{name}".encode()
+    )
+    slot.advance(make_block([], [control]))
     points = [Arrival(s, p, "k", f"{s}{p}", 20, 20) for s in ("x", "y") for p in range(PARTITIONS)]
-    slot.advance(_block(points, []))
+    slot.advance(make_block(points, []))
     if name == "sure":
         # Buffered points are shorter than any event to come.
         slot.streams["y"] = Stream("y", "y", LONGEST, DELAY, LONGEST, clock="replay")
@@ -354,26 +216,26 @@ def _keep_until(name: str, mark: int) -> Slot:
 
 
 def test_points_buffered_before_their_stream_grew_longer_still_meet() -> None:
-    alarms = _alarms(
-        _keep_until("sure", 15).advance(_block([Arrival("x", 0, "k", "x", 20, 20, 1)], []))
+    alarms = read_alarms(
+        _keep_until("sure", 15).advance(make_block([Arrival("x", 0, "k", "x", 20, 20, 1)], []))
     )
-    assert {a["b"]["id"] for a in alarms} == {"y0", "y1"}  # type: ignore[index]
+    assert {a["b"]["id"] for a in alarms} == {"y0", "y1"}
 
 
 def test_a_self_correlation_keeps_what_either_order_needs() -> None:
     outcome = _keep_until("self_within", 35).advance(
-        _block([Arrival("x", 0, "k", "x", 38, 38, 1)], [])
+        make_block([Arrival("x", 0, "k", "x", 38, 38, 1)], [])
     )
-    assert {a["a"]["id"] for a in _alarms(outcome)} == {"x0", "x1"}  # type: ignore[index]
+    assert {a["a"]["id"] for a in read_alarms(outcome)} == {"x0", "x1"}
 
 
 def test_totals_tell_when_and_go_with_their_condition() -> None:
     slot = Slot()
     slot.streams = {n: Stream(n, n, LONGEST, DELAY, clock="live") for n in ("x", "y")}
     slot.program = Program(slot.streams, slot.partitions)
-    slot.advance(_block([], _controls("lazy_lookup")[:1]))
+    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
     pair = [Arrival("x", 0, "k", "x", 40, 40), Arrival("y", 0, "k", "y", 30, 60)]
-    found = slot.advance(_block(pair, [])).metrics
+    found = slot.advance(make_block(pair, [])).metrics
     # The wall stands at 100: the later latest, and the later stamp, are 60.
     for name in ("response_time_seconds", "pipeline_latency_seconds"):
         sums = [entry["sum"] for metric, _, entry in found["histograms"] if metric == name]
@@ -386,16 +248,16 @@ def test_totals_tell_when_and_go_with_their_condition() -> None:
 
 def test_a_stream_on_another_topic_begins_its_partitions_anew() -> None:
     slot = Slot()
-    slot.advance(_block([], _controls("lazy_lookup")[:1]))
+    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
     old = [Arrival("x", p, "k", f"x{p}", 100, 100, 5_000) for p in range(PARTITIONS)]
-    assert _mark(slot.advance(_block(old, []))) == 100 - DELAY
+    assert _mark(slot.advance(make_block(old, []))) == 100 - DELAY
     slot.streams["x"] = Stream("x", "x-new", LONGEST, DELAY, clock="replay")
     slot.partitions["x"] = 1
     slot.restart()
     # The heartbeat names an offset that the new topic has not been read to.
     early = Heartbeat("x", 0, 900, 3)
     assert _mark(slot.advance(Block(heartbeats=[early]))) == 100 - DELAY
-    outcome = slot.advance(_block([Arrival("x", 0, "k", "new", 200, 200, 0)], []))
+    outcome = slot.advance(make_block([Arrival("x", 0, "k", "new", 200, 200, 0)], []))
     assert (_mark(outcome), outcome.late) == (200 - DELAY, ())
     assert _mark(slot.advance(Block(progress=[Progress("x", 0, 3, None)]))) == 900 - DELAY
 
@@ -406,7 +268,7 @@ def _mark(outcome: Outcome) -> object:
 
 def test_records_of_the_config_topic_count_once() -> None:
     slot = Slot()
-    newer, older = _controls("lazy_lookup")[1], Control(0, b"condition/tie", None)
+    newer, older = control_records("lazy_lookup")[1], Control(0, b"condition/tie", None)
     assert slot.advance(Block([newer])).metrics["config_offset"] == newer.offset
     assert "tie" in slot.advance(Block([older])).metrics["conditions"]
 

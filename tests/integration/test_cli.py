@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ name: acoustic
 topic: {prefix}.acoustic
 longest: {longest}
 max_delay: 1s
+clock: replay
 mapping: {{time: at, format: epoch_s, after: 0.1s, key: station.code}}
 ---
 kind: stream
@@ -177,7 +179,32 @@ def test_produce_keeps_the_recorded_pace(
 def test_produce_says_so_when_the_topic_is_missing(environment: dict[str, str]) -> None:
     done = coincide("produce", "-", "--topic", "missing", environment=environment, given="{}")
     assert done.returncode == 5
-    assert "there is no topic missing" in done.stderr
+    assert "there is no topic missing at" in done.stderr
+    assert "registering a stream makes its topic (coincide apply)" in done.stderr
+    near = f"{environment['COINCIDE_PREFIX']}.alarm"
+    done = coincide("tail", "--topic", near, environment=environment)
+    assert done.returncode == 5
+    assert re.search(rf"there is no topic {near} at .*; similar ones: .*\b{near}s\b", done.stderr)
+
+
+@pytest.mark.parametrize("name", Topics("").all())
+def test_produce_refuses_the_topics_of_the_installation(name: str) -> None:
+    environment = {"COINCIDE_PREFIX": "mine"}
+    done = coincide("produce", "-", "--topic", f"mine{name}", environment=environment, given="{}")
+    assert done.returncode == 2
+    assert f"mine{name} is a topic of Coincide's own" in done.stderr
+
+
+def test_produce_never_closes_a_live_stream(
+    environment: dict[str, str], kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    coincide("apply", "-f", _write_resources(tmp_path, topic_prefix), environment=environment)
+    arguments = ("--stream", "acoustic", "--close-stream", "seismic")
+    done = coincide("produce", "-", *arguments, environment=environment, given="{}")
+    assert done.returncode == 2
+    assert "error: stream seismic is live, and live streams are never closed" in done.stderr
+    for topic in ("acoustic", "heartbeats"):
+        assert read_committed(kafka_bootstrap, f"{topic_prefix}.{topic}") == []
 
 
 def test_produce_counts_what_the_broker_does_not_take(
@@ -191,14 +218,16 @@ def test_produce_counts_what_the_broker_does_not_take(
     arguments = ("--topic", f"{topic_prefix}.small")
     done = coincide("produce", "-", *arguments, environment=environment, given=lines)
     assert done.returncode == 5
-    assert "1 of 3 events were not taken" in done.stderr
+    assert "1 of 3 records were not taken" in done.stderr
+    assert done.stdout.startswith("2 records sent; what is rejected of them: coincide tail --set-a")
     assert len(read_committed(kafka_bootstrap, f"{topic_prefix}.small")) == 2
 
 
 def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix: str) -> None:
     topic = f"{topic_prefix}.alarms"
     create_topics(kafka_bootstrap, {topic: 1})
-    alarms = [_alarm("near", 1), _alarm("far", 2), _alarm("near", 3), _alarm("near", 4)]
+    foreign = [b"no JSON", b'{"at": 1}']
+    alarms = [*foreign, *map(_alarm, ("near", "far", "near", "near"), (1, 2, 3, 4))]
     produce(kafka_bootstrap, topic, [Sent(alarm) for alarm in alarms])
     environment = {"COINCIDE_BOOTSTRAP": kafka_bootstrap, "COINCIDE_PREFIX": topic_prefix}
     arguments = ("tail", "--from-beginning", "--condition", "near", "-n", "2")
@@ -207,6 +236,8 @@ def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix
     pretty = coincide(*arguments, environment=environment)
     assert "near  s:1 [1970-01-01T00:00:00Z" in pretty.stdout
     assert (as_json.returncode, pretty.returncode) == (0, 0)
+    said = [f"{topic}-0@{offset} is no alarm" for offset in (0, 1)]
+    assert (as_json.stderr.splitlines(), pretty.stderr.splitlines()) == (said, said)
 
 
 def test_tail_shows_what_was_set_aside_and_why(kafka_bootstrap: str, topic_prefix: str) -> None:
@@ -228,6 +259,37 @@ def test_tail_shows_what_was_set_aside_and_why(kafka_bootstrap: str, topic_prefi
     }
     line = coincide(*arguments, environment=environment).stdout
     assert line == "malformed_json  events-1@7  s  unexpected end  {\n"
+
+
+def test_explain_says_why_a_pair_is_reported_or_not(
+    environment: dict[str, str], kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    resources = _write_resources(tmp_path, topic_prefix)
+    assert coincide("apply", "-f", resources, environment=environment).returncode == 0
+    record = json.dumps(_EVENTS[0])
+    produce(kafka_bootstrap, f"{topic_prefix}.acoustic", [Sent(record.encode(), partition=0)])
+    file = tmp_path / "seismic.json"
+    file.write_text('{"id": "geo-7", "key": "x", "time": 1700000001000000}')
+    pair = ("explain", "near", "--a", f"{topic_prefix}.acoustic-0-0", "--b", str(file))
+    shown = coincide(*pair, environment=environment)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("SATISFIED  near version 1, mutual_deadline\n")
+    assert "▲" in shown.stdout
+    found = json.loads(coincide(*pair, "--json", environment=environment).stdout)
+    assert (found["verdict"], found["a"]["key"], found["s_us"]) == ("satisfied", "x", 900_000)
+    # Another key; from standard input.
+    other = json.dumps(_EVENTS[1])
+    arguments = ("explain", "near", "--a", "-", "--b", str(file), "--json")
+    answer = coincide(*arguments, environment=environment, given=other)
+    assert (answer.returncode, json.loads(answer.stdout)["failed_step"]) == (1, "key")
+    for wrong, words in (
+        (("near", "--a", "nobody", "--b", str(file)), "give the event itself"),
+        (("no/where", "--a", record, "--b", str(file)), "404"),
+        (("near", "--a", record, "--b", "{}", "--since", "soon"), "since"),
+    ):
+        refused = coincide("explain", *wrong, environment=environment)
+        assert (refused.returncode, refused.stdout) == (6, "")
+        assert words in refused.stderr
 
 
 def test_doctor_tells_what_answers(environment: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ class _Up:
 
     def __init__(self, data: Path) -> None:
         command = [*COMMAND, "up", "--data", str(data), "--port", "0", "--broker-port", "0"]
-        self.process = ChildProcess("up", command, data / "up.log")
+        self.process = ChildProcess("up", command, data.parent / "up.log")
         self.process.start()
         self.process.wait_until(lambda: "Ctrl-C takes" in self.said(), _UP_SECONDS)
         found = re.search(r"Kafka at (\S+), REST at (\S+)/v1", self.said())
@@ -72,8 +72,8 @@ def _command(pid: int) -> str:
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[Path]:
     """Return a folder of data; what stays of it when a test fails is shown."""
-    yield tmp_path
-    for log in sorted((tmp_path / "logs").glob("*.log")):
+    yield tmp_path / "data"
+    for log in sorted((tmp_path / "data" / "logs").glob("*.log")):
         end = log.read_text(errors="replace")[-3000:]
         print(f"--- {log}\n{end}")  # noqa: T201 - pytest shows it on failure
 

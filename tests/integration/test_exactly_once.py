@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
+from cli.broker import EmbeddedBroker
 from correlation.topics import Topics
 from spark_jobs.envelope import Record
 from spark_jobs.errors import DeliveryError
@@ -17,12 +26,19 @@ from spark_jobs.transactions import PartitionProducer, Target
 from tests.support.kafka import Received, create_topics, read_committed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from spark_jobs.settings import Properties
 
 pytestmark = pytest.mark.kafka
 
 # The producer compresses: a limit is on what reaches the broker.
 INCOMPRESSIBLE = random.Random(1).randbytes(10_000_000)  # noqa: S311 - no secret
+
+AUTHORISING = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 
 
 class Sink:
@@ -161,6 +177,10 @@ def test_output_topic_may_be_deleted_while_it_is_written(sink: Sink) -> None:
     assert producer.write(0, [mine]) == 1
     client = AdminClient(sink.properties)
     client.delete_topics([mine.topic])[mine.topic].result(30)
+    # For a moment after that the broker still takes records for it.
+    deadline = time.monotonic() + 30
+    while mine.topic in client.list_topics(timeout=30).topics:
+        assert time.monotonic() < deadline
     assert producer.write(1, [*sink.records("a"), mine]) == 2
     assert sink.written() == [b"a"]
     assert [letter.value for letter in sink.dead_letters()] == [b"x"]
@@ -174,4 +194,64 @@ def test_output_topic_that_takes_only_tiny_records_stops_nothing(sink: Sink) -> 
     create_topics(sink.bootstrap, {mine.topic: 1}, {"max.message.bytes": "1000"})
     assert sink.producer().write(0, [*sink.records("a"), mine]) == 2
     assert sink.written() == [b"a"]
-    assert [letter.value for letter in sink.dead_letters()] == [mine.value]
+    (letter,) = sink.dead_letters()
+    assert letter.value == mine.value
+    assert b"max.message.bytes" in letter.headers["coincide.error.detail"]
+
+
+def test_records_that_are_too_large_together_are_written_in_smaller_batches(sink: Sink) -> None:
+    mine = f"{sink.topic}.mine"
+    create_topics(sink.bootstrap, {mine: 1}, {"max.message.bytes": "100000"})
+    pieces = [INCOMPRESSIBLE[start : start + 500] for start in range(0, 1_000_000, 500)]
+    producer = sink.producer()
+    assert producer.write(0, [Record(mine, None, piece) for piece in pieces]) == len(pieces)
+    assert sink.written(mine) == pieces
+    assert sink.dead_letters() == []
+
+
+def test_only_the_record_that_is_too_large_is_shortened_whatever_the_others_keys(
+    sink: Sink,
+) -> None:
+    sizes = (100_000, 10_000_000, 900_000, 10)
+    records = [Record(sink.topic, None, INCOMPRESSIBLE[:size]) for size in sizes]
+    producer = sink.producer()
+    assert producer.write(0, records) == len(sizes)
+    lengths = [None if value is None else len(value) for value in sink.written()]
+    assert lengths == [100_000, None, 900_000, 10]
+
+
+def test_alarms_of_an_output_topic_that_may_not_be_written_are_dead_letters(
+    tmp_path: Path, topic_prefix: str
+) -> None:
+    with EmbeddedBroker(tmp_path / "broker", properties=AUTHORISING) as broker:
+        sink = Sink(broker.bootstrap, topic_prefix)
+        mine, later = (Record(f"{sink.topic}.{name}", b"k", b"x") for name in ("mine", "later"))
+        create_topics(sink.bootstrap, dict.fromkeys((mine.topic, later.topic), 1))
+        deny_writing(sink, mine.topic)
+        producer = sink.producer()
+        assert producer.write(0, [*sink.records("a"), mine, later]) == 3
+        # Taken away while the producer knows that it may write.
+        deny_writing(sink, later.topic)
+        assert producer.write(1, [*sink.records("b"), later]) == 2
+        assert sink.written() == [b"a", b"b"]
+        assert sink.written(later.topic) == [b"x"]
+        letters = sink.dead_letters()
+        topics = [letter.headers["coincide.error.topic"] for letter in letters]
+        assert topics == [mine.topic.encode(), later.topic.encode()]
+        assert b"not allowed" in letters[0].headers["coincide.error.detail"]
+
+
+def deny_writing(sink: Sink, topic: str) -> None:
+    """Let everybody read a topic and nobody write it."""
+    client = AdminClient(sink.properties)
+    place = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:*", "*")
+    bindings = [
+        AclBinding(*place, operation, permission)
+        for operation, permission in (
+            (AclOperation.WRITE, AclPermissionType.DENY),
+            (AclOperation.DESCRIBE, AclPermissionType.ALLOW),
+            (AclOperation.READ, AclPermissionType.ALLOW),
+        )
+    ]
+    for created in client.create_acls(bindings).values():
+        created.result(30)

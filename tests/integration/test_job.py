@@ -7,18 +7,16 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from cli.errors import ProcessError
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.workload import NearCondition, Occurrence, Workload, stream_resource
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -37,7 +35,10 @@ def job(
 ) -> Iterator[JobUnderTest]:
     """Return one running job with two streams and a condition, for all tests of this file."""
     folder = tmp_path_factory.mktemp("job")
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
+    scratch = folder / "a scratch"
+    scratch.mkdir()
+    settings = {"TMPDIR": str(scratch)}
+    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder, settings)
     job.add_stream(stream("a"))
     job.add_stream(stream("b"))
     job.register(NEAR.resource)
@@ -184,10 +185,28 @@ def test_deleted_stream_leaves_the_others_alone(job: JobUnderTest) -> None:
     assert "failing" not in job.states()
 
 
+def test_second_job_with_a_checkpoint_of_its_own_is_refused(job: JobUnderTest) -> None:
+    second = job.make_process("second", COINCIDE_CHECKPOINT=str(job.folder / "second"))
+    second.start()
+    try:
+        with pytest.raises(ProcessError):
+            second.wait_until(lambda: False, 120)
+        assert second.exit_code == 1
+        assert "another job writes to" in second.log_end()
+    finally:
+        second.stop(5)
+    events = live_events("ab", 50, seed=9)
+    job.send(events)
+    assert job.alarms("near", awaited=NEAR.pairs(events))
+
+
 def test_stopped_job_goes_on_where_it_was(job: JobUnderTest) -> None:
     before = live_events("ab", 200, seed=5)
     job.send(before)
+    scratch = Path(job.environment["TMPDIR"])
+    assert list(scratch.glob("coincide-spark-*/*"))
     assert job.stop() == 0
+    assert list(scratch.iterdir()) == []
     assert job.states()[-1] == "stopped"
     after = live_events("ab", 100, seed=6)
     job.send(after)

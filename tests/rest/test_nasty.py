@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     import httpx
 
+    from tests.rest.running import Service
+
 pytestmark = pytest.mark.kafka
 JSON = {"Content-Type": "application/json"}
 PAIR = b'{"kind":"mutual_deadline","a":"x","b":"y","window":"2s","threshold":%s}'
@@ -62,6 +64,12 @@ DOCUMENTS = st.recursive(
                     "upper_us",
                     "horizon",
                     "deadline",
+                    "id",
+                    "key",
+                    "record",
+                    "event",
+                    "appended_at",
+                    "since",
                 ]
             )
             | st.text(max_size=5),
@@ -71,11 +79,27 @@ DOCUMENTS = st.recursive(
     ),
     max_leaves=12,
 )
-PATHS = st.sampled_from(["/v1/streams/x", "/v1/conditions/x", "/v1/conditions:validate"])
+PATHS = st.sampled_from(
+    [
+        "/v1/streams/x",
+        "/v1/conditions/x",
+        "/v1/conditions:validate",
+        "/v1/conditions/known/explain",
+    ]
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known(service: Service) -> None:
+    """Register a condition, so that there is something to explain."""
+    document = {"topic": f"{service.settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    service.client.put("/v1/streams/s", json=document)
+    pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "2s", "threshold": 0.5}
+    assert service.client.put("/v1/conditions/known", json=pair).is_success
 
 
 def send(client: httpx.Client, path: str, body: bytes) -> httpx.Response:
-    method = "POST" if path.endswith("validate") else "PUT"
+    method = "POST" if path.endswith(("validate", "explain")) else "PUT"
     return client.request(method, path, content=body, headers=JSON, params={"dry_run": "true"})
 
 
@@ -119,7 +143,7 @@ def test_any_json_gets_an_answer(client: httpx.Client, path: str, document: Any)
         (PAIR % (b'0.5, "x": "' + b"x" * 1_200_000 + b'"'), 413, None),
         (b"\xfe\xff\x00{", 422, None),
         ("{}".encode("utf-16"), 422, None),
-        (b"", 422, None),
+        (b"", 422, ""),
     ],
     ids=range(16),
 )

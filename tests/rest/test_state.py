@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
+from correlation.contract import ContractFacts, declaration
+from correlation.streams import Stream
 from service.plane import JOB_SILENCE_US
 from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.support.kafka import Sent, create_topics, produce
@@ -175,6 +178,84 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         assert (status["hit_ratio"], status["alarms"], status["last_alarm_at"]) == (0.75, 4, 9)
         client.put("/v1/conditions/c/pause")
         assert client.get("/v1/conditions/c/status").json()["applied"] is False
+
+
+def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
+    kafka_bootstrap: str,
+) -> None:
+    with running(fresh_settings(kafka_bootstrap)) as service:
+        client = service.client
+        document = {"topic": f"{service.settings.prefix}-events", "longest": "2s"}
+        client.put("/v1/streams/s", json={**document, "max_delay": "10s"})
+        fresh = client.get("/v1/streams/s/status").json()
+        assert fresh["declared"] == {
+            "shortest_us": 0,
+            "longest_us": 2_000_000,
+            "max_delay_us": 10_000_000,
+            "max_skew_us": 1_000_000,
+            "clock": "live",
+        }
+        assert fresh["seen"]["events"] == 0
+        assert fresh["advice"] == ["no event was read since the stream was declared so"]
+        stream = Stream("s", "s", longest_us=2_000_000, max_delay_us=10_000_000)
+        lengths = np.tile([100_000, 1_980_000], 500)
+        delays = np.append(np.full(990, 400_000), np.full(10, 800_000))
+        for number in range(2):
+            seen = ContractFacts.of_events(stream, lengths, delays, late=0)
+            rejected = ContractFacts(declaration(stream), rejected={"longer_than_declared": 3})
+            reason = {"stream": "s", "reason": "longer_than_declared"}
+            say(
+                service,
+                f"slot/{number}".encode(),
+                slot=number,
+                at=AT_US,
+                counters=[
+                    ["events_rejected_total", reason, 5],
+                    ["events_late_total", {"stream": "s"}, 1],
+                ],
+                gauges=[["buffered_events", {"stream": "s"}, 10]],
+                low_marks={"s": {"mark": number, "partitions": {"0": number}}},
+                contracts={"s": seen.merged(rejected).to_record()},
+            )
+        wait_until(lambda: client.get("/v1/streams/s/status").json()["seen"]["events"] == 2000)
+        report = client.get("/v1/streams/s/status").json()
+        assert (report["name"], report["version"], report["job_up"]) == ("s", 1, False)
+        assert (report["low_mark"], report["partitions"]) == (0, {"0": 0})
+        assert (report["buffered_events"], report["late_events"]) == (20, 2)
+        assert report["rejected"] == {"longer_than_declared": 10}
+        assert report["seen"]["rejected"] == {"longer_than_declared": 6}
+        assert report["seen"]["near_limits"] == {"shortest": 0, "longest": 0.5, "max_delay": 0}
+        assert report["seen"]["delays"]["greatest_us"] == 800_000
+        quantiles = {it["share"]: it for it in report["seen"]["delays"]["quantiles"]}
+        assert set(quantiles) == {0.5, 0.9, 0.99, 0.999}
+        assert quantiles[0.99]["at_most_us"] == 500_000
+        begins = (
+            "6 records were longer than longest (2s) and went to the dead letter",
+            "99 % of the events arrive within 500ms and the slowest took 800ms, max_delay is 10s",
+            "the longest event seen is 1.98s of 2s declared (50 % of the events are over nine",
+        )
+        for sentence, begin in zip(report["advice"], begins, strict=True):
+            assert sentence.startswith(begin)
+        found = samples(client)
+        expected = {
+            "coincide_declared_seconds{limit=max_delay,stream=s}": 10,
+            "coincide_declared_seconds{limit=shortest,stream=s}": 0,
+            "coincide_interval_length_least_seconds{stream=s}": 0.1,
+            "coincide_interval_length_greatest_seconds{stream=s}": 1.98,
+            "coincide_transmission_delay_least_seconds{stream=s}": 0.4,
+            "coincide_transmission_delay_greatest_seconds{stream=s}": 0.8,
+            "coincide_near_limit_ratio{limit=longest,stream=s}": 0.5,
+            "coincide_near_limit_ratio{limit=max_delay,stream=s}": 0,
+        }
+        assert {name: found[name] for name in expected} == expected
+        # Under another declaration what was seen begins anew.
+        client.put("/v1/streams/s", json={**document, "max_delay": "2s"})
+        report = client.get("/v1/streams/s/status").json()
+        assert (report["seen"]["events"], report["seen"]["delays"]) == (0, None)
+        assert report["rejected"] == {"longer_than_declared": 10}
+        assert "coincide_near_limit_ratio{limit=longest,stream=s}" not in samples(client)
+        answer = client.get("/v1/streams/nobody/status")
+        assert (answer.status_code, answer.json()["error_code"]) == (404, 40401)
 
 
 def test_job_that_has_long_been_silent_is_not_up(kafka_bootstrap: str) -> None:

@@ -48,7 +48,7 @@ class JobUnderTest:
         create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
         large = (self.topics.late, self.topics.dead_letter)
         create_topics(self.bootstrap, dict.fromkeys(large, 1), _TAKES_LARGE)
-        environment = {
+        self.environment = {
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
@@ -56,12 +56,13 @@ class JobUnderTest:
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
             **self.settings,
         }
-        self.process = ChildProcess(
-            "job",
-            [sys.executable, "-m", "spark_jobs.main"],
-            self.folder / "job.log",
-            environment,
-        )
+        self.process = self.make_process()
+
+    def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
+        """Return a job that is not started, with changed environment variables."""
+        command = [sys.executable, "-m", "spark_jobs.main"]
+        environment = {**self.environment, **changes}
+        return ChildProcess(name, command, self.folder / f"{name}.log", environment)
 
     def register(self, *resources: Resource) -> None:
         """Write resources to the config topic."""

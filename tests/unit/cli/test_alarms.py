@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.alarms import describe_alarm, describe_set_aside
+import orjson
+import pytest
+
+from cli.alarms import read_alarm
+from cli.lines import describe_alarm, describe_set_aside, printable
 
 _ALARM: dict[str, Any] = {
     "condition": "near",
@@ -33,6 +37,14 @@ def test_describe_alarm_tells_the_threshold_when_there_is_no_probability() -> No
     assert describe_alarm(_ALARM | changes) == _EVENTS + "p≥0.6  (probe)  late"
 
 
+def test_describe_alarm_tells_that_there_is_no_b() -> None:
+    alone = {**_ALARM, "b": None, "decided_by": "low_mark"}
+    del alone["probability"]
+    assert describe_alarm(alone) == _EVENTS.split("  ↔", maxsplit=1)[0] + (
+        "  without  p≥0.6  (low mark)"
+    )
+
+
 def test_describe_set_aside_tells_the_place_of_a_record_that_was_read() -> None:
     read = {"reason": "null_value", "detail": "no value", "stream": "s", "topic": "t"}
     letter = {**read, "partition": "1", "offset": "7", "value": None}
@@ -42,3 +54,46 @@ def test_describe_set_aside_tells_the_place_of_a_record_that_was_read() -> None:
 def test_describe_set_aside_tells_the_topic_that_did_not_take_an_alarm() -> None:
     letter = {"reason": "output_refused", "detail": "no such topic", "topic": "t", "value": "{}"}
     assert describe_set_aside(letter) == "output_refused  t  no such topic  {}"
+
+
+def test_read_alarm_takes_an_alarm_whole() -> None:
+    assert read_alarm(orjson.dumps(_ALARM)) == _ALARM
+    assert read_alarm(orjson.dumps(_ALARM | {"probability": None})) is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"",
+        b"no JSON",
+        b"\xff",
+        b"[]",
+        b"3",
+        b'{"at": 1}',
+        orjson.dumps(_ALARM | {"detected_at": "now"}),
+        orjson.dumps(_ALARM | {"a": None}),
+        orjson.dumps(_ALARM | {"b": {"id": "2"}}),
+        orjson.dumps(_ALARM | {"probability": "high"}),
+    ],
+)
+def test_read_alarm_tells_what_is_none(value: bytes | None) -> None:
+    assert read_alarm(value) is None
+
+
+_NASTY = "\x1b[2J\nfake\r\u202e\u2028\x9b"
+_ESCAPED = r"\x1b[2J\nfake\r\u202e\u2028\x9b"
+
+
+def test_printable_escapes_what_does_not_print() -> None:
+    assert printable(_NASTY) == _ESCAPED
+    assert printable("é ↔ µs …") == "é ↔ µs …"
+    assert printable("a\nb\tc\0", kept="\n\t") == "a\nb\tc\\x00"
+
+
+def test_describe_lets_no_record_command_the_terminal() -> None:
+    event = _ALARM["a"] | {"id": _NASTY, "key": _NASTY}
+    line = describe_alarm(_ALARM | {"a": event})
+    assert f"acoustic:{_ESCAPED} @{_ESCAPED} [" in line
+    letter = {"reason": "r", "detail": _NASTY, "topic": "t", "value": _NASTY}
+    assert describe_set_aside(letter) == f"r  t  {_ESCAPED}  {_ESCAPED}"

@@ -64,7 +64,31 @@ def test_read_resources_takes_json_and_several_files(tmp_path: Path) -> None:
         ("name: a\n", "document 1 has no kind"),
         ("name: [a]\nkind: stream\n", "document 1 has no name"),
         ("- a\n", "document 1 is not a mapping"),
-        ("{", "is neither YAML nor JSON"),
+        ("a: 1\n}", "yaml, line 2: .*; write YAML or JSON"),
+        ("\0", "is neither YAML nor JSON"),
+        ("kind: stream\nname: a\nkind: within\n", "line 3: the key kind is there twice"),
+        ("name: a\nkind: k\nmapping:\n  x: 1\n  x: 2\n", "line 5: the key x is there twice"),
+        (
+            '{"kind": "stream", "name": "a", "name": "b"}',
+            "line 1: the key name is there twice",
+        ),
+        ("name: a\nkind: stream\n---\nname: a\nkind: stream\n", "stream a is there 2 times"),
+        ("name: a\nkind: x\n---\nname: a\nkind: y\n", "condition a is there 2 times"),
+        ("name: 12\nkind: x\n", "document 1: name: 12 is a number, not text; put it in quotes"),
+        ("name: no\nkind: x\n", "name: false is a truth value, not text; put it in quotes"),
+        ("name: 2026-01-01\nkind: x\n", "name: 2026-01-01 is a date, not text"),
+        (
+            "name: a\nkind: x\nthreshold: 2026-01-01\n",
+            "document 1: threshold: 2026-01-01 is a date, which JSON does not have; put it in qu",
+        ),
+        ("name: a\nkind: x\nthreshold: .nan\n", "threshold: nan is no number of JSON"),
+        ("name: a\nkind: x\nm: {n: [1, -.inf]}\n", "m: n: item 2: -inf is no number of JSON"),
+        ("name: a\nkind: x\nm: !!binary aGk=\n", "m: this is a bytes"),
+        ("name: a\nkind: x\nm: !!set {b}\n", "m: this is a set"),
+        ("name: a\nkind: x\n7: b\n", "the key 7 is not text"),
+        ("[" * 9999, "nests too deeply"),
+        ("name: a\nkind: x\nm: &m [*m]\n", "goes deeper than 20 levels"),
+        ('name: a\nkind: x\nm: "\\ud800"\n', "m holds half of a surrogate pair"),
         ("", "hold no document"),
         ("---\n---\n", "hold no document"),
     ],
@@ -74,6 +98,16 @@ def test_read_resources_says_what_is_wrong(tmp_path: Path, text: str, message: s
     file.write_text(text)
     with pytest.raises(UsageError, match=message):
         read_resources([file])
+
+
+def test_a_key_may_stand_beside_the_same_one_that_is_merged(tmp_path: Path) -> None:
+    file = tmp_path / "resources.yaml"
+    file.write_text("name: a\nkind: x\nm: {<<: {b: 1, c: 2}, b: 3}\n")
+    assert read_resources([file])[0].document["m"] == {"b": 3, "c": 2}
+
+
+def test_a_name_is_one_part_of_the_path() -> None:
+    assert ResourceFile("stream", "a/b?c", {}).path == "/v1/streams/a%2Fb%3Fc"
 
 
 def test_read_resources_says_so_when_there_is_no_such_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from correlation.buffer import Segment
 from correlation.columns import Events
 from correlation.operators import encode_json
 from correlation.records import condition_from_document
-from correlation.timing.alarms import PairBatch, alarm_id
+from correlation.timing.alarms import PairBatch, UnmatchedBatch, alarm_id
 from correlation.timing.conditions import TimingCondition
 
 DOCUMENT = {
@@ -39,6 +39,12 @@ def _batch(*, keyed: bool = True, **changes: object) -> PairBatch:
         np.array([0, 1]),
         np.array([0, 2], np.uint8),
     )
+
+
+def _unmatched(*, keyed: bool = True) -> UnmatchedBatch:
+    pairs = _batch(keyed=keyed)
+    # The rows of B are those of A here: a second event, which is late.
+    return UnmatchedBatch(pairs.condition, keyed, pairs.b, np.array([0, 1]))
 
 
 def test_an_alarm_tells_all_about_its_pair() -> None:
@@ -89,6 +95,35 @@ def test_every_encoder_writes_the_same_alarm(*, keyed: bool, report_probability:
     assert ("probability" in ours[0]) == report_probability
 
 
+def test_an_alarm_of_an_event_without_a_b_has_the_same_form() -> None:
+    pair = json.loads(next(_batch().records(7)).value)
+    first, second = _unmatched().records(7)
+    alone = json.loads(first.value)
+    assert list(alone) == [name for name in pair if name != "probability"]
+    assert alone["b"] is None
+    assert alone["decided_by"] == "low_mark"
+    assert alone["a"]["id"] == "b0"
+    assert alone["alarm_id"] == first.ident == alarm_id("near", 3, b"b0", None)
+    assert (alone["late"], json.loads(second.value)["late"]) == (False, True)
+    assert _unmatched().heading(7) == _batch().heading(7)
+    assert {name: alone[name] for name in ("v", "kind", "detected_at")} == {
+        name: pair[name] for name in ("v", "kind", "detected_at")
+    }
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_every_encoder_writes_the_same_alarm_without_a_b(*, keyed: bool) -> None:
+    ours, theirs = (
+        [
+            (record.key, json.loads(record.value))
+            for record in _unmatched(keyed=keyed).records(0, it)
+        ]
+        for it in (encode_json, orjson.dumps)
+    )
+    assert ours == theirs
+    assert [key for key, _ in ours] == ([b"k\xff"] * 2 if keyed else [b"near"] * 2)
+
+
 def test_probability_is_left_out_when_the_condition_says_so() -> None:
     assert all(b"probability" not in a.value for a in _batch(report_probability=False).records(0))
 
@@ -107,5 +142,7 @@ def test_alarm_ids_differ_where_anything_differs() -> None:
         alarm_id("c", 1, b"b", b"a"),
         alarm_id("c", 1, b"ab", b""),
         alarm_id("c1", 1, b"a", b"b"),
+        alarm_id("c", 1, b"a", b""),
+        alarm_id("c", 1, b"a", None),
     }
-    assert len(idents) == 6
+    assert len(idents) == 8

@@ -76,6 +76,27 @@ def test_a_segment_holds_its_events_in_order(rows: list[Row]) -> None:
     assert _rows(again) == _rows(segment)
 
 
+@given(rows=ROWS, data=st.data())
+def test_a_segment_of_some_rows_holds_them_in_order(rows: list[Row], data: st.DataObject) -> None:
+    segment = _segment(rows)
+    chosen = data.draw(st.sets(st.integers(0, len(segment) - 1), min_size=1))
+    taken = segment.take(np.array(sorted(chosen)))
+    _check_order(taken)
+    assert _rows(taken) == [_rows(segment)[row] for row in sorted(chosen)]
+    assert len(chosen) < len(segment) or taken is segment
+
+
+@given(parts=st.lists(ROWS, min_size=1, max_size=4))
+def test_segments_are_joined_and_tell_where_rows_came_from(parts: list[list[Row]]) -> None:
+    firsts = np.cumsum([0, *map(len, parts)]).tolist()
+    segments = [_segment(rows, first) for rows, first in zip(parts, firsts, strict=False)]
+    joined, order = Segment.join(segments)
+    _check_order(joined)
+    rows = [row for segment in segments for row in _rows(segment)]
+    assert _rows(joined) == [rows[place] for place in order]
+    assert sorted(order.tolist()) == list(range(firsts[-1]))
+
+
 @given(first=ROWS, second=ROWS)
 def test_groups_match_where_keys_are_equal(first: list[Row], second: list[Row]) -> None:
     base, target = _segment(first), _segment(second)
@@ -101,8 +122,7 @@ def test_a_buffer_keeps_all_that_is_needed_and_little_more(
     seen: dict[int, Segment] = {}
     for rows, step in blocks:
         keep = max(keep, step)
-        number = buffer.insert(_segment(rows, count), number, keep)
-        number = buffer.drop(keep, number)
+        number = buffer.age(_segment(rows, count), keep, number)
         plain += _plain(rows, count)
         count += len(rows)
         held = [row for _, segment in buffer.segments for row in _rows(segment)]
@@ -114,6 +134,24 @@ def test_a_buffer_keeps_all_that_is_needed_and_little_more(
             _check_order(segment)
             assert seen.setdefault(name, segment) is segment
             assert name < number
+
+
+@given(blocks=st.lists(st.tuples(st.none() | ROWS, st.integers(-60, 99)), max_size=12))
+def test_a_buffer_knows_from_when_on_it_holds_all(
+    blocks: list[tuple[list[Row] | None, int]],
+) -> None:
+    """The keep value moves either way, as conditions come and go."""
+    buffer, number, count = StreamBuffer(), 0, 0
+    plain: list[tuple[bytes, int, int, bytes, bool]] = []
+    for rows, keep in blocks:
+        number = buffer.age(None if rows is None else _segment(rows, count), keep, number)
+        plain += _plain(rows or [], count)
+        count += len(rows or [])
+        held = {row for _, segment in buffer.segments for row in _rows(segment)}
+        assert {row for row in plain if row[1] >= buffer.forgotten_below} <= held
+        # No more is said to be gone than a keep value let go, and than had come by then.
+        assert buffer.forgotten_below <= max(keep for _, keep in blocks)
+        assert not plain or buffer.forgotten_below <= max(row[1] for row in plain) + 1
 
 
 def test_small_segments_are_merged_and_full_ones_left_alone(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from correlation.errors import InvalidFieldError
-from correlation.limits import UNKNOWN_MARK
+from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
 from correlation.progress import CLOSED, Heartbeat, LowMarks, Progress
 from correlation.records import heartbeat_from_record, heartbeat_to_record
 
@@ -102,3 +104,29 @@ def test_a_wrong_heartbeat_names_its_field(record: object, field: str) -> None:
     with pytest.raises(InvalidFieldError) as invalid:
         heartbeat_from_record(record)  # type: ignore[arg-type]
     assert invalid.value.field == field
+
+
+def test_heartbeats_of_a_stream_to_come_wait_for_it() -> None:
+    """A stream is registered, sent and closed before the job has taken it up."""
+    before = LowMarks({"other": 0}, {"other": 1})
+    early = [Heartbeat("s", 0, CLOSED, 3), Heartbeat("s", 1, CLOSED, None), Heartbeat("s", 2, 9, 1)]
+    before.advance([], early)
+    assert before.values() == {"other": U}
+    after = LowMarks({"other": 0, "s": 10}, {"other": 1, "s": 2})
+    after.load(json.loads(json.dumps(before.dump())))
+    after.advance([Progress("s", 0, 2, 50)], [])
+    assert after.partition_values("s") == {0: 40, 1: CLOSED}
+    # A restart in between, and the third partition is added.
+    later = LowMarks({"other": 0, "s": 10}, {"other": 1, "s": 3})
+    later.load(json.loads(json.dumps(after.dump())))
+    later.advance([Progress("s", 0, 3, 60), Progress("s", 2, 1, None)], [])
+    assert later.partition_values("s") == {0: CLOSED, 1: CLOSED, 2: -1}
+
+
+def test_heartbeats_that_nobody_claims_are_bounded() -> None:
+    low_marks = LowMarks({}, {})
+    low_marks.advance([], [Heartbeat("s", 0, time, None) for time in range(5_000)])
+    low_marks.advance([], [Heartbeat("wake-up", None, -TIME_LIMIT_US, None)])
+    unclaimed = low_marks.dump()["unclaimed"]
+    assert len(unclaimed) == 1_000
+    assert unclaimed[-1] == ["s", 0, 4_999, None]

@@ -9,14 +9,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from cli.picture import draw_pair
+from correlation.advice import advise
 from correlation.columns import Events
+from correlation.contract import ContractFacts
+from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS
 from correlation.mapping import MappedEvent, compile_mapping
-from correlation.program import Block, Control, Program
-from correlation.progress import Progress
+from correlation.program import Block, Control, Outcome, Program
+from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.reasons import Reason
 from correlation.records import (
     Resource,
@@ -27,6 +32,8 @@ from correlation.records import (
 from correlation.streams import Stream
 from correlation.topics import Topics
 from service.api.conditions import ValidationRequest
+from service.api.explain import ExplainRequest
+from service.api.stream_status import StreamReport
 
 # What the page can hold stands in one table there, which nothing else needs.
 from service.exposition import _HELP
@@ -44,6 +51,8 @@ STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 # Later than every event of the examples.
 ARRIVAL_US = 2_000_000_000_000_000
+S = 1_000_000
+NOON_US = 1_767_268_800 * S
 
 
 class Example(NamedTuple):
@@ -170,11 +179,14 @@ def _alarms(pair: Pair) -> list[dict[str, Any]]:
         parts.append(Events.from_rows(name, [row]))
         progress.append(Progress(name, 0, 1, latest))
     control = Control(0, b"condition/example", record)
-    outcome = program.advance(Block([control], parts, progress), lambda: ARRIVAL_US)
+    return _read_alarms(program.advance(Block([control], parts, progress), lambda: ARRIVAL_US))
+
+
+def _read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
     return [
         json.loads(found.value)
         for result in outcome.results
-        for found in result.records(ARRIVAL_US)
+        for found in result.records(outcome.detected_at_us)
     ]
 
 
@@ -198,6 +210,60 @@ def test_alarm_of_the_manual_is_what_the_program_gives() -> None:
     assert len(alarm["alarm_id"]) == len(shown["alarm_id"])
 
 
+def test_emit_reports_what_the_manual_says() -> None:
+    text = _read("conditions.md")
+    line = r"^- {}: (.*)$"
+    event = re.compile(r"`(\w+)` \[(-?\d+), (-?\d+)\]")
+    rows = {
+        stream: [
+            (b"k", name.encode(), int(low) * 1_000_000, int(high) * 1_000_000, 0, offset, 0)
+            for offset, (name, low, high) in enumerate(event.findall(shown.group(1)))
+        ]
+        for stream in "AB"
+        if (shown := re.search(line.format(stream), text, re.MULTILINE))
+    }
+    expected = re.findall(
+        r"^\| `(pairs|best|unmatched)`(?: \(default\))? \| ([^|]+) \|", text, re.MULTILINE
+    )
+    assert [mode for mode, _ in expected] == ["pairs", "best", "unmatched"]
+    for mode, reported in expected:
+        program = Program({n: Stream(n, n, 60_000_000, 60_000_000) for n in "ab"}, {"a": 1, "b": 1})
+        ends = {"kind": "within", "lower_us": 0, "upper_us": 30_000_000}
+        document = {**ends, "a": "a", "b": "b", "threshold": "0.9", "emit": mode}
+        record = Resource("condition", "example", 1, 0, document).to_record()
+        parts = [Events.from_rows(name.lower(), columns) for name, columns in rows.items()]
+        closed = [Heartbeat(name, None, CLOSED, None) for name in "ab"]
+        control = Control(0, b"condition/example", record)
+        block = Block([control], parts, heartbeats=closed)
+        alarms = _read_alarms(program.advance(block, lambda: ARRIVAL_US))
+        found = sorted((it["a"]["id"], it["b"] and it["b"]["id"]) for it in alarms)
+        assert ", ".join(" + ".join(name for name in pair if name) for pair in found) == reported
+
+
+def test_unmatched_alarm_of_the_manual_is_what_the_program_gives() -> None:
+    (shown,) = [json.loads(it.text) for it in _examples("conditions.md") if it.kind == "unmatched"]
+    a = shown["a"]
+    document = {
+        "kind": shown["kind"],
+        "a": a["stream"],
+        "b": "payment",
+        "lower_us": 0,
+        "upper_us": 600_000_000,
+        "threshold": "0.9",
+        "emit": "unmatched",
+    }
+    names = (a["stream"], "payment")
+    program = Program({name: Stream(name, name, 60_000_000, 0) for name in names}, {})
+    row = (a["key"].encode(), a["id"].encode(), a["earliest"], a["latest"], 0, 0, a["latest"])
+    record = Resource("condition", shown["condition"], 1, 0, document).to_record()
+    control = Control(0, b"condition/unpaid", record)
+    closed = [Heartbeat("payment", None, CLOSED, None)]
+    block = Block([control], [Events.from_rows(a["stream"], [row])], heartbeats=closed)
+    (alarm,) = _read_alarms(program.advance(block, lambda: shown["detected_at"]))
+    assert {**alarm, "alarm_id": ""} == {**shown, "alarm_id": ""}
+    assert len(alarm["alarm_id"]) == len(shown["alarm_id"])
+
+
 def test_validation_example_is_a_request() -> None:
     (example,) = [it for it in _examples("conditions.md") if it.kind == "validate"]
     request = ValidationRequest.model_validate(example.value)
@@ -205,11 +271,66 @@ def test_validation_example_is_a_request() -> None:
     assert condition_from_document("example", 1, document).kind == "mutual_deadline"
 
 
+def test_explanation_of_the_manual_is_what_the_software_gives() -> None:
+    text = _read("conditions.md")
+    (example,) = [it for it in _examples("conditions.md") if it.kind == "explain"]
+    request = ExplainRequest.model_validate(json.loads(example.text))
+    answer = _explain(request.a, request.b)
+    assert (answer["verdict"], answer["probability_exact"]) == ("satisfied", "5/8")
+    assert '"5/8"' in text
+    # The picture above it: geo-8 of the README.
+    geo_8 = {"id": "geo-8", "key": "north", "earliest": NOON_US - 4 * S, "latest": NOON_US - 2 * S}
+    far = _explain(request.a, geo_8)
+    shown = text.split("NOT SATISFIED", 1)[1]
+    for line in [*draw_pair(far), *(step["step"] for step in far["steps"] if step["passed"])]:
+        assert line in shown
+    assert far["explanation"] in " ".join(shown.split())
+    rows = set(re.findall(r"^\| `(\w+)` \|", shown, re.MULTILINE))
+    assert {step["step"] for step in far["steps"]} | {"same_event"} <= rows
+    named = set(re.findall(r"`(\w+)`", shown))
+    assert named & set(answer) >= {"probability", "s_us", "window", "reach", "regions", "notes"}
+
+
+def _explain(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Explain a pair of the streams and the condition of the README."""
+    streams = {
+        name: Stream(name, name, longest, 10 * S)
+        for name, longest in (("acoustic", S // 2), ("seismic", 2 * S))
+    }
+    document = {"kind": "mutual_deadline", "a": "acoustic", "b": "seismic", "window_us": S}
+    condition = condition_from_document("footsteps", 1, document | {"threshold": "0.6"})
+    given = {"a": GivenRecord(a), "b": GivenRecord(b)}
+    return KINDS[condition.kind].explain(condition, streams, given)
+
+
 @pytest.mark.parametrize(
     "example", [it for it in _examples("operations.md") if it.kind == "heartbeat"], ids=_id
 )
 def test_heartbeat_example_is_a_heartbeat(example: Example) -> None:
     assert heartbeat_from_record(example.value).stream == "departures"
+
+
+def test_status_example_is_what_the_service_says_of_such_a_stream() -> None:
+    (example,) = [it for it in _examples("operations.md") if it.kind == "status"]
+    shown = StreamReport.model_validate(json.loads(example.text))
+    declared = {name: shown.declared[name] for name in ("shortest_us", "longest_us", "clock")}
+    stream = Stream("s", "s", max_delay_us=shown.declared["max_delay_us"], **declared)
+    lengths, delays = shown.seen.lengths, shown.seen.delays
+    assert lengths is not None
+    assert delays is not None
+    facts = ContractFacts.of_events(
+        stream,
+        np.linspace(lengths.least_us, lengths.greatest_us, 10_000).astype(np.int64),
+        np.append(np.linspace(delays.least_us, 400_000, 9_999), delays.greatest_us).astype(
+            np.int64
+        ),
+        0,
+    )
+    assert list(advise(stream, facts)) == shown.advice
+    assert facts.lengths is not None
+    found = facts.lengths.quantile(0.99)
+    assert found.at_most_us == lengths.quantiles[0].at_most_us
+    assert found.estimate_us == pytest.approx(lengths.quantiles[0].estimate_us, rel=0.01)
 
 
 def test_operations_explain_every_reason() -> None:

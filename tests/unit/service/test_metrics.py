@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
+from correlation.contract import ContractFacts
+from correlation.streams import Stream
 from service.log import LogRecord
 from service.metrics import Histogram, MetricsView, Sample
 
@@ -149,6 +152,45 @@ def test_hit_ratio_is_hits_over_probed() -> None:
     assert view.hit_ratios() == [Sample("lookup_hit_ratio", (("condition", "c"),), 0.5)]
 
 
+def _facts(stream: Stream, lengths: list[int], delays: list[int]) -> dict[str, Any]:
+    columns = [np.array(durations, np.int64) for durations in (lengths, delays)]
+    return ContractFacts.of_events(stream, columns[0], columns[1], late=1).to_record()
+
+
+def test_contracts_are_merged_over_the_slots_that_know_the_declaration() -> None:
+    stream = Stream("x", "x", longest_us=10, max_delay_us=20)
+    wider = Stream("x", "x", longest_us=30, max_delay_us=20)
+    view = view_of(
+        slot(contracts={"x": _facts(stream, [1, 9], [-3, 4])}),
+        slot(contracts={"x": _facts(stream, [5], [19])}),
+        slot(contracts={"x": _facts(wider, [25], [20])}),
+        slot(),
+    )
+    found = view.contract(stream)
+    assert found is not None
+    assert (found.events, found.late, found.near) == (3, 2, {"longest": 1, "max_delay": 1})
+    assert found.lengths is not None
+    assert (found.lengths.least_us, found.lengths.greatest_us) == (1, 9)
+    assert found.delays is not None
+    assert (found.delays.least_us, found.delays.greatest_us) == (-3, 19)
+    other = view.contract(wider)
+    assert other is not None
+    assert other.events == 1
+    assert view.contract(Stream("x", "x", longest_us=11, max_delay_us=20)) is None
+    assert view.contract(Stream("y", "y", longest_us=10, max_delay_us=20)) is None
+
+
+def test_counters_are_told_apart_by_a_label() -> None:
+    counters = [
+        ["events_rejected_total", {"stream": "x", "reason": "missing_key"}, 2],
+        ["events_rejected_total", {"stream": "y", "reason": "missing_key"}, 4],
+        ["events_rejected_total", {"stream": "x", "reason": "not_a_time"}, 1],
+    ]
+    view = view_of(slot(counters=counters), slot(counters=counters[:1]))
+    found = view.by_label("events_rejected_total", "reason", stream="x")
+    assert found == {"missing_key": 4, "not_a_time": 1}
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -166,6 +208,8 @@ def test_hit_ratio_is_hits_over_probed() -> None:
         b'{"v":1,"at":1,"conditions":{"c":{}}}',
         b'{"v":1,"at":1,"histograms":[["h",{},{"buckets":[]}]]}',
         b'{"v":1,"at":1,"low_marks":{"x":3}}',
+        b'{"v":1,"at":1,"contracts":{"x":{}}}',
+        b'{"v":1,"at":1,"contracts":{"x":{"declared":{},"events":1,"late":0}}}',
         b'{"v":1,"at":1,"low_marks":{"x":{"mark":"late"}}}',
         b'{"v":1,"at":1,"histograms":[["h",{},{"buckets":[["much",1]],"sum":1}]]}',
     ],

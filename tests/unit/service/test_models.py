@@ -12,9 +12,9 @@ from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.records import condition_from_document, stream_from_document
 from service.api.body import parse_json
-from service.api.problems import field_problems
+from service.api.wording import field_problems
 from service.fields import Document, name_as_written
-from service.models import ConditionDocument, StreamDocument
+from service.models import ConditionDocument, StreamDocument, condition_models
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "threshold": Decimal("0.7")}
@@ -94,6 +94,17 @@ def test_threshold_stays_the_decimal_that_was_written(written: str, stored: str)
     assert isinstance(parsed, dict)
     document = CONDITION.validate_python({**PAIR, **parsed, "window": "2s"}).normalised()
     assert document["threshold"] == stored
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_every_kind_may_be_reported_in_three_ways(kind: Any) -> None:  # noqa: ANN401  of any kind
+    for emit in (None, "pairs", "best", "unmatched"):
+        given = {**kind.example, **({} if emit is None else {"emit": emit})}
+        document = CONDITION.validate_python(given).normalised()
+        assert document["emit"] == (emit or "pairs")
+        assert condition_from_document("c", 1, document).streams == ("acoustic", "seismic")
+    choices = condition_models()[kind.name].model_json_schema()["properties"]["emit"]
+    assert choices["enum"] == ["pairs", "best", "unmatched"]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

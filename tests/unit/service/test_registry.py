@@ -9,7 +9,7 @@ from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.records import Resource
 from service.errors import DependedUponError, InvalidDocumentError, UnreadableRecordError
 from service.log import LogRecord
-from service.registry import Registry
+from service.registry import Registry, deletion_headers
 
 STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}
@@ -164,6 +164,49 @@ def test_check_condition_needs_equal_partitioning() -> None:
         registry.check_condition("c", 1, PAIR)
 
 
+@pytest.mark.parametrize(
+    ("output_topic", "refused"),
+    # u: of a stream that the condition does not read; alarms may become its events.
+    [("tx", True), ("ty", True), ("tu", False), ("other", False), (None, False)],
+)
+def test_condition_does_not_write_among_the_events_it_reads(
+    output_topic: str | None,
+    refused: bool,  # noqa: FBT001  a column of the table
+) -> None:
+    registry = fold(*(stream(name, topic=f"t{name}") for name in "xyu"))
+    document = PAIR | {"output_topic": output_topic}
+    if not refused:
+        registry.check_condition("c", 1, document)
+        return
+    with pytest.raises(InvalidDocumentError) as caught:
+        registry.check_condition("c", 1, document)
+    assert [it.field for it in caught.value.problems] == ["output_topic"]
+
+
+def test_self_correlation_names_its_output_topic_once() -> None:
+    with pytest.raises(InvalidDocumentError) as caught:
+        fold(stream("x")).check_condition("c", 1, PAIR | {"b": "x", "output_topic": "t"})
+    assert [it.field for it in caught.value.problems] == ["output_topic"]
+
+
+def test_stream_does_not_move_to_where_its_conditions_write() -> None:
+    registry = fold(stream("x"), stream("y"), condition("c", output_topic="out"))
+    with pytest.raises(InvalidDocumentError, match="topic: condition c reads the stream"):
+        registry.check_stream(stream("x", topic="out").to_stream())
+    registry.check_stream(stream("z", topic="out").to_stream())
+
+
 def test_check_condition_passes_on_what_a_value_type_refuses() -> None:
     with pytest.raises(InvalidFieldError, match="threshold"):
         fold(stream("x"), stream("y")).check_condition("c", 1, PAIR | {"threshold": "1.5"})
+
+
+def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
+    """After compaction nothing else is left of the name."""
+    registry = Registry()
+    key = condition("x").key
+    registry.apply(LogRecord(9, key, None, 0, deletion_headers(condition("x", version=7))))
+    assert registry.next_version("condition", "x") == 8
+    # One that says nothing, written by other means, takes nothing away.
+    registry.apply(LogRecord(10, key, None, 0))
+    assert registry.next_version("condition", "x") == 8

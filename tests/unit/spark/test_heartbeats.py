@@ -56,6 +56,18 @@ def test_partition_read_to_its_end_gives_a_heartbeat_of_the_time_before_it_was_a
     assert ticker.tick({P0: 5}).heartbeats == [beat(0, 1_900, 5), beat(1, 1_900, None)]
 
 
+def test_time_is_taken_before_the_ends_are_asked() -> None:
+    """What is appended while the broker answers stands behind the end, and may be any later."""
+
+    class Slow(Kafka):
+        def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+            self.now_us += 300
+            return super().ends(places)
+
+    ticker = Slow({P0: 5, P1: 0}).ticker()
+    assert ticker.tick({P0: 5}).heartbeats == [beat(0, 900, 5), beat(1, 900, None)]
+
+
 def test_partition_with_backlog_gives_none_until_what_was_there_is_read() -> None:
     kafka = Kafka({P0: 5, P1: 8})
     ticker = kafka.ticker()

@@ -240,6 +240,52 @@ def test_late_event_is_written_as_it_was_and_still_correlated() -> None:
     assert added["coincide.error.offset"] == b"1"
 
 
+def test_dead_letters_of_several_partitions_are_all_counted() -> None:
+    job = Job()
+    bad = [
+        SourceRecord(STREAMS[name].topic, b"{", b"k", partition, offset)
+        for name in "ab"
+        for partition in range(PARTITIONS)
+        for offset in range(3)
+    ]
+    written = job.run_batch(bad)
+    assert len([one for one in written if one.topic == TOPICS.dead_letter]) == len(bad)
+    counted = [
+        value
+        for slot in job.metrics().values()
+        for name, _, value in slot["counters"]
+        if name == "events_rejected_total"
+    ]
+    assert sum(counted) == len(bad)
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_heartbeat_holds_where_its_partition_was_read_before_the_run(*, restored: bool) -> None:
+    """A stream may be registered anew when its topic has been read already."""
+    job = Job()
+    if restored:
+        job.run_batch(config_records())
+    read = {name: dict.fromkeys(range(PARTITIONS), 7) for name in STREAMS}
+    job.in_force = replace(IN_FORCE, run_id=f"read {restored}", read_up_to=read)
+    job = job.restarted()
+    beats = [
+        SourceRecord(
+            TOPICS.heartbeats,
+            json.dumps(
+                {"stream": name, "partition": number, "read_up_to": 1_000_000, "offset": offset}
+            ).encode(),
+            name.encode(),
+            offset=2 * number,
+        )
+        for name, offset in (("a", 7), ("b", 8))
+        for number in range(PARTITIONS)
+    ]
+    job.run_batch(beats)
+    for slot in job.metrics().values():
+        assert slot["low_marks"]["a"]["mark"] == 1_000_000 - DELAY_US
+        assert slot["low_marks"]["b"]["mark"] is None
+
+
 def test_programs_of_an_earlier_run_are_not_used_again() -> None:
     job = Job()
     job.run_batch(config_records())

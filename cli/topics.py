@@ -1,0 +1,66 @@
+"""Topics as the commands meet them: one that is missing, one that is not the user's to write."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException
+
+from cli.errors import BrokerError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cli.settings import Settings
+
+_METADATA_SECONDS = 10
+
+
+def open_consumer(settings: Settings, properties: Mapping[str, str | bool]) -> Consumer:
+    """Return a consumer of no group's offsets.
+
+    Raises
+    ------
+    UsageError
+        The Kafka properties of the settings are not what the client takes.
+    """
+    given = {"group.id": "coincide-cli", **properties, **settings.client}
+    try:
+        return Consumer(given)
+    except KafkaException as error:
+        raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
+
+
+def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[int]:
+    """Return the numbers of a topic's partitions.
+
+    Raises
+    ------
+    BrokerError
+        There is no such topic; the message says what there is, or how it is made.
+    """
+    found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
+    if found.error is None:
+        return sorted(found.partitions)
+    there = [name for name in consumer.list_topics(timeout=_METADATA_SECONDS).topics if name]
+    raise BrokerError(
+        f"there is no topic {topic} at {settings.bootstrap}; {_remedy(settings, topic, there)}"
+    )
+
+
+def refuse_own(settings: Settings, topic: str) -> None:
+    """Raise UsageError when a topic is one of the installation's own, not one of events."""
+    if topic in settings.topics.all():
+        raise UsageError(
+            f"{topic} is a topic of Coincide's own, where events do harm; name a topic of events"
+        )
+
+
+def _remedy(settings: Settings, topic: str, there: list[str]) -> str:
+    """Return what to do about a topic that is missing."""
+    if topic in settings.topics.all():
+        return "the service makes it when it starts (with the same COINCIDE_PREFIX)"
+    similar = difflib.get_close_matches(topic, there)
+    made = "registering a stream makes its topic (coincide apply)"
+    return f"similar ones: {', '.join(similar)}" if similar else made

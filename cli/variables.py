@@ -1,0 +1,51 @@
+"""Variables of the environment that nobody reads: most likely misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from cli.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pydantic_settings import BaseSettings
+
+_PREFIX = "COINCIDE_"
+# Read elsewhere: by the tests, and by the job's workers, whom the job tells their role.
+_OTHERS = frozenset({"COINCIDE_TEST_BOOTSTRAP", "COINCIDE_WORKER_ROLE"})
+
+
+def warn_of_unknown(environment: Mapping[str, str]) -> Iterator[str]:
+    """Give a sentence for each variable that looks like Coincide's and is none.
+
+    Parameters
+    ----------
+    environment
+        The variables of this process.
+    """
+    given = [name for name in sorted(environment) if name.upper().startswith(_PREFIX)]
+    if not {name.upper() for name in given} - _names(Settings):
+        return
+    known = known_variables()
+    for name in given:
+        if name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+            meant = f"; is {near[0]} meant?" if near else "; see docs/configuration.md"
+            yield f"{name} is no variable of Coincide and does nothing{meant}"
+
+
+def known_variables() -> frozenset[str]:
+    """Return the names of all variables that any part reads."""
+    # Imported when there is something to tell: other commands need not wait for them.
+    from service.settings import Settings as ServiceSettings  # noqa: PLC0415
+    from spark_jobs.settings import Settings as JobSettings  # noqa: PLC0415
+
+    return _names(Settings) | _names(ServiceSettings) | _names(JobSettings) | _OTHERS
+
+
+def _names(
+    settings: type[BaseSettings],
+) -> frozenset[str]:
+    return frozenset(f"{_PREFIX}{field.upper()}" for field in settings.model_fields)

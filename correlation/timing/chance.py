@@ -1,0 +1,90 @@
+"""How many alarms chance alone gives.
+
+Problem. Two streams that know nothing of each other still have pairs that satisfy a condition. How
+many an hour?
+
+Definitions. The latest times of either stream are a Poisson process; the lengths are independent
+of them and of each other, each of them uniform between the shortest and the longest (or all equal,
+where the mapping makes them so). Keys are independent too, and k of them are equally frequent: of
+k keys with shares p_i in A and q_i in B count 1 / Σ p_i q_i.
+
+Theorem (docs/proofs.md, P-CHANCE). With |S(l_A, l_B)| the width of the s-window,
+
+    alarms a second = rate_A rate_B E|S(l_A, l_B)| / k.
+
+A stream with itself reports a pair once, in whichever order it is satisfied:
+
+    alarms a second = rate² E|S(l_1, l_2) or -S(l_2, l_1)| / 2k.
+
+Reference. Mecke's formula for the pairs of Poisson processes; spec section 4.
+
+Cost. O(1): the mean over at most `_LENGTHS`² pairs of lengths.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from correlation.timing.satisfaction import s_window
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from correlation.operators import Load
+    from correlation.streams import Stream
+    from correlation.timing.conditions import TimingCondition
+
+# Lengths per stream over which the width of the s-window is averaged.
+_LENGTHS = 64
+_SECONDS_PER_HOUR = 3600.0
+
+
+def count_chance_alarms(condition: TimingCondition, a: Stream, b: Stream, load: Load) -> float:
+    """Compute the expected alarms per hour of streams that are independent of each other.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        Every satisfied pair counts as an alarm.
+    a, b : Stream
+        Its streams; lengths are uniform between what they declare.
+    load : Load
+        Rates of both, and their keys.
+
+    Returns
+    -------
+    float
+        Alarms per hour.
+    """
+    lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
+    pairs_a = np.repeat(lengths_a, len(lengths_b))
+    pairs_b = np.tile(lengths_b, len(lengths_a))
+    low, high = s_window(pairs_a, pairs_b, condition.window)
+    widths = _count_integers(low, high).astype(np.float64)
+    if condition.a == condition.b:
+        other_low, other_high = s_window(pairs_b, pairs_a, condition.window)
+        shared = _count_integers(np.maximum(low, -other_high), np.minimum(high, -other_low))
+        widths = (widths + _count_integers(other_low, other_high) - shared) / 2
+    keys = load.keys if a.partitioning.by == "key" else 1.0
+    rate = load.rates[condition.a] * load.rates[condition.b]
+    return rate * float(widths.mean()) / 1e6 / keys * _SECONDS_PER_HOUR
+
+
+def spread_lengths(stream: Stream) -> NDArray[np.int64]:
+    """Lengths whose mean stands for all, in µs: every one, or the middles of equal parts."""
+    fixed = stream.mapping.spread_us
+    if fixed is not None:
+        return np.array([fixed], np.int64)
+    span = stream.longest_us - stream.shortest_us
+    if span < _LENGTHS:
+        return np.arange(stream.shortest_us, stream.longest_us + 1, dtype=np.int64)
+    middles = (np.arange(_LENGTHS) + 0.5) / _LENGTHS
+    return stream.shortest_us + np.rint(span * middles).astype(np.int64)
+
+
+def _count_integers(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the integers of intervals; none if low > high."""
+    counts: NDArray[np.int64] = np.maximum(high - low + 1, 0)
+    return counts

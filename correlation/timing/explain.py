@@ -1,0 +1,302 @@
+"""Why a pair is reported by a timing condition, or not.
+
+Problem. For two records, say what the job makes of them as a pair of the condition, and which step
+of it failed first (correlation.explaining).
+
+Definitions. s = max_B - max_A. *Reach*: the least and the greatest s of any satisfied pair of the
+two streams, which the keep values go by (docs/proofs.md, P-KEEP): beyond it one of the events is
+forgotten before the other one can come. The regions are those of lengths as declared; the job
+takes the lengths of the events that a buffer holds, whose range is no wider, so that its
+satisfaction regions hold these (docs/proofs.md, P-EXPLAIN).
+
+Algorithm. The verdict is `satisfaction.satisfied`, the decision of the job itself. The probability
+is a fraction of integers, for people; nothing is compared with its float.
+
+Cost. O(1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from correlation.durations import describe_duration
+from correlation.explaining import ReadEvent, Steps, read_given
+from correlation.timing.choosing import choose_algorithm
+from correlation.timing.histogram import Histogram
+from correlation.timing.histogram_exact import exact_probability
+from correlation.timing.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
+from correlation.timing.regions import locate_regions
+from correlation.timing.satisfaction import bounds, satisfied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from correlation.explaining import GivenRecord
+    from correlation.mapping import MappedEvent
+    from correlation.streams import Stream
+    from correlation.timing.conditions import TimingCondition
+    from correlation.timing.window import TimingWindow
+
+_STEPS = ("contract", "key", "expired", "threshold")
+_SELF_STEPS = ("contract", "same_event", "key", "expired", "threshold")
+_SIGNIFICANT_DIGITS = 6
+# A fraction with a longer denominator tells a person nothing.
+_READABLE_DENOMINATOR = 10_000
+
+
+def explain_pair(
+    condition: TimingCondition, streams: Mapping[str, Stream], given: Mapping[str, GivenRecord]
+) -> dict[str, Any]:
+    """Explain what becomes of two records as a pair.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        As registered.
+    streams : mapping of name to Stream
+        Its streams.
+    given : mapping of role to GivenRecord
+        "a" and "b". Of a stream with itself they may be exchanged: the answer has them in the
+        order in which the job would report them.
+
+    Returns
+    -------
+    dict
+        JSON-able: verdict, failed_step, explanation, steps; a, b; and of two events their
+        probability, s_us, window, reach, regions and, if satisfied, decided_by. Durations in µs.
+    """
+    a = read_given(streams[condition.a], given["a"])
+    b = read_given(streams[condition.b], given["b"])
+    swapped = _is_swapped(condition, a, b)
+    if swapped:
+        a, b = b, a
+    steps = Steps(_SELF_STEPS if condition.a == condition.b else _STEPS)
+    wrong = _describe_breach("A", a) or _describe_breach("B", b)
+    steps.take(passed=not wrong, detail=wrong or "both keep the contracts of their streams")
+    found: dict[str, Any] = dict.fromkeys(_NUMBERS)
+    if a.event is not None and b.event is not None:
+        pair = _Pair(condition, streams, a.event, b.event)
+        if condition.a == condition.b:
+            _check_identity(steps, a, b)
+        _check_keys(steps, a, b)
+        pair.check_reach(steps)
+        pair.check_threshold(steps)
+        found = pair.describe(decided=steps.failed is None)
+    return {
+        **steps.describe(),
+        "a": a.describe(),
+        "b": b.describe(),
+        "swapped": swapped,
+        "threshold": f"{condition.threshold:f}",
+        **found,
+        "notes": [*_describe_delay("A", a), *_describe_delay("B", b)],
+    }
+
+
+_NUMBERS = (
+    *("probability", "probability_exact", "missing", "missing_exact", "s_us", "expired_by_us"),
+    *("window", "reach", "regions", "decided_by", "algorithm"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two events in the roles A and B of a condition."""
+
+    condition: TimingCondition
+    streams: Mapping[str, Stream]
+    a: MappedEvent
+    b: MappedEvent
+
+    @property
+    def window(self) -> TimingWindow:
+        return self.condition.window
+
+    @property
+    def s_us(self) -> int:
+        return self.b.latest - self.a.latest
+
+    @property
+    def declared(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Shortest and longest length of either stream."""
+        a, b = self.streams[self.condition.a], self.streams[self.condition.b]
+        return (a.shortest_us, a.longest_us), (b.shortest_us, b.longest_us)
+
+    @property
+    def probability(self) -> Fraction:
+        a = Histogram.from_interval(self.a.earliest, self.a.latest)
+        b = Histogram.from_interval(self.b.earliest, self.b.latest)
+        return exact_probability(a, b, self.window)
+
+    def is_satisfied(self) -> bool:
+        lengths = (self.a.latest - self.a.earliest, self.b.latest - self.b.earliest)
+        return bool(satisfied(*lengths, self.s_us, self.window)[0])
+
+    def reach(self) -> tuple[int, int]:
+        (shortest_a, longest_a), (shortest_b, longest_b) = self.declared
+        return bounds(self.window, shortest_a, longest_a, shortest_b, longest_b)
+
+    def expired_by_us(self) -> int:
+        """How much too far apart the events are; 0 if they are not."""
+        least, greatest = self.reach()
+        if least > greatest:
+            # Nothing is near enough for any two events: only the horizon, if any, is a distance.
+            floor, ceiling = self.window.floor_us, self.window.ceiling_us
+            least = self.s_us if floor is None else floor
+            greatest = self.s_us if ceiling is None else ceiling
+        return max(least - self.s_us, self.s_us - greatest, 0)
+
+    def check_reach(self, steps: Steps) -> None:
+        least, greatest = self.reach()
+        apart = f"B ends {_describe_place(self.s_us)} A"
+        expired_us = self.expired_by_us()
+        if not expired_us:
+            steps.take(passed=True, detail=f"{apart}: near enough for some pairs of these streams")
+            return
+        limits = "the horizon allows no such pair"
+        if least <= greatest:
+            limits = (
+                f"pairs of these streams can match from {describe_duration(least)} "
+                f"to {describe_duration(greatest)}"
+            )
+        too_far = f"{apart}; {limits}: {describe_duration(expired_us)} too far"
+        forgotten = "the job forgets the one before the other can come"
+        steps.take(passed=False, detail=f"{too_far}; {forgotten}")
+
+    def check_threshold(self, steps: Steps) -> None:
+        exact, threshold = self.probability, self.condition.threshold
+        shown = f"the probability is {_describe_fraction(exact)}"
+        if self.is_satisfied():
+            steps.take(passed=True, detail=f"{shown}, the threshold is {threshold:f}")
+            return
+        missing = _describe_fraction(self.window.threshold - exact)
+        detail = f"{shown}: {missing} less than the threshold {threshold:f}"
+        if self.reach()[0] > self.reach()[1]:
+            detail += "; no pair of these streams can reach it, the window is too narrow"
+        steps.take(passed=False, detail=detail)
+
+    def describe(self, *, decided: bool) -> dict[str, Any]:
+        exact, window, least_greatest = self.probability, self.window, self.reach()
+        missing = max(window.threshold - exact, exact * 0)
+        regions = self._regions()
+        (_, longest_a), (_, longest_b) = self.declared
+        choice = choose_algorithm(self.condition.algorithm, window, *self.declared)
+        return {
+            "probability": float(exact),
+            "probability_exact": str(exact),
+            "missing": float(missing),
+            "missing_exact": str(missing),
+            "s_us": self.s_us,
+            "expired_by_us": self.expired_by_us(),
+            "window": {
+                "lower_us": window.lower_us,
+                "upper_us": window.upper_us,
+                "floor_us": window.floor_us,
+                "ceiling_us": window.ceiling_us,
+                "width": "wide" if window.is_wide(longest_a, longest_b) else "narrow",
+            },
+            "reach": dict(zip(("least_us", "greatest_us"), least_greatest, strict=True)),
+            "regions": regions,
+            "decided_by": _decided_by(choice.algorithm, regions) if decided else None,
+            "algorithm": choice.algorithm,
+        }
+
+    def _regions(self) -> dict[str, dict[str, Any]]:
+        """Regions of either event as base event, and where the other one lies."""
+        length_a, length_b = self.a.latest - self.a.earliest, self.b.latest - self.b.earliest
+        declared_a, declared_b = self.declared
+        return {
+            "base_a": _describe_regions(self.window, length_a, declared_b, self.s_us),
+            "base_b": _describe_regions(self.window.mirrored(), length_b, declared_a, -self.s_us),
+        }
+
+
+def _describe_regions(
+    window: TimingWindow, length_us: int, targets: tuple[int, int], offset_us: int
+) -> dict[str, Any]:
+    lh, ll, rl, rh = locate_regions(window, length_us, *targets)
+    if not lh <= offset_us <= rh:
+        region = "violated"
+    elif offset_us < ll:
+        region = "left_probe"
+    else:
+        region = "satisfaction" if offset_us <= rl else "right_probe"
+    # An inner end never shows beyond its horizon.
+    ends = {"lh_us": lh, "ll_us": max(lh, ll), "rl_us": min(rl, rh), "rh_us": rh}
+    return {**ends, "offset_us": offset_us, "region": region}
+
+
+def _decided_by(algorithm: str, regions: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Ways in which the job may decide the satisfied pair; what else it holds settles which."""
+    by_position = all(found["region"] == "satisfaction" for found in regions.values())
+    ways: tuple[int, ...] = (PROBE, LOOKUP, SATISFACTION_REGION)
+    if algorithm in {"simple", "ssort"}:
+        ways = (PROBE,)
+    elif algorithm == "indexed" or by_position:
+        ways = (SATISFACTION_REGION,)
+    elif algorithm in {"eager", "lazy"}:
+        ways = (PROBE, SATISFACTION_REGION)
+    return [DECIDED_BY[way] for way in ways]
+
+
+def _is_swapped(condition: TimingCondition, a: ReadEvent, b: ReadEvent) -> bool:
+    """Of a stream with itself: whether the job reports the pair in the other order."""
+    if condition.a != condition.b or a.event is None or b.event is None:
+        return False
+    streams = {condition.a: a.stream}
+    earlier, later = sorted(
+        (a.event, b.event), key=lambda event: (event.latest, event.earliest, event.id or b"")
+    )
+    forward = _Pair(condition, streams, earlier, later)
+    backward = _Pair(condition, streams, later, earlier)
+    reported = backward if backward.is_satisfied() and not forward.is_satisfied() else forward
+    return reported.a is b.event and a.event is not b.event
+
+
+def _check_identity(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:
+    same = a.given.place is not None and a.given.place == b.given.place
+    detail = "A and B are the same record" if same else "A and B are two records"
+    steps.take(passed=not same, detail=detail)
+
+
+def _check_keys(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:
+    if a.stream.partitioning.by != "key":
+        steps.take(passed=True, detail="the streams have no keys: all events meet")
+        return
+    key_a, key_b = a.describe()["key"], b.describe()["key"]
+    if a.event is not None and b.event is not None and a.event.key == b.event.key:
+        steps.take(passed=True, detail=f"both have the key {key_a!r}")
+    else:
+        detail = f"A has the key {key_a!r}, B {key_b!r}: only events with equal keys meet"
+        steps.take(passed=False, detail=detail)
+
+
+def _describe_breach(role: str, read: ReadEvent) -> str:
+    if read.event is not None:
+        return ""
+    return f"{role} is no event of stream {read.stream.name}: {read.reason}, {read.detail}"
+
+
+def _describe_delay(role: str, read: ReadEvent) -> list[str]:
+    delay_us, promised_us = read.delay_us, read.stream.max_delay_us
+    if delay_us is None or delay_us <= promised_us:
+        return []
+    late = f"{describe_duration(delay_us)} after its latest time"
+    promise = f"max_delay is {describe_duration(promised_us)}"
+    missed = "if the other event had been forgotten by then, the pair was missed"
+    return [f"{role} reached Kafka {late}, {promise}: {missed}"]
+
+
+def _describe_place(s_us: int) -> str:
+    if not s_us:
+        return "at the same time as"
+    return f"{describe_duration(abs(s_us))} {'after' if s_us > 0 else 'before'}"
+
+
+def _describe_fraction(value: Fraction) -> str:
+    """Write a fraction for a person: a decimal, and the fraction itself where it is short."""
+    number = f"{float(value):.{_SIGNIFICANT_DIGITS}g}"
+    short = 1 < value.denominator <= _READABLE_DENOMINATOR
+    return f"{number} ({value})" if short else number

@@ -1,0 +1,307 @@
+"""Evaluates a timing condition per event of A: its best B, or that it has none.
+
+Problem. Both say something of all B events, those to come included, so they are said of an event
+of A when it is *final*: max_A + greatest_s < W_B, so that no B still to come can satisfy the
+condition with it.
+
+Algorithm. A block releases the buffered events of A that become final with it, and its own ones
+that are final already (those that come late, or on a stream that lags behind B). Released events
+are base events, all B in the buffers and in the block their targets. The time up to which events
+were released is all that has to be remembered: every event of A is released exactly once, when
+nothing can change the result, and with all B that could be in it (docs/proofs.md, P-FINAL).
+
+Keep values. An event of A until it is released; one of B while an event of A that may come, or that
+waits, can be satisfied with it: min(W_A, W_B - greatest_s) + least_s.
+
+Cost. A look at the buffered events of A, and the search of the released ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffer import Segment, match_groups
+from correlation.columns import Int64s
+from correlation.errors import UnknownRecordVersionError
+from correlation.limits import UNKNOWN_MARK
+from correlation.operators import Evaluation, Result, View
+from correlation.streams import Stream
+from correlation.timing.alarms import PairBatch, UnmatchedBatch
+from correlation.timing.best import NONE, Targets, compare_targets, find_best
+from correlation.timing.conditions import BEST, TimingCondition
+from correlation.timing.pairs import DECIDED_BY, PROBE, Side
+from correlation.timing.satisfaction import bounds
+from correlation.timing.unmatched import mark_matched
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """Events of A that are released, and where they were: row `rows[i]` of segment `places[i]`."""
+
+    segment: Segment
+    places: Int64s
+    rows: Int64s
+
+    @property
+    def side(self) -> Side:
+        return Side(self.segment.earliest, self.segment.latest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaders:
+    """The best target so far of each released event: row `rows[i]` of segment `places[i]`."""
+
+    places: Int64s
+    rows: Int64s
+    earliest: Int64s
+    latest: Int64s
+
+    @classmethod
+    def none(cls, size: int) -> _Leaders:
+        """Begin without any."""
+        return cls(*(np.full(size, NONE, np.int64) for _ in range(4)))
+
+    def replace(self, chosen: Int64s, place: int, target: Segment, rows: Int64s) -> None:
+        """Put new ones in the chosen places."""
+        self.places[chosen] = place
+        self.rows[chosen] = rows
+        self.earliest[chosen] = target.earliest[rows]
+        self.latest[chosen] = target.latest[rows]
+
+
+class FinalOperator:
+    """Operator of a timing condition that reports the best B of every A, or those without.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        To evaluate.
+    streams : mapping of name to Stream
+        Declares the lengths of its events.
+    """
+
+    def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
+        a, b = streams[condition.a], streams[condition.b]
+        self._condition = condition
+        self._keyed = a.partitioning.by == "key"
+        lengths = (a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
+        self._least_s, self._greatest_s = bounds(condition.window, *lengths)
+        # Events of A before this have been released, or had become final before the condition came.
+        self._released_below = UNKNOWN_MARK
+        # Every B from here on was in the buffers when the condition came, or came later.
+        self._held_from = UNKNOWN_MARK
+
+    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+        """See `Operator.begin`."""
+        held = held_from[self._condition.b]
+        state = _read_state(before)
+        if state is None or state["streams"] != [self._condition.a, self._condition.b]:
+            self._released_below, self._held_from = self._final_below(marks), held
+            return
+        self._released_below, self._held_from = state["released_below"], state["held_from"]
+        if self._least_s < state["least_s"]:
+            # What only the wider window needs may be gone.
+            self._held_from = max(self._held_from, held)
+
+    def dump(self) -> bytes:
+        """See `Operator.dump`."""
+        state = {
+            "v": _VERSION,
+            "streams": [self._condition.a, self._condition.b],
+            "released_below": self._released_below,
+            "held_from": self._held_from,
+            "least_s": self._least_s,
+        }
+        return json.dumps(state).encode()
+
+    def _final_below(self, marks: Mapping[str, int]) -> int:
+        """Events of A with a smaller `latest` are final."""
+        return marks[self._condition.b] - self._greatest_s
+
+    def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+        """See `Operator.keep_values`."""
+        condition = self._condition
+        keep_a = self._final_below(marks)
+        keep_b = min(marks[condition.a], keep_a) + self._least_s
+        if condition.a == condition.b:
+            return {condition.a: min(keep_a, keep_b)}
+        return {condition.a: keep_a, condition.b: keep_b}
+
+    def evaluate(self, view: View) -> Evaluation:
+        """See `Operator.evaluate`."""
+        final_below = self._final_below(view.marks)
+        due = self._take_due(view, final_below)
+        self._released_below = max(self._released_below, final_below)
+        if due is None:
+            return self._summarise([], np.zeros(0, np.int64), 0, 0)
+        targets = _segments(view, self._condition.b)
+        if self._condition.emit == BEST:
+            return self._report_best(due, targets)
+        return self._report_unmatched(due, targets, final_below)
+
+    def _take_due(self, view: View, final_below: int) -> _Due | None:
+        """Take the events of A that are released with this block; None when there are none."""
+        found = []
+        fresh = view.fresh.get(self._condition.a)
+        for place, segment in enumerate(_segments(view, self._condition.a)):
+            first, end = self._released_below, final_below
+            if segment is fresh:
+                # None of them was here before, and the bound never moves back.
+                first, end = segment.least_latest, max(self._released_below, final_below)
+            if segment.least_latest < end and segment.greatest_latest >= first:
+                rows = np.flatnonzero((segment.latest >= first) & (segment.latest < end))
+                if len(rows):
+                    found.append((place, segment, rows))
+        if not found:
+            return None
+        joined, order = Segment.join([segment.take(rows) for _, segment, rows in found])
+        places = [np.full(len(rows), place, np.int64) for place, _, rows in found]
+        rows = np.concatenate([rows for _, _, rows in found])
+        return _Due(joined, np.concatenate(places)[order], rows[order])
+
+    def _may_meet(self, a: Segment, b: Segment) -> bool:
+        """Whether some max_B - max_A lies where a pair can be satisfied."""
+        return (
+            b.greatest_latest - a.least_latest >= self._least_s
+            and b.least_latest - a.greatest_latest <= self._greatest_s
+        )
+
+    def _left_out(self, due: _Due, place: int) -> Int64s:
+        """Row of each released event in a segment of B; NONE where it is not in there."""
+        if self._condition.a != self._condition.b:
+            return np.full(len(due.segment), NONE, np.int64)
+        return np.where(due.places == place, due.rows, NONE)
+
+    def _report_best(self, due: _Due, targets: Sequence[Segment]) -> Evaluation:
+        leaders = _Leaders.none(len(due.segment))
+        searches = looked_at = 0
+        for place, target in enumerate(targets):
+            if not self._may_meet(due.segment, target):
+                continue
+            found = find_best(
+                due.side,
+                Targets(Side(target.earliest, target.latest), target.id, target.late),
+                match_groups(due.segment, target),
+                self._condition.window,
+                left_out=self._left_out(due, place),
+                target_lengths=(target.shortest, target.longest),
+            )
+            searches += 1
+            looked_at += found.looked_at
+            self._prefer(due, leaders, targets, place, found.rows)
+        results = []
+        for place in np.unique(leaders.places[leaders.places != NONE]).tolist():
+            chosen = np.flatnonzero(leaders.places == place)
+            ways = np.full(len(chosen), PROBE, np.uint8)
+            rows = leaders.rows[chosen]
+            results.append(
+                PairBatch(
+                    self._condition, self._keyed, due.segment, targets[place], chosen, rows, ways
+                )
+            )
+        matched = leaders.places != NONE
+        ready = np.maximum(due.segment.latest, leaders.latest)[matched]
+        return self._summarise(results, ready, searches, looked_at)
+
+    def _prefer(
+        self,
+        due: _Due,
+        leaders: _Leaders,
+        targets: Sequence[Segment],
+        place: int,
+        rows: Int64s,
+    ) -> None:
+        """Let the best targets of one more segment lead where they are better."""
+        target = targets[place]
+        first = np.flatnonzero((rows != NONE) & (leaders.places == NONE))
+        rivals = np.flatnonzero((rows != NONE) & (leaders.places != NONE))
+        leaders.replace(first, place, target, rows[first])
+        mine = rows[rivals]
+        order = compare_targets(
+            Side(due.segment.earliest[rivals], due.segment.latest[rivals]),
+            Side(target.earliest[mine], target.latest[mine]),
+            Side(leaders.earliest[rivals], leaders.latest[rivals]),
+            self._condition.window,
+        )
+        for k in np.flatnonzero(order == 0).tolist():
+            leading = targets[leaders.places[rivals[k]]]
+            order[k] = -1 if _name(target, mine[k]) < _name(leading, leaders.rows[rivals[k]]) else 1
+        better = order < 0
+        leaders.replace(rivals[better], place, target, mine[better])
+
+    def _report_unmatched(
+        self, due: _Due, targets: Sequence[Segment], final_below: int
+    ) -> Evaluation:
+        latest = due.segment.latest
+        # Nothing is said of events whose B may have been forgotten before, or may still come.
+        known = (latest >= self._held_from - self._least_s) & (latest < final_below)
+        matched = ~known
+        searches = decided = 0
+        for place, target in enumerate(targets):
+            if matched.all() or not self._may_meet(due.segment, target):
+                continue
+            searches += 1
+            decided += mark_matched(
+                due.side,
+                Side(target.earliest, target.latest),
+                match_groups(due.segment, target),
+                self._condition.window,
+                matched,
+                left_out=self._left_out(due, place),
+                target_lengths=(target.shortest, target.longest),
+            )
+        rows = np.flatnonzero(~matched)
+        results = []
+        if len(rows):
+            results.append(UnmatchedBatch(self._condition, self._keyed, due.segment, rows))
+        return self._summarise(results, latest[rows], searches, decided)
+
+    def _summarise(
+        self, results: Sequence[Result], ready_us: NDArray[np.int64], searches: int, looked_at: int
+    ) -> Evaluation:
+        name = {"condition": self._condition.name}
+        emit = self._condition.emit
+        pairs = len(ready_us) if emit == BEST else 0
+        return Evaluation(
+            results=results,
+            alarms=len(ready_us),
+            counts=[
+                ("pairs_total", name | {"decided_by": DECIDED_BY[PROBE]}, pairs),
+                ("probe_region_events_total", name, looked_at),
+                ("probability_evaluations_total", name, looked_at),
+                ("searches_total", name | {"algorithm": emit}, searches),
+            ],
+            ready_us=ready_us,
+        )
+
+
+def _segments(view: View, stream: str) -> list[Segment]:
+    """Give the buffered events of a stream, and behind them those of the block."""
+    segments = [segment for _, segment in view.buffers[stream].segments]
+    fresh = view.fresh.get(stream)
+    return segments if fresh is None else [*segments, fresh]
+
+
+def _name(segment: Segment, row: int) -> tuple[bytes, bool]:
+    """Tell apart what happened at the same time: by id, then by what is not late."""
+    return segment.id[row], bool(segment.late[row])
+
+
+def _read_state(dumped: bytes) -> dict[str, Any] | None:
+    """Read what `dump` wrote; None of nothing."""
+    if not dumped:
+        return None
+    state: dict[str, Any] = json.loads(dumped)
+    if state.get("v") != _VERSION:
+        raise UnknownRecordVersionError(
+            f"operator state of version {state.get('v')!r}, this software reads {_VERSION}"
+        )
+    return state

@@ -1,0 +1,117 @@
+"""The route that explains a pair of events."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from correlation.limits import TIME_LIMIT_US
+from service.api.body import JsonRoute
+from service.api.common import Name, Plane
+from service.api.problems import responses
+from service.errors import InvalidDocumentError
+from service.explaining import read_moment_us
+from service.lookup import Span
+
+router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
+_EVENT = (
+    "A record as it stands in Kafka, or a canonical event: the one whose times it has. Or, named: "
+    '{"record": {…}} or {"event": {…}}, with "record_key" and "appended_at" (µs or RFC 3339) where '
+    'they matter. Or {"id": "…"}: the newest record with this id in the stream\'s topic.'
+)
+Asked = Annotated[
+    dict[str, Any],
+    Field(
+        description=_EVENT,
+        examples=[
+            {"id": "mic-1"},
+            {"id": "mic-1", "key": "north", "time": 1767225600000000, "before": "500ms"},
+            {"record": {"mic": "mic-1", "heard_at": 1767225600}, "record_key": "north"},
+        ],
+    ),
+]
+
+
+def _read_moment(value: object, info: ValidationInfo) -> int | None:
+    return None if value is None else read_moment_us(info.field_name or "", value)
+
+
+Moment = Annotated[
+    int | None,
+    PlainValidator(_read_moment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": TIME_LIMIT_US},
+                {"type": "string", "format": "date-time"},
+                {"type": "null"},
+            ]
+        }
+    ),
+]
+
+
+class ExplainRequest(BaseModel):
+    """Two events."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "a": {"id": "mic-1", "key": "k", "earliest": 0, "latest": 200000},
+                    "b": {"id": "geo-7", "key": "k", "time": 150000, "before": "100ms"},
+                }
+            ]
+        },
+    )
+    a: Asked
+    b: Asked
+    since: Moment = Field(
+        default=None,
+        description="Of ids: only records that Kafka took then or later; µs or RFC 3339.",
+    )
+    until: Moment = Field(
+        default=None, description="Of ids: only records that Kafka took up to then."
+    )
+
+
+class ExplainedStep(BaseModel):
+    """A step of what becomes of the pair."""
+
+    step: str = Field(description="contract, same_event, key, expired or threshold.")
+    passed: bool | None = Field(description="null: an earlier step failed.")
+    detail: str | None = Field(description="What was found.")
+
+
+class ExplainAnswer(BaseModel):
+    """What becomes of two events as a pair; a kind of condition adds its own numbers."""
+
+    model_config = ConfigDict(extra="allow")
+    condition: str = Field(description="Name of the condition.")
+    version: int = Field(description="Version that was asked.")
+    kind: str = Field(description="Kind of condition.")
+    verdict: str = Field(description="satisfied or not_satisfied: the job's own exact decision.")
+    failed_step: str | None = Field(description="The first step that failed.")
+    explanation: str = Field(description="The verdict in a sentence.")
+    steps: list[ExplainedStep] = Field(description="Every step, in order.")
+    a: dict[str, Any] = Field(description="The first event as it was read.")
+    b: dict[str, Any] = Field(description="The second event as it was read.")
+    notes: list[str] = Field(description="What else may have kept the job from reporting the pair.")
+
+
+@router.post("/conditions/{name}/explain", responses=responses(404, 413, 415, 422, 503))
+def explain_pair(name: Name, body: ExplainRequest, plane: Plane) -> ExplainAnswer:
+    """Say why a pair of events is reported, or not, and which step failed first."""
+    since_ms, until_ms = (None if it is None else it // 1000 for it in (body.since, body.until))
+    if since_ms is not None and until_ms is not None and since_ms > until_ms:
+        raise InvalidDocumentError.of("until", "is before since", "exchange the two")
+    answer = plane.explain(name, {"a": body.a, "b": body.b}, Span(since_ms, until_ms))
+    return ExplainAnswer(**answer)

@@ -1,0 +1,123 @@
+"""What a stream promises beside what was seen of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from correlation.advice import advise
+from correlation.contract import ContractFacts, Spread
+from service.api.body import JsonRoute
+from service.api.common import Name, Plane, StreamStatus, describe_stream
+from service.api.problems import responses
+
+router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute)
+_SHARES = (0.5, 0.9, 0.99, 0.999)
+
+
+class QuantileStatus(BaseModel):
+    """Where a share of the durations ends."""
+
+    share: float = Field(description="Of the events.")
+    estimate_us: int = Field(description="Estimated from a histogram, in µs.")
+    at_most_us: int = Field(description="For certain no more than this, in µs.")
+
+
+class SpreadStatus(BaseModel):
+    """Durations that were seen."""
+
+    least_us: int = Field(description="Least, in µs.")
+    greatest_us: int = Field(description="Greatest, in µs.")
+    quantiles: list[QuantileStatus] = Field(description="Estimates.")
+
+
+class NearLimits(BaseModel):
+    """Share of the events within a tenth of a limit."""
+
+    shortest: float = Field(description="Hardly longer than `shortest`.")
+    longest: float = Field(description="Over nine tenths of `longest`.")
+    max_delay: float | None = Field(description="Took over nine tenths of `max_delay`; live only.")
+
+
+class SeenStatus(BaseModel):
+    """What was seen since the stream was declared as it is now."""
+
+    events: int = Field(description="Accepted events.")
+    late: int = Field(description="Those of them that came later than promised.")
+    rejected: dict[str, int] = Field(description="Records that went to the dead letter, by reason.")
+    lengths: SpreadStatus | None = Field(description="Of the events' intervals.")
+    delays: SpreadStatus | None = Field(
+        description="Kafka's timestamp less the latest time; of live streams. Negative: the record "
+        "came before its interval ended."
+    )
+    near_limits: NearLimits | None = Field(description="Shares of the events.")
+
+
+class StreamReport(StreamStatus):
+    """What the job knows of a stream, and whether its declaration fits."""
+
+    name: str = Field(description="Name of the stream.")
+    version: int = Field(description="Version registered.")
+    declared: dict[str, Any] = Field(description="What the stream promises; durations in µs.")
+    rejected: dict[str, int] = Field(
+        description="Records that went to the dead letter since the job began, by reason."
+    )
+    seen: SeenStatus = Field(description="Since the stream was declared as it is now.")
+    advice: list[str] = Field(description="What is wrong or wasteful in the declaration.")
+    job_up: bool = Field(description="Whether the job runs and has said so lately.")
+
+
+@router.get("/{name}/status", responses=responses(404, 422))
+def get_stream_status(name: Name, plane: Plane) -> StreamReport:
+    """Say how far a stream has come, and whether what it promises fits what was seen."""
+    resource, view = plane.find("stream", name).resource, plane.metrics
+    stream = resource.to_stream()
+    facts = view.contract(stream)
+    return StreamReport(
+        name=name,
+        version=resource.version,
+        declared={
+            "shortest_us": stream.shortest_us,
+            "longest_us": stream.longest_us,
+            "max_delay_us": stream.max_delay_us,
+            "max_skew_us": stream.max_skew_us,
+            "clock": stream.clock,
+        },
+        **describe_stream(view, name),
+        rejected=view.by_label("events_rejected_total", "reason", stream=name),
+        seen=_seen(facts),
+        advice=list(advise(stream, facts)),
+        job_up=plane.job_is_up(),
+    )
+
+
+def _seen(facts: ContractFacts | None) -> SeenStatus:
+    if facts is None:
+        return SeenStatus(
+            events=0, late=0, rejected={}, lengths=None, delays=None, near_limits=None
+        )
+    near = facts.near_ratios()
+    return SeenStatus(
+        events=facts.events,
+        late=facts.late,
+        rejected=dict(facts.rejected),
+        lengths=_spread(facts.lengths),
+        delays=_spread(facts.delays),
+        near_limits=_near(near) if near else None,
+    )
+
+
+def _near(ratios: Mapping[str, float]) -> NearLimits:
+    return NearLimits(
+        shortest=ratios["shortest"], longest=ratios["longest"], max_delay=ratios.get("max_delay")
+    )
+
+
+def _spread(spread: Spread | None) -> SpreadStatus | None:
+    if spread is None:
+        return None
+    quantiles = [QuantileStatus(**spread.quantile(share)._asdict()) for share in _SHARES]
+    return SpreadStatus(
+        least_us=spread.least_us, greatest_us=spread.greatest_us, quantiles=quantiles
+    )

@@ -1,0 +1,152 @@
+"""What is wrong with a document, in plain words: pydantic's errors, ranges, near names.
+
+No message of pydantic's own is shown: they speak of inputs and valid decimals, and name no remedy.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher, get_close_matches
+from typing import Any
+
+from correlation.durations import UNITS_US, format_duration
+from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
+from service.errors import FieldProblem
+from service.fields import words_of_limit
+from service.models import known_fields
+
+_SEE = "see /openapi.json for what the field takes"
+_KINDS = f"use one of: {', '.join(KINDS)}"
+_OBJECT = ("is not an object", "write a JSON object: {…}")
+_WHOLE = ("is not a whole number", "write a whole number, without quotes")
+_REMEDIES = {
+    "missing": ("is missing", "add it"),
+    "union_tag_not_found": ("is missing", _KINDS),
+    "finite_number": ("is no number that can be held", "use a finite, smaller number"),
+    "decimal_max_places": ("has too many decimal places", "use at most 10 places"),
+    "model_attributes_type": _OBJECT,
+    "model_type": _OBJECT,
+    "dict_type": _OBJECT,
+    "string_type": ("is not a text", "write a text, in double quotes"),
+    "bool_type": ("is not true or false", "write true or false, without quotes"),
+    "int_parsing": _WHOLE,
+    "int_parsing_size": ("is a number too large", "write a smaller number"),
+    "int_type": _WHOLE,
+    "int_from_float": _WHOLE,
+}
+_LIMITS = {
+    "greater_than": ("gt", "is not over {}", "use a number over {}"),
+    "greater_than_equal": ("ge", "is less than {}", "use at least {}"),
+    "less_than": ("lt", "is not less than {}", "use less than {}"),
+    "less_than_equal": ("le", "is more than {}", "use at most {}"),
+    "string_too_long": ("max_length", "is longer than {} characters", "use at most {} characters"),
+    "string_too_short": ("min_length", "is too short", "use at least {} characters"),
+}
+_SHOWN = 40
+# How the value types of correlation/ say that a duration is out of its range.
+_IS = re.compile(r"is (-?\d+[a-z]+)")
+_RANGE = re.compile(r"use (-?\d+[a-z]+) to (-?\d+[a-z]+)")
+_AMOUNT = re.compile(r"(-?\d+)([a-z]+)")
+
+
+def field_problems(
+    found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()
+) -> tuple[FieldProblem, ...]:
+    """Turn pydantic's errors into problems of fields.
+
+    Parameters
+    ----------
+    found : iterable of dict
+        As `ValidationError.errors()` gives them.
+    above : tuple of str
+        First parts of their locations that are no field.
+    """
+    return tuple(problem for error in found for problem in _translated(error, above))
+
+
+def in_plain_words(error: InvalidFieldError) -> tuple[str, str]:
+    """Give problem and remedy of a value type's error, its ranges as people would write them."""
+    value, limits = _IS.fullmatch(error.problem), _RANGE.fullmatch(error.remedy)
+    if value is None or limits is None:
+        return error.problem, error.remedy
+    value_us, least_us, most_us = map(_amount_us, (value[1], *limits.groups()))
+    most = words_of_limit(most_us)
+    if value_us > most_us:
+        return f"is {value[1][:_SHOWN]}: more than {most}", f"use at most {most}"
+    if least_us == 0:
+        turned = f'"{format_duration(-value_us)}" or "0s"' if -value_us <= most_us else '"0s"'
+        return f"is {value[1][:_SHOWN]}: a duration is not negative", f"write {turned}"
+    return f"is {value[1][:_SHOWN]}: more than {most} back", f"use at most {most} either way"
+
+
+def by_nearness(name: str, known: Iterable[str]) -> list[str]:
+    """Sort known names by how near they are to one that was written, the nearest first."""
+    return sorted(known, key=lambda it: (-_nearness(name, it), it))
+
+
+def _translated(error: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[FieldProblem]:
+    parts, kind = [str(part) for part in error["loc"]], ""
+    for part in above:
+        if parts[:1] == [part]:
+            del parts[0]
+    # Of a union, the kind stands before the field.
+    if parts[:1] and parts[0] in KINDS:
+        kind = parts.pop(0)
+    context = error.get("ctx") or {}
+    if error["type"] == "fields":
+        for problem in context["all"]:
+            field = ".".join([*parts, problem.field])
+            yield FieldProblem(field, problem.problem, problem.remedy)
+        return
+    if error["type"].startswith("union_tag"):
+        parts.append("kind")
+    field = ".".join(parts)
+    if error["type"] == "extra_forbidden":
+        yield FieldProblem(field, *_unknown_field(parts, known_fields(kind, tuple(parts[:-1]))))
+    else:
+        yield FieldProblem(field, *_in_words(error, context))
+
+
+def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str, str]:
+    kind, value, cause = error["type"], error.get("input"), context.get("error")
+    if isinstance(cause, InvalidFieldError):
+        return in_plain_words(cause)
+    if kind == "union_tag_invalid":
+        return _unknown_choice(context.get("tag"), list(KINDS))
+    if kind in {"literal_error", "enum"}:
+        return _unknown_choice(value, re.findall(r"'([^']*)'", str(context.get("expected"))))
+    if kind in _LIMITS:
+        name, problem, remedy = _LIMITS[kind]
+        limit = context.get(name)
+        return problem.format(limit), remedy.format(limit)
+    return _REMEDIES.get(kind, ("is not what this field takes", _SEE))
+
+
+def _unknown_field(parts: list[str], known: Iterable[str]) -> tuple[str, str]:
+    written = parts[-1].lower().replace("-", "_")
+    near = get_close_matches(written, list(known), n=1)
+    remedy = f"did you mean {near[0]}?" if near else "remove it, or check its spelling"
+    return "is not a field of this document", remedy
+
+
+def _unknown_choice(value: object, choices: list[str]) -> tuple[str, str]:
+    remedy = f"use one of: {', '.join(choices)}"
+    if isinstance(value, str):
+        near = get_close_matches(value.lower(), choices, n=1)
+        remedy = f"did you mean {near[0]}? {remedy}" if near else remedy
+    return f"{_shown(value)} is unknown", remedy
+
+
+def _shown(value: object) -> str:
+    """Write a value as it stands in JSON, cut where it is long."""
+    return json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]
+
+
+def _amount_us(text: str) -> int:
+    found = _AMOUNT.fullmatch(text)
+    return int(found[1]) * UNITS_US[found[2]] if found else 0
+
+
+def _nearness(name: str, known: str) -> float:
+    return SequenceMatcher(None, name.lower().replace("-", "_"), known).ratio()

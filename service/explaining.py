@@ -1,0 +1,214 @@
+"""Explaining a pair of events: from a request, or from Kafka, to the kind that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from correlation.errors import InvalidFieldError, RejectedEventError
+from correlation.explaining import Form, GivenRecord
+from correlation.kinds import KINDS
+from correlation.limits import TIME_LIMIT_US
+from correlation.times import READERS, iso8601_reader
+from service.errors import EventNotFoundError, FieldProblem, InvalidDocumentError
+from service.lookup import Finding, RecordFinder, Span, Wanted
+
+if TYPE_CHECKING:
+    from correlation.streams import Stream
+    from service.registry import Stored
+    from service.settings import Settings
+
+    Document = Mapping[str, Any]
+
+ROLES = ("a", "b")
+_FORMS: tuple[Form, ...] = ("record", "event")
+_MORE = {"record_key", "appended_at"}
+# What the job's parser holds as a whole number; beyond it makes a float.
+_WHOLE = range(-(2**63), 2**64)
+_read_iso = iso8601_reader("UTC")
+
+
+class Explainer:
+    """Explains pairs of the registered conditions.
+
+    Parameters
+    ----------
+    settings : Settings
+        Where the broker is, and the bounds of finding records.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._finder = RecordFinder(settings)
+
+    def explain(
+        self,
+        stored: Stored,
+        streams: Mapping[str, Stream],
+        asked: Mapping[str, Document],
+        span: Span,
+    ) -> dict[str, Any]:
+        """Explain what becomes of two events as a pair of a condition.
+
+        Parameters
+        ----------
+        stored : Stored
+            The condition.
+        streams : mapping of name to Stream
+            The registered streams.
+        asked : mapping of role to document
+            "a" and "b", as the request has them.
+        span : Span
+            Where in Kafka's time to look for ids.
+
+        Raises
+        ------
+        InvalidDocumentError, InvalidFieldError
+            When an event is not given in one of the ways there are.
+        EventNotFoundError
+            When an id was not found.
+        BrokerError, NotReadyError
+            When Kafka cannot be asked.
+        """
+        condition = stored.resource.to_condition()
+        kind = KINDS[condition.kind]
+        fields = [field.name for field in kind.fields if field.type == "stream"]
+        names = [stored.resource.document[field] for field in (fields[0], fields[-1])]
+        given: dict[str, GivenRecord] = {}
+        wanted: dict[str, Wanted] = {}
+        for role, name in zip(ROLES, names, strict=True):
+            document = asked[role]
+            if set(document) == {"id"}:
+                stream = streams[name]
+                event_id = _read_id(role, document["id"])
+                wanted[role] = Wanted(stream.topic, stream.mapping, event_id)
+            else:
+                given[role] = _read_given(role, document)
+        notes = []
+        if wanted:
+            findings = self._finder.find(wanted, span)
+            _check_found(wanted, findings, span)
+            for role, finding in findings.items():
+                if finding.record is not None:
+                    given[role] = finding.record
+                notes += _describe_matches(role, finding)
+        answer = kind.explain(condition, streams, given)
+        notes += _describe_condition(stored, given)
+        return {
+            "condition": condition.name,
+            "version": condition.version,
+            "kind": condition.kind,
+            **answer,
+            "notes": [*answer["notes"], *notes],
+        }
+
+
+def read_moment_us(field: str, value: object) -> int:
+    """Read one of Kafka's times: µs since 1970, or an RFC 3339 text.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field.
+    """
+    remedy = 'write µs since 1970, or a text such as "2026-01-01T12:00:00Z"'
+    try:
+        read = _read_iso if isinstance(value, str) else READERS["epoch_us"]
+        moment_us = read(value)[0]
+    except RejectedEventError as error:
+        raise InvalidFieldError(field, error.detail, remedy) from None
+    if not 0 <= moment_us <= TIME_LIMIT_US:
+        raise InvalidFieldError(field, "lies before 1970 or 36,000 years after", remedy)
+    return moment_us
+
+
+def _read_given(role: str, document: Document) -> GivenRecord:
+    """Read an event as it was given: plain, or under the name of its form."""
+    named = [form for form in _FORMS if form in document and set(document) <= {form, *_MORE}]
+    if not named:
+        return GivenRecord(_as_parsed(role, document))
+    form = named[0]
+    value = document[form]
+    if not isinstance(value, Mapping):
+        remedy = "write a JSON object"
+        raise InvalidDocumentError.of(f"{role}.{form}", "is not an object", remedy)
+    key, appended_us = document.get("record_key"), None
+    if key is not None and not isinstance(key, str):
+        remedy = "write the key of the Kafka record, or leave it out"
+        raise InvalidDocumentError.of(f"{role}.record_key", "is not a text", remedy)
+    if document.get("appended_at") is not None:
+        appended_us = read_moment_us(f"{role}.appended_at", document["appended_at"])
+    return GivenRecord(
+        _as_parsed(f"{role}.{form}", value),
+        None if key is None else key.encode(),
+        appended_us,
+        form=form,
+    )
+
+
+def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON value
+    """Give the value as the job's parser would: fractions and long numbers are floats."""
+    if isinstance(value, Mapping):
+        return {name: _as_parsed(f"{field}.{name}", found) for name, found in value.items()}
+    if isinstance(value, list):
+        return [_as_parsed(f"{field}.{at}", found) for at, found in enumerate(value)]
+    if isinstance(value, float):
+        remedy = "use a finite number of at most 40 characters"
+        raise InvalidDocumentError.of(field, "is no number that can be held", remedy)
+    if isinstance(value, Decimal) or (type(value) is int and value not in _WHOLE):
+        return float(value)
+    return value
+
+
+def _read_id(role: str, value: object) -> bytes:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        remedy = "write the id, or give the event itself"
+        raise InvalidDocumentError.of(f"{role}.id", "is not a text or an integer", remedy)
+    return str(value).encode()
+
+
+def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], span: Span) -> None:
+    """Refuse when an id was not found, saying where it was looked for."""
+    problems = []
+    for role, finding in findings.items():
+        if finding.record is not None:
+            continue
+        asked_range = span != Span()
+        where = f"among {finding.searched} records of topic {wanted[role].topic}"
+        if not finding.in_time:
+            where += ", before the time limit was reached"
+        elif not finding.exhaustive:
+            where += ", the newest" + (" of the range" if asked_range else "")
+        elif asked_range:
+            where += ", all of the range"
+        else:
+            where += ", all that there are"
+        remedy = "give the event itself"
+        if not (finding.exhaustive and finding.in_time):
+            remedy += ", or a narrower range of time: since, until"
+        event_id = wanted[role].event_id.decode("utf-8", "backslashreplace")[:80]
+        problems.append(
+            FieldProblem(f"{role}.id", f"no record has the id {event_id!r} {where}", remedy)
+        )
+    if problems:
+        raise EventNotFoundError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
+
+
+def _describe_matches(role: str, finding: Finding) -> list[str]:
+    if finding.matches <= 1:
+        return []
+    return [f"{finding.matches} records have the id of {role.upper()}; this is the newest"]
+
+
+def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> list[str]:
+    """Say where the job may not have held the pair against the condition as it stands."""
+    resource, notes = stored.resource, []
+    if resource.paused:
+        notes.append("the condition is paused: it is not evaluated")
+    arrivals = [record.appended_us for record in given.values() if record.place is not None]
+    known = [it for it in arrivals if it is not None]
+    if len(known) == len(ROLES) and max(known) < resource.updated_at_us:
+        notes.append(
+            "both events came before the condition was last written; the job went by what held then"
+        )
+    return notes

@@ -1,0 +1,78 @@
+"""A with and without a B by chance alone, simulated: the formula says how many are reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from correlation.columns import BytesColumn, Events
+from correlation.kinds import KINDS
+from correlation.operators import Load
+from correlation.program import Block, Program
+from correlation.progress import CLOSED, Heartbeat
+from correlation.records import condition_from_document
+from correlation.streams import Stream
+from tests.support.slots import control_record
+
+SECOND = 1_000_000
+HOURS = 4
+RATES = {"x": 0.7, "y": 1.1}
+STREAMS = {
+    "x": Stream("x", "x", longest_us=SECOND, max_delay_us=0, clock="replay"),
+    "y": Stream(
+        "y", "y", longest_us=3 * SECOND, max_delay_us=0, shortest_us=SECOND, clock="replay"
+    ),
+}
+# The seed is fixed; about 10,000 events, of which neighbours share their B.
+TOLERANCE = 0.05
+
+
+def _events(stream: Stream, rng: np.random.Generator) -> Events:
+    """Draw a Poisson process of `latest`, with uniform lengths."""
+    span = HOURS * 3600 * SECOND
+    count = int(rng.poisson(RATES[stream.name] * HOURS * 3600))
+    latest = np.sort(rng.integers(0, span, count))
+    lengths = rng.integers(stream.shortest_us, stream.longest_us, count, endpoint=True)
+    names = BytesColumn.from_list([b"%d" % number for number in range(count)])
+    keys = BytesColumn.from_list([b"k"] * count)
+    offsets = np.arange(count, dtype=np.int64)
+    partition = np.zeros(count, np.int32)
+    return Events(stream.name, keys, names, latest - lengths, latest, partition, offsets, latest)
+
+
+def _within(lower: float, upper: float, threshold: str, b: str = "y") -> dict[str, Any]:
+    ends = {"lower_us": int(lower * SECOND), "upper_us": int(upper * SECOND)}
+    return {"kind": "within", "a": "x", "b": b, **ends, "threshold": threshold}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        _within(-1, 1, "0.5"),
+        _within(0, 2, "0.45"),
+        # Only short events are near enough for certain: most A have none, by their length.
+        _within(-0.9, 0.9, "0.75"),
+        _within(-1.5, 0.2, "0.7", b="x"),
+    ],
+)
+def test_p_alone_alarms_are_as_many_as_the_formula_says(document: dict[str, Any]) -> None:
+    rng = np.random.default_rng(1837)
+    parts = [_events(stream, rng) for stream in STREAMS.values()]
+    documents = {emit: {**document, "emit": emit} for emit in ("best", "unmatched")}
+    program = Program(STREAMS, dict.fromkeys(STREAMS, 1))
+    controls = [control_record(n, name, it) for n, (name, it) in enumerate(documents.items())]
+    closed = [Heartbeat(name, None, CLOSED, None) for name in STREAMS]
+    metrics = program.advance(Block(controls, parts, heartbeats=closed), lambda: 0).metrics
+    for name, it in documents.items():
+        condition = condition_from_document(name, 1, it)
+        derived = KINDS[condition.kind].derive(condition, STREAMS, Load(RATES))
+        found = next(
+            value
+            for metric, labels, value in metrics["counters"]
+            if metric == "alarms_total" and labels == {"condition": name}
+        )
+        expected = derived["chance_alarms_per_hour"] * HOURS
+        assert expected > 500
+        assert found == pytest.approx(expected, rel=TOLERANCE)

@@ -1,0 +1,234 @@
+"""A program in hand: events in order of arrival, their blocks, and a slot that can be restarted."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from correlation.columns import Events
+from correlation.program import Block, Control, Outcome, Program
+from correlation.progress import Heartbeat, Progress
+from correlation.records import Resource
+from correlation.streams import Stream
+from tests.oracle.intervals import Window
+
+LONGEST, DELAY = 12, 9
+PARTITIONS = 2
+CONDITIONS: dict[str, dict[str, object]] = {
+    "near": {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 25, "threshold": "0.7"},
+    "tie": {"kind": "mutual_deadline", "a": "y", "b": "x", "window_us": 12, "threshold": "0.5"},
+    "narrow": {
+        "kind": "within",
+        "a": "x",
+        "b": "y",
+        "lower_us": 2,
+        "upper_us": 7,
+        "threshold": ".4",
+    },
+    "sure": {
+        "kind": "within",
+        "a": "x",
+        "b": "y",
+        "lower_us": -3,
+        "upper_us": 40,
+        "threshold": "1",
+    },
+    "by": {
+        "kind": "deadline",
+        "a": "x",
+        "b": "y",
+        "deadline_us": 3,
+        "horizon_us": 30,
+        "threshold": "0.35",
+    },
+    "after": {
+        "kind": "delay",
+        "a": "x",
+        "b": "y",
+        "delay_us": 5,
+        "horizon_us": 30,
+        "threshold": "0.9",
+    },
+    "self": {"kind": "mutual_deadline", "a": "x", "b": "x", "window_us": 15, "threshold": "0.5"},
+    "self_within": {
+        "kind": "within",
+        "a": "x",
+        "b": "x",
+        "lower_us": -2,
+        "upper_us": 20,
+        "threshold": "0.3",
+    },
+}
+
+
+def judged_window(document: dict[str, object]) -> Window:
+    """Read, for the judge, a condition's document."""
+
+    def us(name: str) -> int:
+        value = document[f"{name}_us"]
+        assert isinstance(value, int)
+        return value
+
+    threshold = Fraction(str(document["threshold"]))
+    if document["kind"] == "mutual_deadline":
+        return (-us("window"), us("window"), None, None, threshold)
+    if document["kind"] == "within":
+        return (us("lower"), us("upper"), None, None, threshold)
+    if document["kind"] == "deadline":
+        return (None, us("deadline"), -us("horizon"), None, threshold)
+    return (us("delay"), None, None, us("horizon"), threshold)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An event and where it stands in Kafka."""
+
+    stream: str
+    partition: int
+    key: str
+    id: str
+    earliest: int
+    latest: int
+    offset: int = 0
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """The event as the judge takes it."""
+        return (self.earliest, self.latest)
+
+
+def draw_arrivals(rng: random.Random, count: int) -> list[Arrival]:
+    """Events of two streams in order of arrival: never before latest, never after latest + D."""
+    found = []
+    for number in range(count):
+        stream = rng.choice("xy")
+        latest = rng.randint(-40, 60)
+        length = rng.choice([0, 4, 4, LONGEST, rng.randint(0, LONGEST)])
+        found.append(
+            (
+                latest + rng.randint(0, DELAY),
+                Arrival(
+                    stream,
+                    rng.randrange(PARTITIONS),
+                    rng.choice("kq"),
+                    f"{stream}{number:03}",
+                    latest - length,
+                    latest,
+                ),
+            )
+        )
+    found.sort(key=lambda entry: entry[0])
+    offsets = dict.fromkeys([(s, p) for s in "xy" for p in range(PARTITIONS)], 0)
+    ordered = []
+    for _, arrival in found:
+        place = (arrival.stream, arrival.partition)
+        ordered.append(replace(arrival, offset=offsets[place]))
+        offsets[place] += 1
+    return ordered
+
+
+def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:
+    """Make a block of events, with the progress that they are."""
+    parts, progress = [], []
+    for place in sorted({(arrival.stream, arrival.partition) for arrival in arrivals}):
+        mine = [arrival for arrival in arrivals if (arrival.stream, arrival.partition) == place]
+        rows = [
+            (a.key.encode(), a.id.encode(), a.earliest, a.latest, a.partition, a.offset, a.latest)
+            for a in mine
+        ]
+        parts.append(Events.from_rows(place[0], rows))
+        greatest = max(arrival.latest for arrival in mine)
+        progress.append(Progress(*place, mine[-1].offset + 1, greatest))
+    return Block(controls, parts, progress)
+
+
+class Slot:
+    """A program that is stored and restored like the Spark job does it."""
+
+    def __init__(self) -> None:
+        self.streams = {
+            name: Stream(name, name, LONGEST, DELAY, clock="replay") for name in ("x", "y")
+        }
+        self.partitions = dict.fromkeys(self.streams, PARTITIONS)
+        self.program = Program(self.streams, self.partitions)
+        self.blobs: dict[int, bytes] = {}
+
+    def advance(self, block: Block) -> Outcome:
+        """Evaluate a block; the wall stands at 100."""
+        return self.program.advance(block, lambda: 100)
+
+    def restart(self) -> None:
+        """Store the program and go on with what was stored, with the streams as they are now."""
+        snapshot = self.program.snapshot()
+        self.blobs |= snapshot.added
+        for number in snapshot.removed:
+            del self.blobs[number]
+        self.program = Program.restore(
+            snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
+        )
+
+
+def control_record(
+    offset: int, name: str, document: dict[str, object], version: int = 1, *, paused: bool = False
+) -> Control:
+    """Make a condition's record of the config topic."""
+    resource = Resource("condition", name, version, 0, document, paused)
+    return Control(offset, resource.key, resource.to_record())
+
+
+def control_records(algorithm: str) -> list[Control]:
+    """Make the records of all CONDITIONS."""
+    return [
+        control_record(offset, name, {**document, "algorithm": algorithm})
+        for offset, (name, document) in enumerate(CONDITIONS.items())
+    ]
+
+
+def read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
+    """Read what an outcome would publish."""
+    return [
+        json.loads(record.value)
+        for result in outcome.results
+        for record in result.records(outcome.detected_at_us)
+    ]
+
+
+def point(name: str, time: int, offset: int = 0) -> Arrival:
+    """Give an exact time; its stream stands at the beginning of its name."""
+    return Arrival(name[0], 0, "k", name, time, time, offset)
+
+
+def beat(stream: str, mark: int) -> Heartbeat:
+    """Let a stream's low mark be known."""
+    return Heartbeat(stream, None, mark + DELAY, None)
+
+
+def slot_of_points(*controls: Control) -> Slot:
+    """Give a slot of exact times: a pair is satisfied iff its times lie within the window."""
+    slot = Slot()
+    slot.streams = {name: replace(it, longest_us=0) for name, it in slot.streams.items()}
+    slot.program = Program(slot.streams, slot.partitions)
+    slot.advance(make_block([], list(controls)))
+    slot.restart()
+    return slot
+
+
+Found = tuple[str, str | None, bool]
+
+
+def advance_slot(
+    slot: Slot,
+    arrivals: Sequence[Arrival] = (),
+    beats: Sequence[Heartbeat] = (),
+    controls: Sequence[Control] = (),
+) -> list[Found]:
+    """Advance and restart; give a, b and late of each alarm of the condition c."""
+    block = replace(make_block(list(arrivals), list(controls)), heartbeats=beats)
+    alarms = read_alarms(slot.advance(block))
+    slot.restart()
+    mine = [alarm for alarm in alarms if alarm["condition"] == "c"]
+    return sorted((a["a"]["id"], a["b"] and a["b"]["id"], a["late"]) for a in mine)

@@ -1,0 +1,140 @@
+"""What the command says when something is wrong: one sentence, never a traceback."""
+
+from __future__ import annotations
+
+import socket
+from importlib import metadata
+from io import BytesIO, TextIOWrapper
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from cli.broker import EmbeddedBroker
+from cli.errors import BrokerError
+from cli.java import Java
+from cli.main import main
+from cli.rest import ServiceClient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "command", "said"),
+    [
+        ("KAFKA_PROPERTIES", "{a:1}", "serve", " is not a JSON object"),
+        ("KAFKA_PROPERTIES", "xx", "tail", " is not a JSON object"),
+        ("KAFKA_PROPERTIES", '{"a": [1]}', "tail", " a: Input should be a valid string"),
+        ("KAFKA_PROPERTIES", '{"no.such": 1}', "tail", ": No such configuration property"),
+        ("PORT", "many", "serve", ": Input should be a valid integer"),
+    ],
+)
+def test_a_wrong_variable_is_named(
+    variable: str,
+    value: str,
+    command: str,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"COINCIDE_{variable}", value)
+    assert _run(command) == 2
+    assert capsys.readouterr().err.startswith(f"error: COINCIDE_{variable}{said}")
+
+
+def test_up_names_a_folder_of_data_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert _run("up", "--data", str(file)) == 2
+    assert capsys.readouterr().err.startswith(f"error: {file} is not a folder; name another")
+
+
+def test_jars_names_the_variable_of_a_folder_that_cannot_be_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COINCIDE_JARS", str(tmp_path / "file" / "below"))
+    assert _run("jars") == 4
+    said = capsys.readouterr().err
+    assert "below cannot be made or written: Not a directory; " in said
+    assert "COINCIDE_JARS" in said
+
+
+def test_a_url_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "resources.yaml"
+    file.write_text("{kind: stream, name: a}")
+    assert _run("apply", "-f", str(file), "--url", "http://here:port") == 2
+    assert "error: http://here:port is no URL" in capsys.readouterr().err
+
+
+def test_doctor_writes_in_the_encoding_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="ascii"))
+    monkeypatch.setattr("cli.doctor.answers", lambda *_: False)
+    # An address where nobody can listen.
+    _run("doctor", "--url", "http://127.0.0.1:1")
+    assert rb"\u2713" in written.getvalue()
+
+
+def test_a_refusal_keeps_its_colons(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = [{"field": "b", "problem": "no stream is called 'nosuch'", "remedy": "register it"}]
+
+    def answer(_: httpx.Client, method: str, path: str, **__: object) -> httpx.Response:
+        request = httpx.Request(method, f"http://here{path}")
+        return httpx.Response(422, json={"errors": errors}, request=request)
+
+    monkeypatch.setattr(httpx.Client, "request", answer)
+    with (
+        ServiceClient("http://here") as service,
+        pytest.raises(Exception, match=r": 422 b: no stream is called 'nosuch': register it$"),
+    ):
+        service.put("/v1/conditions/near", {})
+
+
+def test_a_variable_that_nobody_reads_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_BOOTSTRP", "here:9092")
+    assert _run("apply", "-f", "/nowhere") == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == (
+        "warning: COINCIDE_BOOTSTRP is no variable of Coincide and does nothing; "
+        "is COINCIDE_BOOTSTRAP meant?"
+    )
+    assert second.startswith("error: /nowhere cannot be read")
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("command", [(), ("tail",)])
+def test_help_has_two_names(
+    option: str, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(*command, option) == 0
+    assert " ".join(("Usage: coincide", *command)) in capsys.readouterr().out
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("--version") == 0
+    assert capsys.readouterr().out == f"coincide {metadata.version('coincide')}\n"
+
+
+def test_a_port_that_is_taken_is_told_with_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.broker.find_java", lambda: Java(tmp_path / "java", 17))
+    monkeypatch.setattr("cli.broker.broker_jars", lambda _: [])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(BrokerError, match=rf"port {port} .* --broker-port, .*:{port}$"):
+            EmbeddedBroker(tmp_path, port).start()

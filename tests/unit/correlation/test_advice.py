@@ -1,0 +1,161 @@
+"""Advice on a declaration: a sentence for each thing that is wrong or wasteful."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.advice import ENOUGH, advise
+from correlation.contract import ContractFacts, declaration
+from correlation.mapping import EventMapping
+from correlation.reasons import Reason
+from correlation.streams import Stream
+
+SECOND = 1_000_000
+STREAM = Stream("s", "s", longest_us=2 * SECOND, max_delay_us=10 * SECOND)
+RHO = replace(STREAM, shortest_us=SECOND)
+STAMPED = replace(STREAM, mapping=EventMapping("time", time_path=("t",), before_us=SECOND))
+# Neither near the limits nor far from them.
+LENGTHS = [400_000, 1_500_000] * (ENOUGH // 2)
+QUICK, SLOW = ENOUGH * 99 // 100, ENOUGH // 100
+
+
+def seen(
+    lengths: list[int],
+    delays: list[int] | None,
+    late: int = 0,
+    rejected: dict[str, int] | None = None,
+    stream: Stream = STREAM,
+) -> ContractFacts:
+    measured = ContractFacts.of_events(
+        stream,
+        np.array(lengths, np.int64),
+        None if delays is None else np.array(delays, np.int64),
+        late,
+    )
+    return measured.merged(ContractFacts(declaration(stream), rejected=rejected or {}))
+
+
+def middle(delays: list[int], late: int = 0) -> ContractFacts:
+    return seen(LENGTHS, delays, late)
+
+
+REJECTED: dict[str, int] = {
+    Reason.LONGER_THAN_DECLARED: 1,
+    Reason.SHORTER_THAN_DECLARED: 2,
+    Reason.FUTURE_DATED: 3,
+    Reason.MISSING_KEY: 4000,
+}
+
+
+@pytest.mark.parametrize(
+    ("stream", "facts", "phrases"),
+    [
+        (STREAM, None, ["no event was read since the stream was declared so"]),
+        (STREAM, middle([6 * SECOND] * ENOUGH), []),
+        # Far from the limits, but too few to tell.
+        (STREAM, seen([1000] * 3, [1000] * 3), []),
+        (
+            STREAM,
+            seen([100_000, 1_980_000] * ENOUGH, [6 * SECOND] * 2 * ENOUGH),
+            ["longest event seen is 1.98s of 2s declared (50 % of the events are over nine"],
+        ),
+        (
+            STREAM,
+            seen([SECOND] * ENOUGH, [400_000] * QUICK + [800_000] * SLOW),
+            [
+                "max_delay is 10s: buffers are up to 12 times larger than needed; lower max_delay",
+                "the longest event seen is 1s, longest is 2s: with a lower one",
+                "the shortest event seen is 1s, shortest is 0s: with a higher one",
+            ],
+        ),
+        (
+            STREAM,
+            middle([400_000] * QUICK + [8 * SECOND] * SLOW),
+            ["up to 20 times larger than 99 % of the events need; with a lower max_delay the slow"],
+        ),
+        (STREAM, middle([-5 * SECOND] * ENOUGH), ["the slowest came 5s before its latest"]),
+        (STREAM, middle([0] * ENOUGH), ["max_delay is 10s: buffers are larger than needed"]),
+        (
+            STREAM,
+            middle([SECOND] * (ENOUGH - 1) + [9_500_000]),
+            ["took 9.5s; max_delay is 10s, and 0.10 % of the events took over nine tenths of it"],
+        ),
+        (
+            STREAM,
+            seen([SECOND], [12 * SECOND]),
+            ["the slowest event took 12s, more than max_delay (10s): the next such event may be"],
+        ),
+        (
+            STREAM,
+            middle([SECOND] * (ENOUGH - 2) + [12 * SECOND] * 2, late=2),
+            ["2 of 1,000 events (0.20 %) were late, and pairs may have been missed: the slowest"],
+        ),
+        # Some are in Kafka before their interval ends: what counts is the distance.
+        (
+            STREAM,
+            seen([SECOND] * 2, [-4 * SECOND, 9 * SECOND], late=1),
+            ["came 4s before its latest time, max_delay is 10s; raise it to 13s or more"],
+        ),
+        (STREAM, seen([SECOND], [SECOND], late=1), ["(100 %) were late, and pairs may have been"]),
+        (
+            replace(STREAM, clock="replay"),
+            seen([SECOND] * 4, None, late=1),
+            ["1 of 4 events (25 %) were late, and pairs may have been missed: raise max_delay"],
+        ),
+        (
+            RHO,
+            seen([1_050_000], [SECOND], stream=RHO),
+            ["the shortest event seen is 1.05s, shortest is 1s: a shorter one is a dead letter"],
+        ),
+        (
+            STAMPED,
+            seen([SECOND], [SECOND]),
+            ["the mapping makes every event 1s long, declared are 0s to 2s"],
+        ),
+        # The mapping, and the declaration, leave one length: that is well.
+        (replace(STAMPED, shortest_us=SECOND, longest_us=SECOND), seen([SECOND], [SECOND]), []),
+        (
+            STREAM,
+            seen([], [], rejected=REJECTED),
+            [
+                "1 record was longer than longest (2s) and went to the dead letter: raise longest",
+                "2 records were shorter than shortest (0s) and went to the dead letter: lower",
+                "3 records were dated later than their arrival and max_skew (1s)",
+                "records went to the dead letter that no declaration would save: missing_key 4,000",
+            ],
+        ),
+    ],
+    ids=range(18),
+)
+def test_advice_is_a_sentence_for_each_thing(
+    stream: Stream, facts: ContractFacts | None, phrases: list[str]
+) -> None:
+    sentences = advise(stream, facts)
+    assert len(sentences) == len(phrases)
+    for sentence, phrase in zip(sentences, phrases, strict=True):
+        assert phrase in sentence
+
+
+def test_advice_reads_as_a_sentence() -> None:
+    facts = middle([400_000] * QUICK + [800_000] * SLOW)
+    (sentence,) = advise(STREAM, facts)
+    assert sentence == (
+        "99 % of the events arrive within 500ms and the slowest took 800ms, max_delay is 10s: "
+        "buffers are up to 12 times larger than needed; lower max_delay"
+    )
+
+
+@given(
+    st.lists(st.integers(-5 * SECOND, 4000 * SECOND), min_size=1, max_size=60),
+    st.integers(0, 5),
+    st.sampled_from([1, ENOUGH]),
+)
+def test_advice_is_given_of_anything(delays: list[int], late: int, times: int) -> None:
+    lengths = [min(abs(delay), 2 * SECOND) for delay in delays] * times
+    facts = seen(lengths, delays * times, min(late, len(delays)))
+    assert all(advise(STREAM, facts))

@@ -1,0 +1,22 @@
+"""Lookups of records are few at a time; the rest of them is tried on a real Kafka (tests/rest)."""
+
+from __future__ import annotations
+
+import pytest
+
+from correlation.mapping import EventMapping
+from service.errors import NotReadyError
+from service.lookup import RecordFinder, Span, Wanted
+from service.settings import Settings
+
+
+def test_lookup_waits_no_longer_than_its_limit_for_others() -> None:
+    finder = RecordFinder(Settings(explain_seconds=0.01))
+    running = finder._running  # noqa: SLF001 - as if two lookups were running
+    assert running.acquire(blocking=False)
+    assert running.acquire(blocking=False)
+    wanted = {"a": Wanted("events", EventMapping(), b"x")}
+    with pytest.raises(NotReadyError) as told:
+        finder.find(wanted, Span())
+    assert told.value.problems[0].remedy == "give the event itself"
+    assert not running.acquire(blocking=False)

@@ -1,0 +1,101 @@
+"""Every route under /v1 refuses query parameters that it does not know, or gets twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from service.app import create_app
+from service.settings import Settings
+
+# The lifespan does not begin: nothing asks for Kafka.
+APP = create_app(Settings(bootstrap="127.0.0.1:1"))
+BODIES: dict[str, Any] = {
+    "/v1/streams/{name}": {"topic": "t", "longest": "1s", "max_delay": "1s"},
+    "/v1/conditions/{name}": {
+        "kind": "mutual_deadline",
+        "a": "x",
+        "b": "x",
+        "window": "1s",
+        "threshold": 1,
+    },
+    "/v1/conditions:validate": {"condition": {}},
+    "/v1/conditions/{name}/explain": {"a": {"id": "a1"}, "b": {"id": "b1"}},
+}
+OPERATIONS = [
+    (method, path, [it["name"] for it in operation.get("parameters", ()) if it["in"] == "query"])
+    for path, operations in APP.openapi()["paths"].items()
+    if path.startswith("/v1/")
+    for method, operation in operations.items()
+]
+
+
+def ask(method: str, target: str, body: object = None) -> httpx.Response:
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(APP)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.request(method, target, json=body)
+
+    return asyncio.run(asked())
+
+
+def refused(method: str, path: str, query: str) -> list[tuple[str, str, str]]:
+    body = BODIES.get(path) if method in {"put", "post"} else None
+    answer = ask(method, f"{path.replace('{name}', 'x')}?{query}", body)
+    assert (answer.status_code, answer.json()["error_code"]) == (422, 42206), answer.text
+    return [(it["field"], it["problem"], it["remedy"]) for it in answer.json()["errors"]]
+
+
+@pytest.mark.parametrize(("method", "path", "known"), OPERATIONS)
+def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: list[str]) -> None:
+    ((field, problem, remedy),) = refused(method, path, "nonsense=1")
+    assert (field, problem) == ("nonsense", "is not a query parameter of this path")
+    assert all(name in remedy for name in known)
+    for name in known:
+        assert refused(method, path, f"{name}=1&{name}=1") == [
+            (name, "is given 2 times", "give it once")
+        ]
+
+
+def test_every_route_is_tried() -> None:
+    assert len(OPERATIONS) == 16
+    assert {name for _, _, known in OPERATIONS for name in known} == {"dry_run", "limit", "after"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "problems"),
+    [
+        (
+            "delete",
+            "/v1/conditions/{name}",
+            "dry-run=true",
+            [("dry-run", "is not a query parameter of this path", "use one of: dry_run")],
+        ),
+        (
+            "get",
+            "/v1/streams",
+            "Limits=3&afer=a",
+            [
+                ("Limits", "is not a query parameter of this path", "use one of: limit, after"),
+                ("afer", "is not a query parameter of this path", "use one of: after, limit"),
+            ],
+        ),
+        (
+            "get",
+            "/v1/job",
+            "x",
+            [("x", "is not a query parameter of this path", "leave it out")],
+        ),
+    ],
+)
+def test_near_names_come_first(
+    method: str, path: str, query: str, problems: list[tuple[str, str, str]]
+) -> None:
+    assert refused(method, path, query) == problems
+
+
+def test_paths_for_machines_take_any_query() -> None:
+    assert ask("get", "/livez?since=1").status_code == 200

@@ -1,0 +1,171 @@
+"""What people most often write wrong, and what they are told to write instead."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from correlation.errors import InvalidFieldError
+from correlation.records import condition_from_document, stream_from_document
+from service.api.body import parse_json
+from service.api.problems import problem_of_field
+from service.api.wording import field_problems
+from service.errors import BodyError, FieldProblem
+from service.fields import Document
+from service.models import ConditionDocument, StreamDocument
+
+CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
+PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "window": "2s"}
+STREAM: dict[str, Any] = {"topic": "t", "longest": "200ms", "max_delay": "1s"}
+DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
+UNIT = 'write "500ms" (or us, s, min, h, d), or longest_ms: 500'
+
+
+def problem_of(document: dict[str, Any]) -> FieldProblem:
+    """Give the one problem of a document, as the service would."""
+    try:
+        if "kind" in document:
+            condition_from_document("c", 1, CONDITION.validate_python(document).normalised())
+        else:
+            stream_from_document("s", StreamDocument.model_validate(document).normalised())
+    except ValidationError as error:
+        (problem,) = field_problems(error.errors())
+        return problem
+    except InvalidFieldError as error:
+        return problem_of_field(error, document)
+    raise AssertionError("nothing is wrong")
+
+
+@pytest.mark.parametrize(
+    ("value", "problem", "remedy"),
+    [
+        (70, "70 is not over 0 and at most 1", "write 0.7"),
+        ("70", "70 is not over 0 and at most 1", "write 0.7"),
+        ("60%", '"60%" is not a decimal', "write 0.6"),
+        ("0,7", '"0,7" is not a decimal', "write 0.7"),
+        ("150%", '"150%" is not a decimal', DECIMAL),
+        ("much", '"much" is not a decimal', DECIMAL),
+        (Decimal("1.5"), "1.5 is not over 0 and at most 1", DECIMAL),
+        (0, "0 is not over 0 and at most 1", DECIMAL),
+        ("9e9999999", "9e9999999 is not over 0 and at most 1", DECIMAL),
+        ("9e-9999999%", '"9e-9999999%" is not a decimal', DECIMAL),
+        (None, "is not a decimal", DECIMAL),
+        (True, "is not a decimal", DECIMAL),
+        ("0.12345678901", "has too many decimal places", "use at most 10 places"),
+    ],
+)
+def test_threshold(value: object, problem: str, remedy: str) -> None:
+    assert problem_of(PAIR | {"threshold": value}) == FieldProblem("threshold", problem, remedy)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem", "remedy"),
+    [
+        ("longest", 500, "500 has no unit", UNIT),
+        ("longest", "500", "500 has no unit", UNIT),
+        ("longest", "-5s", "is -5s: a duration is not negative", 'write "5s" or "0s"'),
+        ("longest", "-500d", "is -500d: a duration is not negative", 'write "0s"'),
+        ("longest", "500d", "is 500d: more than 407 days", "use at most 407 days"),
+        ("max_delay", "20000d", "is 20000d: more than 35 years", "use at most 35 years"),
+        ("max_delay_ms", 10**20, "is more than 35 years", "use at most 35 years"),
+        (
+            "max_delay_ms",
+            "5",
+            '"5" is a text',
+            'write a number, without quotes, or max_delay: "250ms"',
+        ),
+        ("max_delay_ms", -5, "is -5ms: a duration is not negative", 'write "5ms" or "0s"'),
+    ],
+)
+def test_duration(field: str, value: object, problem: str, remedy: str) -> None:
+    rest = {name: it for name, it in STREAM.items() if not field.startswith(name)}
+    assert problem_of(rest | {field: value}) == FieldProblem(field, problem, remedy)
+
+
+def test_duration_of_any_size_is_named() -> None:
+    """Longer than what parse_duration_us reads back."""
+    problem = problem_of(PAIR | {"threshold": 1, "window": "99999999999999999.9d"})
+    assert problem.remedy == "use at most 35 years"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "problem", "remedy"),
+    [
+        (
+            {"clock": "relay"},
+            "clock",
+            '"relay" is unknown',
+            "did you mean replay? use one of: live, replay",
+        ),
+        ({"clock": 3}, "clock", "3 is unknown", "use one of: live, replay"),
+        ({"maxDelay": 1}, "maxDelay", "is not a field of this document", "did you mean max_delay?"),
+        ({"zzz": 1}, "zzz", "is not a field of this document", "remove it, or check its spelling"),
+        (
+            {"mapping": {"tme": "t"}},
+            "mapping.tme",
+            "is not a field of this document",
+            "did you mean time?",
+        ),
+        ({"mapping": 3}, "mapping", "is not an object", "write a JSON object: {…}"),
+        ({"topic": 3}, "topic", "is not a text", "write a text, in double quotes"),
+        (
+            {"partitioning": {"by": "grid", "groups": 2}},
+            "partitioning.groups",
+            "is more than 1",
+            "use at most 1",
+        ),
+        (
+            {"mapping": {"time": "t", "timezone": "x" * 65}},
+            "mapping.timezone",
+            "is longer than 64 characters",
+            "use at most 64 characters",
+        ),
+    ],
+)
+def test_field(changes: dict[str, Any], field: str, problem: str, remedy: str) -> None:
+    assert problem_of(STREAM | changes) == FieldProblem(field, problem, remedy)
+
+
+def test_kind_and_flag() -> None:
+    assert problem_of(PAIR | {"kind": "witin"}).remedy.startswith("did you mean within? ")
+    flag = problem_of(PAIR | {"threshold": 1, "report_probability": "yes"})
+    assert (flag.problem, flag.remedy) == (
+        "is not true or false",
+        "write true or false, without quotes",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "problem", "remedy"),
+    [
+        ('{"a": 1,}', "a comma too many at line 1 column 8", "remove the comma at line 1 column 8"),
+        (
+            '{"a": [1,\n ]}',
+            "a comma too many at line 1 column 9",
+            "remove the comma at line 1 column 9",
+        ),
+        ("", "it is empty", "send a JSON object: {…}"),
+        ("{'a': 1}", "a single quote at line 1 column 2", 'write double quotes: "…"'),
+        ('{"a":\n True}', "True at line 2 column 2", "write true"),
+        (
+            '{"a": 1 "b": 2}',
+            "a comma is missing at line 1 column 9",
+            "write a comma between values",
+        ),
+        ('{"a": 1} x', "something follows the document at line 1 column 10", "remove what follows"),
+        (
+            "{a: 1}",
+            "no name in double quotes at line 1 column 2",
+            "put every name in double quotes",
+        ),
+        ('{"a": "x', "a text without its end at line 1 column 7", "close it with a double quote"),
+        ('{"a": 1', "it ends too early", "close what is open: texts, objects, lists"),
+    ],
+)
+def test_body(body: str, problem: str, remedy: str) -> None:
+    with pytest.raises(BodyError) as caught:
+        parse_json(body.encode())
+    assert caught.value.problems == (FieldProblem("", problem, remedy),)

@@ -1,0 +1,94 @@
+"""What /plan and :validate say of conditions that report each A once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from correlation.kinds import KINDS
+from correlation.operators import Load
+from correlation.records import condition_from_document
+from correlation.streams import Stream
+
+SECOND = 1_000_000
+STREAMS = {
+    "x": Stream("x", "x", 0, 3 * SECOND, max_skew_us=SECOND),
+    "y": Stream("y", "y", 0, 5 * SECOND, max_skew_us=SECOND),
+}
+
+
+def document(emit: str, lower: int, upper: int, b: str = "y") -> dict[str, Any]:
+    ends = {"lower_us": lower * SECOND, "upper_us": upper * SECOND}
+    return {"kind": "within", "a": "x", "b": b, **ends, "threshold": "1", "emit": emit}
+
+
+def derive(found: dict[str, Any], streams: dict[str, Stream] = STREAMS) -> dict[str, Any]:
+    condition = condition_from_document("c", 1, found)
+    return KINDS[condition.kind].derive(condition, streams, Load({"x": 2.0, "y": 3.0}))
+
+
+def plan(found: dict[str, Any]) -> dict[str, Any]:
+    condition = condition_from_document("c", 1, found)
+    return KINDS[condition.kind].plan(condition, STREAMS)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "latency", "horizons"),
+    [
+        # A at 0: B may have latest 10, which arrives by 15 and is known of by 16.
+        (-2, 10, 16, {"x": 15, "y": 17}),
+        # The last B comes before A does.
+        (-20, -10, 3, {"x": 5, "y": 23}),
+        (4, 10, 16, {"x": 15, "y": 11}),
+    ],
+)
+@pytest.mark.parametrize("emit", ["best", "unmatched"])
+def test_latency_and_horizon_reach_to_the_last_b_that_may_come(
+    emit: str, lower: int, upper: int, latency: int, horizons: dict[str, int]
+) -> None:
+    found = derive(document(emit, lower, upper))
+    assert found["worst_case_alarm_latency_us"] == latency * SECOND
+    assert found["buffer_horizon_us"] == {n: it * SECOND for n, it in horizons.items()}
+    buffered = {"x": 2 * horizons["x"], "y": 3 * horizons["y"]}
+    assert found["expected_buffered_events"] == buffered
+
+
+def test_latency_of_recorded_streams_has_no_skew() -> None:
+    recorded = {n: Stream(n, n, 0, it.max_delay_us, clock="replay") for n, it in STREAMS.items()}
+    assert derive(document("best", -2, 10), recorded)["worst_case_alarm_latency_us"] == 15 * SECOND
+
+
+def test_pairs_wait_for_nothing_but_their_records() -> None:
+    found = derive(document("pairs", -2, 10))
+    assert found["worst_case_alarm_latency_us"] == 5 * SECOND
+    assert found["buffer_horizon_us"] == {"x": 15 * SECOND, "y": 5 * SECOND}
+
+
+def test_horizon_of_a_stream_with_itself_is_that_of_either_role() -> None:
+    assert derive(document("best", -2, 10, "x"))["buffer_horizon_us"] == {"x": 15 * SECOND}
+
+
+def test_chance_alarms_of_either_mode_are_all_events_of_a() -> None:
+    per_hour = {
+        emit: derive(document(emit, -2, 10))["chance_alarms_per_hour"]
+        for emit in ("pairs", "best", "unmatched")
+    }
+    assert per_hour["best"] + per_hour["unmatched"] == pytest.approx(2 * 3600)
+    assert 0 < per_hour["unmatched"] < 1 < per_hour["best"] < per_hour["pairs"]
+
+
+def test_plan_says_when_and_how_each_a_is_reported() -> None:
+    best, unmatched = (plan(document(emit, -2, 10)) for emit in ("best", "unmatched"))
+    assert (best["algorithm"], unmatched["algorithm"]) == ("best", "unmatched")
+    assert best["why"] != unmatched["why"]
+    assert best["reported"] == unmatched["reported"]
+    assert "low mark of y has passed latest of x + (10s)" in best["reported"]
+    assert best["keep"] == {
+        "x": "low mark of y - (10s)",
+        "y": "the lesser of low mark of x and low mark of y - (10s), + (-2s)",
+    }
+    assert plan(document("best", -2, 10, "x"))["keep"] == {"x": "low mark of x - (12s)"}
+    pairs = plan(document("pairs", -2, 10))
+    assert pairs["keep"] == {"x": "low mark of y - (10s)", "y": "low mark of x + (-2s)"}
+    assert (pairs["emit"], pairs["reported"][:10]) == ("pairs", "as soon as")
