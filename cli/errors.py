@@ -52,13 +52,13 @@ class ServiceError(CliError):
 
 
 class ProcessError(CliError):
-    """A child process of the local stack ended, or was not ready in time."""
+    """A process of the local stack or of a replay ended, or was not ready in time."""
 
     exit_code = 7
 
 
 class VerificationError(CliError):
-    """The demonstration's answer differs from the plain reference."""
+    """The demonstration differs from the plain reference; or a strict replay lacks events."""
 
     exit_code = 1
 

@@ -16,6 +16,12 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent ends, where it can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 def main(arguments: list[str]) -> None:
     """Put this process on the leash of its parent and become the command.
 
@@ -25,11 +31,10 @@ def main(arguments: list[str]) -> None:
         The parent's process id, then the command and its arguments.
     """
     parent, *command = arguments
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        # A parent that died before the call above sends no signal any more.
-        if os.getppid() != int(parent):
-            sys.exit(1)
+    die_with_parent()
+    # A parent that died before the call above sends no signal any more.
+    if sys.platform == "linux" and os.getppid() != int(parent):
+        sys.exit(1)
     # The command is what this package's own parent process gave.
     os.execvp(command[0], command)  # noqa: S606
 

@@ -1,7 +1,7 @@
 """The ``coincide`` command: what a person or a script types.
 
 Exit codes: 0 done; 1 the answer is no (a check failed); 2 wrong usage or settings; 3 Java, 4 the
-Java archives, 5 the broker, 6 the service, 7 a process of the local stack; 130 interrupted.
+Java archives, 5 the broker, 6 the service, 7 a process that was started; 130 interrupted.
 Commands import what they need when they run, so that ``--help`` is quick.
 """
 
@@ -25,6 +25,7 @@ from rich.console import Console
 
 from cli.errors import BrokerError, CliError, UsageError, describe_error
 from cli.lines import printable
+from cli.replay.command import replay
 from cli.settings import Settings
 from cli.variables import warn_of_unknown
 
@@ -231,12 +232,12 @@ def produce(
     as_json: AsJson = False,
 ) -> None:
     """Send the lines of a file to a topic, at a pace."""
-    from cli.replay import ReplayOptions, replay_file
+    from cli.produce import ProduceOptions, produce_file
 
     given = {"bootstrap": bootstrap, "url": url}
     settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
-    options = ReplayOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
-    delivery = replay_file(settings, options, Console(stderr=True, highlight=False))
+    options = ProduceOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
+    delivery = produce_file(settings, options, Console(stderr=True, highlight=False))
     if as_json:
         _write_json(delivery._asdict())
     else:
@@ -299,6 +300,9 @@ def tail(
         shown += 1
         if shown == count:
             return
+
+
+app.command()(replay)
 
 
 @app.command()

@@ -40,6 +40,11 @@ class Settings(BaseSettings):
     ivy_settings: Path | None = Field(
         default=None, description="Own settings file for Ivy, where a site has its own mirror."
     )
+    max_record_bytes: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="A longer row of a file is rejected by replay, as by the job, in bytes.",
+    )
     data: Path = Field(
         default=Path(".coincide"),
         description="Folder of the local stack: the broker's data, the checkpoint, the logs.",

@@ -81,16 +81,21 @@ class Result(Protocol):
             When the correlation completed, in µs since 1970.
         """
 
-    def records(self, detected_at_us: int, encode: Encode = encode_json) -> Iterator[OutputRecord]:
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
         """Give the results as records.
 
         Parameters
         ----------
-        detected_at_us : int
-            When the correlation completed, in µs since 1970.
+        detected_at_us : int or int64[n]
+            When the correlation completed, in µs since 1970: one time, or one for each record.
         encode : callable
             Writes JSON.
         """
+
+    def ready_us(self) -> Int64s:
+        """Give, for each record, from when on it could be known: max(max_A, max_B), in µs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ g x g grid. With g = 1 there is one cell, in which all events meet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from correlation.columns import BytesColumn, Int64s
 from correlation.errors import InvalidFieldError
+from correlation.events import Events
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,19 @@ class Partitioner:
         slot = np.empty(len(key), np.int32)
         _hash_rows_kernel(key.data, key.offsets, np.uint64(self.slots), slot)
         return Assignment(slot, rows, key)
+
+    def spread(self, events: Events) -> Iterator[tuple[int, Events]]:
+        """Give each slot its copies of the events, under the keys by which they meet there.
+
+        Parameters
+        ----------
+        events : Events
+            Of the stream.
+        """
+        slot, row, join_key = self.assign(events.key)
+        for number in np.unique(slot).tolist():
+            copies = np.flatnonzero(slot == number)
+            yield number, replace(events.take(row[copies]), key=join_key.take(copies))
 
 
 @njit(cache=True)

@@ -9,6 +9,7 @@ class Reason(StrEnum):
     """The `coincide.error.reason` header of late and dead-letter records."""
 
     MALFORMED_JSON = "malformed_json"
+    MALFORMED_ROW = "malformed_row"
     WRONG_ENCODING = "wrong_encoding"
     NOT_AN_OBJECT = "not_an_object"
     NULL_VALUE = "null_value"

@@ -20,6 +20,8 @@ from service.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from correlation.operators import Condition
     from correlation.streams import Stream
     from service.log import LogRecord
@@ -157,54 +159,67 @@ class Registry:
             When it names a stream that is not there, or streams whose events cannot meet, or
             would write its alarms among the events that it reads.
         """
-        condition = condition_from_document(name, version, document)
-        streams = self.streams()
-        fields = [
-            field.name
-            for field in KINDS[condition.kind].fields
-            if field.type == "stream" and document.get(field.name) is not None
-        ]
-        problems = [
-            FieldProblem(
-                field,
-                f"no stream is called {document[field]!r}",
-                f"register it first: PUT /v1/streams/{document[field]}",
-            )
-            for field in fields
-            if document[field] not in streams
-        ]
-        if not problems:
-            first, *others = fields
-            problems = [
-                FieldProblem(
-                    field,
-                    f"is not partitioned like {first}, so their events cannot meet",
-                    "register both streams with the same partitioning",
-                )
-                for field in others
-                if streams[document[field]].partitioning != streams[document[first]].partitioning
-            ]
-        if not problems:
-            problems = [
-                FieldProblem(
-                    "output_topic",
-                    f"{condition.output_topic} is the topic of stream {document[field]}, "
-                    "which the condition reads",
-                    "name another topic: the alarms would come back as events",
-                )
-                for field in fields
-                if streams[document[field]].topic == condition.output_topic
-            ][:1]
-        if problems:
-            raise InvalidDocumentError(
-                f"{problems[0].field}: {problems[0].problem}", tuple(problems)
-            )
-        return condition
+        return checked_condition(name, version, document, self.streams())
 
     def _conditions(self) -> list[Condition]:
         with self._lock:
             found = list(self._stored["condition"].values())
         return [it.resource.to_condition() for it in found]
+
+
+def checked_condition(
+    name: str, version: int, document: dict[str, Any], streams: Mapping[str, Stream]
+) -> Condition:
+    """Build a condition and check it against streams.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a value is wrong in itself.
+    InvalidDocumentError
+        When it names a stream that is not there, or streams whose events cannot meet, or
+        would write its alarms among the events that it reads.
+    """
+    condition = condition_from_document(name, version, document)
+    fields = [
+        field.name
+        for field in KINDS[condition.kind].fields
+        if field.type == "stream" and document.get(field.name) is not None
+    ]
+    problems = [
+        FieldProblem(
+            field,
+            f"no stream is called {document[field]!r}",
+            f"register it first: PUT /v1/streams/{document[field]}",
+        )
+        for field in fields
+        if document[field] not in streams
+    ]
+    if not problems:
+        first, *others = fields
+        problems = [
+            FieldProblem(
+                field,
+                f"is not partitioned like {first}, so their events cannot meet",
+                "register both streams with the same partitioning",
+            )
+            for field in others
+            if streams[document[field]].partitioning != streams[document[first]].partitioning
+        ]
+    if not problems:
+        problems = [
+            FieldProblem(
+                "output_topic",
+                f"{condition.output_topic} is the topic of stream {document[field]}, "
+                "which the condition reads",
+                "name another topic: the alarms would come back as events",
+            )
+            for field in fields
+            if streams[document[field]].topic == condition.output_topic
+        ][:1]
+    if problems:
+        raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
+    return condition
 
 
 def deletion_headers(resource: Resource) -> tuple[tuple[str, bytes], ...]:

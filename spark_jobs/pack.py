@@ -16,10 +16,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from correlation.columns import BytesColumn, DictionaryColumn
+from correlation.columns import BytesColumn
 from correlation.errors import CorrelationError, RejectedEventError
 from correlation.events import Events
-from correlation.mapping import EventReader, compile_mapping
+from correlation.intake import Intake, Problem, StreamReader, too_large, why_unreadable
 from correlation.partitioning import Partitioner
 from correlation.progress import Progress
 from correlation.reasons import Reason
@@ -112,12 +112,12 @@ class _Run:
         ]
 
 
-class _Reader:
+class _Reader(StreamReader):
     """Reads the records of one stream."""
 
     def __init__(self, stream: Stream, slots: int) -> None:
+        super().__init__(stream)
         self.name = stream.name
-        self.read: EventReader = compile_mapping(stream)
         self.partitioner = Partitioner(stream.partitioning, slots)
 
 
@@ -189,16 +189,21 @@ class _Task:
         readers = self._readers.get(run.topic)
         if readers is None:
             return
-        accepted = [_Accepted(reader, run, rejects) for reader in readers]
+        accepted = [reader.begin(run.partition) for reader in readers]
+        begin = run.rows.start
+        appended = run.appended_us[begin : run.rows.stop].tolist()
         for row, value in self._parse(run, [reader.name for reader in readers], rejects):
             for taken in accepted:
-                taken.add(row, value)
+                try:
+                    taken.add(row, value, run.keys[row], appended[row - begin])
+                except RejectedEventError as error:
+                    rejects.add(run, row, taken.stream.name, error.reason, error.detail)
         next_offset = int(run.offsets[run.rows[-1]]) + 1
-        for taken in accepted:
+        for reader, taken in zip(readers, accepted, strict=True):
             greatest = max(taken.latest, default=None)
-            self._note_progress((taken.reader.name, run.partition), next_offset, greatest)
+            self._note_progress((reader.name, run.partition), next_offset, greatest)
             if taken.rows:
-                yield from self._spread(taken.reader, taken.to_events())
+                yield from self._spread(reader, _to_events(taken, run))
 
     def _parse(
         self, run: _Run, streams: Sequence[str], rejects: Rejects
@@ -211,14 +216,14 @@ class _Task:
         for row in run.rows:
             value = values[row]
             if value is None:
-                problem = Reason.NULL_VALUE, "the record has no value"
+                problem = Problem(Reason.NULL_VALUE, "the record has no value")
             elif len(value) > most_bytes:
-                problem = Reason.TOO_LARGE, f"{len(value)} bytes, at most {most_bytes} are read"
+                problem = too_large(len(value), most_bytes)
             else:
                 try:
                     parsed = loads(value)
                 except orjson.JSONDecodeError as error:
-                    problem = _why_unreadable(value, error)
+                    problem = why_unreadable(value, error)
                 else:
                     yield row, parsed
                     continue
@@ -237,110 +242,33 @@ class _Task:
 
     def _spread(self, reader: _Reader, events: Events) -> Iterable[Row]:
         """Send copies of the events to their slots."""
-        assigned = reader.partitioner.assign(events.key)
-        for slot, slot_key in enumerate(self._slot_keys):
-            copies = np.flatnonzero(assigned.slot == slot)
-            if len(copies):
-                mine = events.take(assigned.row[copies])
-                blob = Events.to_bytes(_with_key(mine, assigned.join_key.take(copies)))
-                yield slot_key, EVENTS, int(mine.offset[0]), blob
+        for slot, mine in reader.partitioner.spread(events):
+            yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
 
 
-def _with_key(events: Events, key: BytesColumn) -> Events:
-    return Events(
-        events.stream,
-        key,
-        events.id,
-        events.earliest,
-        events.latest,
-        events.partition,
-        events.offset,
-        events.appended_us,
-        events.extra,
-    )
+def _to_events(taken: Intake, run: _Run) -> Events:
+    """Give what was taken, at least one record, with the records as they were."""
+    rows = np.array(taken.rows, np.int64)
+    extra = {
+        "record_key": run.key_column.take(rows),
+        "record_value": run.value_column.take(rows),
+        "record_headers": _pack_headers(run, taken.rows),
+    }
+    return taken.to_events(run.offsets[rows], run.appended_us[rows], extra)
 
 
-class _Accepted:
-    """The records of a run that are events of a stream, as growing columns."""
-
-    def __init__(self, reader: _Reader, run: _Run, rejects: Rejects) -> None:
-        self.reader = reader
-        self.rows: list[int] = []
-        self.latest: list[int] = []
-        self._keys: list[bytes] = []
-        self._ids: list[bytes] = []
-        self._earliest: list[int] = []
-        self._shapes: list[bytes | None] = []
-        self._run = run
-        self._rejects = rejects
-        self._read = reader.read
-        self._record_keys = run.keys
-        self._begin = run.rows.start
-        self._appended = run.appended_us[run.rows.start : run.rows.stop].tolist()
-        self._prefix = f"{run.topic}-{run.partition}-"
-
-    def add(self, row: int, value: object) -> None:
-        """Take a record, or reject it."""
-        try:
-            event = self._read(value, self._record_keys[row], self._appended[row - self._begin])
-        except RejectedEventError as error:
-            self._rejects.add(self._run, row, self.reader.name, error.reason, error.detail)
-            return
-        event_id = event.id
-        if event_id is None:
-            event_id = f"{self._prefix}{self._run.offsets[row]}".encode()
-        self.rows.append(row)
-        self._ids.append(event_id)
-        self._keys.append(event.key)
-        self._earliest.append(event.earliest)
-        self.latest.append(event.latest)
-        self._shapes.append(event.shape)
-
-    def to_events(self) -> Events:
-        """Give what was taken, at least one record, with the records as they were."""
-        run, rows = self._run, np.array(self.rows, np.int64)
-        return Events(
-            self.reader.name,
-            BytesColumn.from_list(self._keys),
-            BytesColumn.from_list(self._ids),
-            np.array(self._earliest, np.int64),
-            np.array(self.latest, np.int64),
-            np.full(len(rows), run.partition, np.int32),
-            run.offsets[rows],
-            run.appended_us[rows],
-            {
-                "record_key": run.key_column.take(rows),
-                "record_value": run.value_column.take(rows),
-                "record_headers": self._pack_headers(),
-            },
-            DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
-        )
-
-    def _pack_headers(self) -> BytesColumn:
-        run = self._run
-        if run.has_headers:
-            return BytesColumn.from_list(
-                [pack_record_headers(run.keys[row], run.headers_of(row)) for row in self.rows]
-            )
+def _pack_headers(run: _Run, rows: Sequence[int]) -> BytesColumn:
+    if run.has_headers:
         return BytesColumn.from_list(
-            [NO_KEY if run.keys[row] is None else KEY for row in self.rows]
+            [pack_record_headers(run.keys[row], run.headers_of(row)) for row in rows]
         )
+    return BytesColumn.from_list([NO_KEY if run.keys[row] is None else KEY for row in rows])
 
 
 def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
     """Write a record's headers, and whether it has a key."""
     mark = NO_KEY if key is None else KEY
     return mark + pack_headers(headers) if headers else mark
-
-
-def _why_unreadable(value: bytes, error: orjson.JSONDecodeError) -> tuple[Reason, str]:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError as wrong:
-        return Reason.WRONG_ENCODING, f"not UTF-8: {wrong.reason} at byte {wrong.start}"
-    if text.startswith("\N{BOM}"):
-        return Reason.WRONG_ENCODING, "begins with a byte order mark"
-    return Reason.MALFORMED_JSON, str(error)
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:

@@ -93,7 +93,13 @@ class PairBatch:
         """Give channel, topic and CloudEvents headers; see `Result.heading`."""
         return _make_heading(self.condition, detected_at_us)
 
-    def records(self, detected_at_us: int, encode: Encode = encode_json) -> Iterator[OutputRecord]:
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`."""
+        return np.maximum(self.a.latest[self.a_rows], self.b.latest[self.b_rows])
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
         """Give the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
@@ -161,7 +167,13 @@ class UnmatchedBatch:
         """Give channel, topic and CloudEvents headers; see `Result.heading`."""
         return _make_heading(self.condition, detected_at_us)
 
-    def records(self, detected_at_us: int, encode: Encode = encode_json) -> Iterator[OutputRecord]:
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`."""
+        return self.a.latest[self.a_rows]
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
         """Give the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
@@ -192,7 +204,7 @@ def _make_heading(condition: TimingCondition, detected_at_us: int) -> Heading:
 
 def _write_alarms(
     condition: TimingCondition,
-    detected_at_us: int,
+    detected_at_us: int | Int64s,
     encode: Encode,
     keys: list[bytes] | None,
     ids: Sequence[bytes],
@@ -211,11 +223,16 @@ def _write_alarms(
         "version": condition.version,
         "kind": condition.kind,
         "threshold": float(condition.threshold),
-        "detected_at": detected_at_us,
     }
-    head = encode(common)[:-1]
+    begin = encode(common)[:-1] + b',"detected_at":'
+    heads: Iterable[bytes]
+    if isinstance(detected_at_us, int):
+        heads = repeat(b"%b%d" % (begin, detected_at_us), len(ids))
+    else:
+        heads = (b"%b%d" % (begin, moment) for moment in detected_at_us.tolist())
     names = keys if keys is not None else repeat(condition.name.encode(), len(ids))
-    for key, framed, verdict, a_event, b_event in zip(names, ids, verdicts, a, b, strict=True):
+    columns = zip(names, heads, ids, verdicts, a, b, strict=True)
+    for key, head, framed, verdict, a_event, b_event in columns:
         digest = start.copy()
         digest.update(framed)
         ident = digest.hexdigest()

@@ -193,14 +193,6 @@ class TimingOperator:
                     for algorithm, count in searches.items()
                 ),
             ],
-            ready_us=np.concatenate(
-                [
-                    empty,
-                    *(
-                        np.maximum(pairs.a.latest[pairs.a_rows], pairs.b.latest[pairs.b_rows])
-                        for pairs, _ in found
-                    ),
-                ]
-            ),
+            ready_us=np.concatenate([empty, *(pairs.ready_us() for pairs, _ in found)]),
             appended_us=np.concatenate([empty, *(stamps for _, stamps in found)]),
         )

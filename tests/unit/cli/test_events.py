@@ -7,7 +7,7 @@ import pytest
 
 from cli.errors import UsageError
 from cli.events import at_rate, at_recorded_times
-from cli.replay import ReplayOptions
+from cli.produce import ProduceOptions
 
 
 def test_at_rate_spreads_events_evenly() -> None:
@@ -38,8 +38,8 @@ def test_at_recorded_times_follows_the_times_at_the_given_speed() -> None:
         ({"topic": "t", "speed": 1.0}, "--speed needs --stream"),
     ],
 )
-def test_replay_options_refuse_what_does_not_go_together(
+def test_produce_options_refuse_what_does_not_go_together(
     options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        ReplayOptions(file="events.jsonl", **options)  # type: ignore[arg-type]  # a table of cases
+        ProduceOptions(file="events.jsonl", **options)  # type: ignore[arg-type]  # a table of cases

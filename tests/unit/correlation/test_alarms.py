@@ -73,6 +73,16 @@ def test_an_alarm_tells_all_about_its_pair() -> None:
     assert json.loads(second.value)["late"] is True
 
 
+def test_each_alarm_may_have_its_own_time() -> None:
+    batch = _batch()
+    assert batch.ready_us().tolist() == [25, 25]
+    found = [json.loads(record.value) for record in batch.records(np.array([25, 26]))]
+    assert [alarm.pop("detected_at") for alarm in found] == [25, 26]
+    same = [json.loads(record.value) for record in batch.records(7)]
+    assert [alarm.pop("detected_at") for alarm in same] == [7, 7]
+    assert found == same
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("report_probability", [False, True])
 def test_every_encoder_writes_the_same_alarm(*, keyed: bool, report_probability: bool) -> None:

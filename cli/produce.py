@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayOptions:
+class ProduceOptions:
     """What is sent where, and how fast.
 
     Parameters
@@ -81,7 +81,7 @@ class ReplayOptions:
             raise UsageError("--speed needs --stream: the stream knows the events' times")
 
 
-def replay_file(settings: Settings, options: ReplayOptions, console: Console) -> Delivery:
+def produce_file(settings: Settings, options: ProduceOptions, console: Console) -> Delivery:
     """Send the events of a file and close streams where asked for.
 
     Parameters
@@ -136,7 +136,7 @@ def _refuse_live(name: str, stream: Stream) -> None:
         )
 
 
-def _schedule(options: ReplayOptions, streams: dict[str, Stream]) -> Schedule | None:
+def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule | None:
     """Return when events are due; None for as fast as it goes."""
     if options.rate is not None:
         return at_rate(options.rate)

@@ -1,0 +1,1 @@
+"""Conditions over files: the job's Program, without Kafka, Spark, service or Java (``replay``)."""

@@ -1,0 +1,272 @@
+"""Cut files of events into chunks of whole rows, a few at a time in memory, none of them parsed.
+
+A chunk is what one process reads at once. Rows longer than what is read are passed over here, so
+that a file without line breaks does no harm.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cli.errors import UsageError
+from cli.replay.columns import csv_columns, table_columns
+from cli.replay.options import STDIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cli.replay.options import EventFile
+    from correlation.streams import Stream
+
+_MOST_ROWS = 16_384
+_MOST_BYTES = 4 * 1024 * 1024
+_PIECE_BYTES = 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """Stands for a row that is longer than what is read, in bytes."""
+
+    nbytes: int
+
+    def __len__(self) -> int:
+        return self.nbytes
+
+
+Line = bytes | TooLong
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a file that stand behind each other.
+
+    Parameters
+    ----------
+    first
+        Position of the first one in the file, from 0; the header of a CSV file does not count.
+    line
+        Line on which it stands, from 1; of a Parquet file its row.
+    nbytes
+        What it takes in the file.
+    lines
+        The rows of a text, each as it stands there.
+    table
+        Those of a Parquet file; None for a text.
+    header
+        Names of the columns of a CSV file.
+    """
+
+    first: int
+    line: int
+    nbytes: int
+    lines: Sequence[Line] = ()
+    table: pa.RecordBatch = None
+    header: tuple[str, ...] = ()
+
+
+def read_chunks(
+    file: EventFile, stream: Stream, most_record_bytes: int, *, whole_rows: bool
+) -> Iterator[Chunk]:
+    """Read a file.
+
+    Parameters
+    ----------
+    file
+        The file.
+    stream
+        Whose mapping names the columns that a CSV or Parquet file must have.
+    most_record_bytes
+        Longer rows are not read.
+    whole_rows
+        Read also the columns of a Parquet file that the mapping does not name.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, is not of its format, or lacks a column.
+    """
+    try:
+        if file.format == "parquet":
+            yield from _read_table(file, stream, whole_rows=whole_rows)
+            return
+        with _opened(file) as opened:
+            lines = _read_lines(opened, most_record_bytes)
+            if file.format == "csv":
+                allow_long_cells(most_record_bytes)
+                yield from _read_csv(file, stream, lines, most_record_bytes)
+            else:
+                yield from _cut(lines)
+    except (OSError, pa.ArrowException) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"{file.path} cannot be read: {said}") from error
+
+
+@contextmanager
+def _opened(file: EventFile) -> Iterator[BinaryIO]:
+    if file.path == STDIN:
+        yield sys.stdin.buffer
+        return
+    with file.path.open("rb") as opened:
+        yield opened
+
+
+def _read_lines(opened: BinaryIO, most_bytes: int) -> Iterator[list[Line]]:
+    """Give the lines of a file without their line breaks, many at a time."""
+    # A line may end in a carriage return, which does not count.
+    limit = most_bytes + 1
+    rest, passed = b"", 0
+    while piece := opened.read(_PIECE_BYTES):
+        begin, *lines = piece.split(b"\n")
+        if passed:
+            passed += len(begin)
+        else:
+            rest += begin
+        if lines:
+            first: Line = TooLong(passed) if passed else rest
+            rest, passed = lines.pop(), 0
+            found = [first, *lines]
+            if max(map(len, found)) > limit:
+                found = [it if len(it) <= limit else TooLong(len(it)) for it in found]
+            yield found
+        if len(rest) > limit:
+            rest, passed = b"", len(rest)
+    if passed:
+        yield [TooLong(passed)]
+    elif rest:
+        yield [rest]
+
+
+def _cut(
+    pieces: Iterable[list[Line]], line: int = 1, header: tuple[str, ...] = ()
+) -> Iterator[Chunk]:
+    """Put rows into chunks of a bounded size."""
+    first = 0
+    waiting: list[Line] = []
+    size = 0
+
+    def chunk(rows: list[Line]) -> Chunk:
+        nonlocal first, line
+        made = Chunk(first, line, sum(map(len, rows)) + len(rows), rows, header=header)
+        first += len(rows)
+        line += sum(map(line_count, rows)) if header else len(rows)
+        return made
+
+    for piece in pieces:
+        waiting += piece
+        size += sum(map(len, piece))
+        while len(waiting) >= _MOST_ROWS or size >= _MOST_BYTES:
+            rows, waiting = waiting[:_MOST_ROWS], waiting[_MOST_ROWS:]
+            size = sum(map(len, waiting))
+            yield chunk(rows)
+    if waiting:
+        yield chunk(waiting)
+
+
+def line_count(row: Line) -> int:
+    """Count the lines that a row takes."""
+    return row.count(b"\n") + 1 if isinstance(row, bytes) else 1
+
+
+def allow_long_cells(most_bytes: int) -> None:
+    """Let a cell of a CSV row be as long as a row; the limit is one of the whole process."""
+    csv.field_size_limit(max(csv.field_size_limit(), most_bytes))
+
+
+def _read_csv(
+    file: EventFile, stream: Stream, pieces: Iterator[list[Line]], most_bytes: int
+) -> Iterator[Chunk]:
+    piece = next(pieces, None)
+    if piece is None:
+        return
+    header = _read_header(file, piece[0])
+    csv_columns(file.path, stream, header)
+    rows = _csv_rows(chain([piece[1:]], pieces), len(header), most_bytes)
+    yield from _cut(rows, 2, header)
+
+
+def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
+    if not isinstance(line, bytes):
+        raise UsageError(f"{file.path} begins with a line of {line.nbytes} bytes: no header")
+    try:
+        (names,) = csv.reader([line.removeprefix(_BOM).decode()], strict=True)
+    except (ValueError, csv.Error) as error:
+        raise UsageError(f"{file.path} has no header that can be read: {error}") from error
+    return tuple(name.strip() for name in names)
+
+
+def _csv_rows(pieces: Iterator[list[Line]], width: int, most_bytes: int) -> Iterator[list[Line]]:
+    """Join lines where a quoted cell has a line break in it."""
+    for piece in pieces:
+        if not any(b'"' in line for line in piece if isinstance(line, bytes)):
+            yield piece
+            continue
+        waiting = deque(piece)
+        rows = []
+        while waiting:
+            rows.append(_csv_row(waiting, pieces, width, most_bytes))
+        yield rows
+
+
+def _csv_row(
+    waiting: deque[Line], pieces: Iterator[list[Line]], width: int, most_bytes: int
+) -> Line:
+    """Take the lines of the next row.
+
+    They are joined only if they then have as many cells as the header. Otherwise the first line
+    stands alone and is set aside later: a quotation mark that does not close costs one line.
+    """
+    line = waiting.popleft()
+    # By far the most: no quotation mark, or each with its second one.
+    if not isinstance(line, bytes) or line.count(b'"') % 2 == 0 or _has_cells(line, width):
+        return line
+    taken = [line]
+    size = len(line)
+    closed = False
+    while not closed and size <= most_bytes:
+        if not waiting:
+            waiting.extend(next(pieces, ()))
+        if not waiting or not isinstance(waiting[0], bytes):
+            break
+        more = waiting[0]
+        waiting.popleft()
+        taken.append(more)
+        size += len(more)
+        closed = more.count(b'"') % 2 == 1
+    row = b"\n".join(taken)
+    if closed and _has_cells(row, width):
+        return row
+    waiting.extendleft(reversed(taken[1:]))
+    return line
+
+
+def _has_cells(row: bytes, width: int) -> bool:
+    try:
+        rows = list(csv.reader([row.decode(errors="surrogateescape")], strict=True))
+    except csv.Error:
+        return False
+    return len(rows) == 1 and len(rows[0]) == width
+
+
+def _read_table(file: EventFile, stream: Stream, *, whole_rows: bool) -> Iterator[Chunk]:
+    with pq.ParquetFile(file.path) as table:
+        wanted = table_columns(file.path, stream, table.schema_arrow)
+        columns = None if whole_rows else list(wanted.names)
+        rows = table.metadata.num_rows
+        size = file.size or 0
+        first = 0
+        for batch in table.iter_batches(_MOST_ROWS, columns=columns):
+            count = batch.num_rows
+            end = first + count
+            nbytes = size * end // rows - size * first // rows
+            yield Chunk(first, first + 1, nbytes, table=batch)
+            first = end

@@ -1,0 +1,186 @@
+"""Which columns of a CSV or Parquet file are the fields that a stream's mapping names.
+
+The field at path `a.b` is the column `a.b`, or `b` in the structures of a Parquet column `a`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from cli.errors import UsageError
+from correlation.streams import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path as FilePath
+
+    from correlation.mapping import Path
+
+_SUFFIX = "_path"
+# Fields that are times or durations; the others are ids, keys and names, which stay texts.
+_TIMES = frozenset({"time", "earliest", "latest", "detected", "before", "after"})
+_LISTED_COLUMNS = 20
+
+
+class CsvColumn(NamedTuple):
+    """A column of a CSV file.
+
+    Parameters
+    ----------
+    place
+        Its number in the row.
+    path
+        Where its cells stand in the record.
+    is_number
+        Whether a cell that is a number is read as one.
+    """
+
+    place: int
+    path: Path
+    is_number: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Columns of a Parquet file.
+
+    Parameters
+    ----------
+    names
+        Those that are read.
+    moved
+        Columns that stand elsewhere in the record: (name, path).
+    stream
+        The stream, its times read as the file has them: a timestamp is a time by itself.
+    """
+
+    names: tuple[str, ...]
+    moved: tuple[tuple[str, Path], ...]
+    stream: Stream
+
+
+def csv_columns(file: FilePath, stream: Stream, header: Sequence[str]) -> list[CsvColumn]:
+    """Find the columns of a CSV file that make up a record of a stream.
+
+    Parameters
+    ----------
+    file
+        Named in the error.
+    stream
+        With its mapping.
+    header
+        Names of the columns.
+
+    Raises
+    ------
+    UsageError
+        One that the mapping names is missing, or stands twice.
+    """
+    mapping = stream.mapping
+    epoch = mapping.format.startswith("epoch")
+    canonical = mapping.form == "canonical"
+    found = []
+    named = _named_paths(stream)
+    for field, path in named:
+        name = ".".join(path)
+        _check_column(file, stream, name, header)
+        found.append(CsvColumn(header.index(name), path, field in _TIMES and epoch))
+    if canonical:
+        taken = {column.place for column in found}
+        for place, name in enumerate(header):
+            if place not in taken:
+                found.append(CsvColumn(place, (name,), name in _TIMES))
+    return found
+
+
+def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableColumns:
+    """Find the columns of a Parquet file that make up a record of a stream.
+
+    Raises
+    ------
+    UsageError
+        One that the mapping names is missing, or one of two times is a timestamp and the other is
+        none.
+    """
+    mapping = stream.mapping
+    names = list(schema.names) if mapping.form == "canonical" else []
+    moved = []
+    stamps = []
+    for field, path in _named_paths(stream):
+        kind = _type_at(schema, path)
+        name = path[0]
+        if kind is None:
+            name = ".".join(path)
+            _check_column(file, stream, name, schema.names)
+            kind = schema.field(name).type
+            if len(path) > 1:
+                moved.append((name, path))
+        names.append(name)
+        if field in _TIMES:
+            stamps.append(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    if any(stamps) and not all(stamps):
+        raise UsageError(
+            f"{file}: of the times of stream {stream.name} one is a timestamp and one is none: "
+            "write both in the same way"
+        )
+    if any(stamps):
+        stream = replace(stream, mapping=replace(mapping, format="iso8601"))
+    return TableColumns(tuple(dict.fromkeys(names)), tuple(moved), stream)
+
+
+def place_at(record: dict[str, object], path: Path, value: object) -> None:
+    """Put a value at its path in a record."""
+    *above, last = path
+    for name in above:
+        inner = record.setdefault(name, {})
+        if not isinstance(inner, dict):
+            return
+        record = inner
+    record[last] = value
+
+
+def _named_paths(stream: Stream) -> list[tuple[str, Path]]:
+    """List the fields that the mapping names, with their paths; the key only where it counts."""
+    mapping = stream.mapping
+    found = []
+    for it in fields(mapping):
+        path = getattr(mapping, it.name) if it.name.endswith(_SUFFIX) else None
+        field = it.name.removesuffix(_SUFFIX)
+        if path is not None and (field != "key" or stream.partitioning.by == "key"):
+            found.append((field, path))
+    return found
+
+
+def _type_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
+    """Give the type of the field at a path through structures; None where there is none."""
+    first, *rest = path
+    if schema.names.count(first) != 1:
+        return None
+    kind = schema.field(first).type
+    for name in rest:
+        place = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        if place < 0:
+            return None
+        kind = kind.field(place).type
+    return kind
+
+
+def _check_column(file: FilePath, stream: Stream, name: str, names: Sequence[str]) -> None:
+    count = names.count(name)
+    if count == 1:
+        return
+    problem = "no column" if count == 0 else f"{count} columns"
+    raise UsageError(
+        f"{file} has {problem} {name!r}, which the mapping of stream {stream.name} names; "
+        f"it has: {_listed(names)}"
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - _LISTED_COLUMNS
+    shown = ", ".join(listed[:_LISTED_COLUMNS])
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,226 @@
+"""Who does the work of a replay: this process alone, or some beside it.
+
+Every process reads chunks of any file, and holds some of the slots. Chunks come back as events,
+blocks go to all slots; both in the order in which they were asked for.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import cycle
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+
+from cli.errors import ProcessError
+from cli.leash import die_with_parent
+from cli.replay.reading import FileReader, Taken
+from cli.replay.slots import SLOTS, Found, Slots, Step, Totals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar, TypeVarTuple, Unpack
+
+    from cli.replay.chunks import Chunk
+    from cli.replay.options import EventFile
+    from cli.replay.setup import Setup
+
+    _Given = TypeVarTuple("_Given")
+    _Result = TypeVar("_Result")
+
+
+class Orders(NamedTuple):
+    """What the processes have to know.
+
+    Parameters
+    ----------
+    setup
+        Streams and conditions.
+    files
+        Of events.
+    most_record_bytes
+        Longer rows are rejected.
+    alarms, letters
+        Whether alarms and rejected rows are wanted as records.
+    """
+
+    setup: Setup
+    files: tuple[EventFile, ...]
+    most_record_bytes: int
+    alarms: bool
+    letters: bool
+
+
+class Crew(Protocol):
+    """Who does the work; a context, which ends with those who do it."""
+
+    # Chunks that are read at once.
+    hands: int
+
+    def read(self, file: int, chunk: Chunk) -> Future[Taken]:
+        """Have a chunk of a file read."""
+
+    def advance(self, step: Step) -> Iterator[Found]:
+        """Have a block evaluated by all slots."""
+
+    def totals(self) -> Totals:
+        """Give the counters of all slots together."""
+
+
+class _Worker:
+    """What one process has: readers of the files, and some slots."""
+
+    def __init__(self, orders: Orders, number: int, count: int) -> None:
+        self._readers = [
+            FileReader(
+                file,
+                orders.setup.streams[file.stream],
+                orders.most_record_bytes,
+                letters=orders.letters,
+            )
+            for file in orders.files
+        ]
+        self.slots = Slots(orders.setup, range(number, SLOTS, count), alarms=orders.alarms)
+
+    def read(self, file: int, chunk: Chunk) -> Taken:
+        """Read a chunk of a file."""
+        return self._readers[file].read(chunk)
+
+
+class Alone:
+    """The process itself does everything, at once."""
+
+    hands = 1
+
+    def __init__(self, orders: Orders) -> None:
+        self._worker = _Worker(orders, 0, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, file: int, chunk: Chunk) -> Future[Taken]:
+        """See `Crew.read`."""
+        done: Future[Taken] = Future()
+        done.set_result(self._worker.read(file, chunk))
+        return done
+
+    def advance(self, step: Step) -> Iterator[Found]:
+        """See `Crew.advance`."""
+        yield self._worker.slots.advance(step)
+
+    def totals(self) -> Totals:
+        """See `Crew.totals`."""
+        return self._worker.slots.totals()
+
+
+class Together:
+    """Processes beside this one, each with a queue of its own: a slot stays where it is.
+
+    Parameters
+    ----------
+    orders
+        What they have to know.
+    count
+        How many.
+    """
+
+    def __init__(self, orders: Orders, count: int) -> None:
+        self.hands = count
+        # Not forked: this process may have threads, of numba or of Arrow.
+        context = get_context("spawn")
+        self._processes = [
+            ProcessPoolExecutor(1, context, _begin, (orders, number, count))
+            for number in range(count)
+        ]
+        self._next = cycle(self._processes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.shutdown(cancel_futures=True)
+
+    def read(self, file: int, chunk: Chunk) -> Future[Taken]:
+        """See `Crew.read`."""
+        return _submit(next(self._next), _read, file, chunk)
+
+    def advance(self, step: Step) -> Iterator[Found]:
+        """See `Crew.advance`."""
+        count = self.hands
+        asked = []
+        for number, process in enumerate(self._processes):
+            mine = {slot: it for slot, it in step.events.items() if slot % count == number}
+            part = Step(mine, step.progress, step.heartbeats)
+            asked.append(_submit(process, _advance, part))
+        return map(result_of, asked)
+
+    def totals(self) -> Totals:
+        """See `Crew.totals`."""
+        asked = [_submit(process, _totals) for process in self._processes]
+        totals: Totals = Counter()
+        for it in asked:
+            found: Totals = result_of(it)
+            totals += found
+        return totals
+
+
+def result_of(asked: Future[_Result]) -> _Result:
+    """Wait for what was asked for.
+
+    Raises
+    ------
+    ProcessError
+        The process that had to do it is gone.
+    """
+    try:
+        return asked.result()
+    except BrokenProcessPool as error:
+        raise _lost() from error
+
+
+def _submit(
+    process: ProcessPoolExecutor,
+    function: Callable[[Unpack[_Given]], _Result],
+    *arguments: *_Given,
+) -> Future[_Result]:
+    try:
+        return process.submit(function, *arguments)
+    except BrokenProcessPool as error:
+        raise _lost() from error
+
+
+def _lost() -> ProcessError:
+    return ProcessError(
+        "a process of the replay ended before its work was done: was there too little memory? "
+        "--processes 1 takes the least"
+    )
+
+
+# What a process beside this one has; set once when it begins.
+_workers: list[_Worker] = []
+
+
+def _begin(orders: Orders, number: int, count: int) -> None:
+    """Begin in a process beside this one."""
+    # Ctrl-C reaches every process of the terminal; the one that was started ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    _workers.append(_Worker(orders, number, count))
+
+
+def _read(file: int, chunk: Chunk) -> Taken:
+    return _workers[0].read(file, chunk)
+
+
+def _advance(step: Step) -> Found:
+    return _workers[0].slots.advance(step)
+
+
+def _totals() -> Totals:
+    return _workers[0].slots.totals()

@@ -1,0 +1,195 @@
+"""The files of a replay as one sequence of blocks, in which all of them come along together.
+
+The next block is always of the file that is furthest behind, by its low mark: so the streams'
+buffers hold little more than what their conditions need, although a file is read in large pieces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cli.replay.crew import result_of
+from cli.replay.slots import SLOTS, Step
+from correlation.events import Events
+from correlation.limits import UNKNOWN_MARK
+from correlation.partitioning import Partitioner
+from correlation.progress import CLOSED, Heartbeat, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from cli.replay.chunks import Chunk
+    from cli.replay.crew import Crew
+    from cli.replay.options import EventFile
+    from cli.replay.reading import Taken
+    from correlation.columns import Int64s
+    from correlation.streams import Stream
+
+# Events of a block: few as long as pairs are many, for the alarms of a block are in memory.
+_FIRST_BLOCK, _LEAST_BLOCK, _MOST_BLOCK = 512, 64, 65_536
+
+
+class FileCounts:
+    """What became of the rows of a file so far."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.events = 0
+        self.late = 0
+        self.rejected: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+
+
+class Source:
+    """The events of a file, in the order of its rows or sorted.
+
+    Parameters
+    ----------
+    file, stream
+        The file and its stream.
+    chunks
+        Of the file.
+    read
+        Has a chunk read.
+    ahead
+        How many chunks are asked for before they are needed.
+    on_taken
+        Told of each chunk, in the order of the file.
+    """
+
+    def __init__(
+        self,
+        file: EventFile,
+        stream: Stream,
+        chunks: Iterator[Chunk],
+        read: Callable[[Chunk], Future[Taken]],
+        ahead: int,
+        on_taken: Callable[[Taken], None],
+    ) -> None:
+        self.file = file
+        self.counts = FileCounts()
+        self.mark = UNKNOWN_MARK
+        self._delay_us = stream.max_delay_us
+        self._partitioner = Partitioner(stream.partitioning, SLOTS)
+        self._chunks = chunks
+        self._read = read
+        self._ahead = ahead
+        self._on_taken = on_taken
+        self._asked: deque[Future[Taken]] = deque()
+        self._waiting: deque[Events] = deque()
+        self._waiting_events = 0
+        # Events of the first that waits which are gone already.
+        self._begin = 0
+        self._greatest: int | None = None
+
+    def begin(self) -> None:
+        """Ask for the first chunks; tells at once what is wrong with the file."""
+        while len(self._asked) < self._ahead:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return
+            self._asked.append(self._read(chunk))
+
+    def take(self, most: int) -> tuple[Step, bool]:
+        """Give the next events as a block, and whether there are no more behind them."""
+        self._fill(most + 1)
+        parts = []
+        while self._waiting and most:
+            events = self._waiting[0]
+            end = min(self._begin + most, len(events))
+            parts.append(events.take(np.arange(self._begin, end, dtype=np.int64)))
+            most -= end - self._begin
+            self._waiting_events -= end - self._begin
+            self._begin = end
+            if end == len(events):
+                self._waiting.popleft()
+                self._begin = 0
+        last = not self._waiting
+        place = (self.file.stream, self.file.partition)
+        closing = [Heartbeat(*place, CLOSED, None)] if last else []
+        if not parts:
+            return Step({}, (), closing), last
+        events = Events.concat(parts)
+        self._note(events.latest)
+        greatest, end = int(events.latest.max()), int(events.offset.max()) + 1
+        spread = dict(self._partitioner.spread(events))
+        return Step(spread, [Progress(*place, end, greatest)], closing), last
+
+    def sort(self) -> None:
+        """Read the file to its end and order its events by their latest times."""
+        while self._next_chunk():
+            pass
+        if self._waiting:
+            events = Events.concat(list(self._waiting))
+            order = np.argsort(events.latest, kind="stable")
+            self._waiting = deque([events.take(order)])
+
+    def _fill(self, least: int) -> None:
+        """See that so many events wait, or all there are."""
+        while self._waiting_events < least and self._next_chunk():
+            pass
+
+    def _next_chunk(self) -> bool:
+        self.begin()
+        if not self._asked:
+            return False
+        taken = result_of(self._asked.popleft())
+        self.begin()
+        counts = self.counts
+        counts.rows += taken.rows
+        counts.rejected += taken.rejected
+        counts.first = taken.first | counts.first
+        if taken.events is not None:
+            counts.events += len(taken.events)
+            self._waiting.append(taken.events)
+            self._waiting_events += len(taken.events)
+        self._on_taken(taken)
+        return True
+
+    def _note(self, latest: Int64s) -> None:
+        """Take in how far the file has come, and what came later than the stream promises."""
+        before = latest[0] if self._greatest is None else self._greatest
+        reached = np.maximum.accumulate(np.concatenate([[before], latest]))
+        self.counts.late += int(np.count_nonzero(latest < reached[:-1] - self._delay_us))
+        self._greatest = int(reached[-1])
+        self.mark = self._greatest - self._delay_us
+
+
+def merge(sources: list[Source], crew: Crew, most_pairs: int) -> Iterator[list[bytes]]:
+    """Evaluate the files block by block.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    crew
+        Evaluates the blocks.
+    most_pairs
+        A block that brings more makes the following ones smaller.
+
+    Yields
+    ------
+    list of bytes
+        The alarms of a block, in order.
+    """
+    left = list(sources)
+    most = _FIRST_BLOCK
+    while left:
+        source = min(left, key=lambda it: it.mark)
+        step, is_last = source.take(most)
+        if is_last:
+            left.remove(source)
+        found = list(crew.advance(step))
+        pairs = sum(part.pairs for part in found)
+        # What one block brings decides alone, not who found it when: it is the same in every run.
+        if pairs > most_pairs:
+            most = max(most // 2, _LEAST_BLOCK)
+        elif pairs < most_pairs // 4:
+            most = min(most * 2, _MOST_BLOCK)
+        alarms = [alarm for part in found for alarm in part.alarms]
+        alarms.sort()
+        yield [alarm.value for alarm in alarms]

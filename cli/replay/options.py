@@ -1,0 +1,187 @@
+"""What is asked of a replay, and which file holds which stream's events."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from decimal import Decimal
+
+Format = Literal["jsonl", "csv", "parquet"]
+STDIN = Path("-")
+# The work is divided into so many parts, whoever does them: no output depends on the processes.
+MOST_PROCESSES = 16
+_EXTENSIONS: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+# Below this size more processes take longer to start than they save.
+_BYTES_WORTH_PROCESSES = 16 * 1024 * 1024
+# A row of a compressed Parquet file takes about a quarter of the bytes that it takes as text.
+_PARQUET_FACTOR = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """A file of events.
+
+    Parameters
+    ----------
+    stream
+        Whose events it holds.
+    partition
+        Its number among the files of this stream: each is read like one Kafka partition.
+    path
+        Where it is; ``-`` is standard input.
+    format
+        How its rows are written.
+    """
+
+    stream: str
+    partition: int
+    path: Path
+    format: Format
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the file, or None where it has no size."""
+        try:
+            return self.path.stat().st_size if self.path.is_file() else None
+        except OSError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What is asked of a replay.
+
+    Parameters
+    ----------
+    resources
+        Files of streams and conditions.
+    files
+        Of events.
+    conditions
+        Names of those to evaluate; empty: all.
+    keys
+        For a stream whose records have their key in Kafka: the path of the field that has it here.
+    sort
+        Order each file by the events' latest times first.
+    processes
+        How many; None: as many as are worth it.
+    alarms, rejects
+        Files to write; None: standard output, and nowhere.
+    thresholds
+        Count pairs at these instead of writing alarms; empty: no.
+    most_record_bytes
+        Longer rows are not read.
+    """
+
+    resources: tuple[Path, ...]
+    files: tuple[EventFile, ...]
+    conditions: tuple[str, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    sort: bool = False
+    processes: int | None = None
+    alarms: Path | None = None
+    rejects: Path | None = None
+    thresholds: tuple[Decimal, ...] = ()
+    most_record_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if self.thresholds and self.alarms is not None:
+            raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
+        read = [*self.resources, *(file.path for file in self.files)]
+        if read.count(STDIN) > 1:
+            raise UsageError("standard input (-) can be read once only")
+        written = [path for path in (self.alarms, self.rejects) if path is not None]
+        for path in written:
+            if any(_is_same(path, other) for other in read):
+                raise UsageError(f"{path} would be read and written")
+        if len(written) > 1 and _is_same(*written):
+            raise UsageError("--alarms and --rejects name the same file")
+
+    @property
+    def worth_processes(self) -> int:
+        """How many processes to work with."""
+        if self.processes is not None:
+            return self.processes
+        sizes = [
+            (file.size, _PARQUET_FACTOR if file.format == "parquet" else 1) for file in self.files
+        ]
+        known = sum(size * factor for size, factor in sizes if size is not None)
+        unknown = any(size is None for size, _ in sizes)
+        return _cores() if unknown or known >= _BYTES_WORTH_PROCESSES else 1
+
+
+def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[EventFile, ...]:
+    """Read ``STREAM=FILE`` arguments.
+
+    Parameters
+    ----------
+    arguments
+        In the order given, which numbers the files of a stream.
+    otherwise
+        Format of standard input and of files whose names do not tell it.
+
+    Raises
+    ------
+    UsageError
+        One of them is not of this form, or stands twice, or its format is not told.
+    """
+    found: list[EventFile] = []
+    counts: Counter[str] = Counter()
+    for argument in arguments:
+        stream, path = split_assignment(argument, "--events", "STREAM=FILE")
+        form = _EXTENSIONS.get(Path(path).suffix.lower(), otherwise)
+        if form is None:
+            raise UsageError(
+                f"the name {path} does not tell how its rows are written: give --format "
+                f"{', '.join(get_args(Format)[:-1])} or {get_args(Format)[-1]}"
+            )
+        if form == "parquet" and Path(path) == STDIN:
+            raise UsageError("a Parquet file cannot be read from standard input: name the file")
+        if any((file.stream, file.path) == (stream, Path(path)) for file in found):
+            raise UsageError(f"--events {argument} stands twice")
+        found.append(EventFile(stream, counts[stream], Path(path), form))
+        counts[stream] += 1
+    return tuple(found)
+
+
+def split_assignment(argument: str, option: str, wanted: str) -> tuple[str, str]:
+    """Split an argument at its first equals sign.
+
+    Raises
+    ------
+    UsageError
+        One side is empty.
+    """
+    name, _, value = argument.partition("=")
+    if not name or not value:
+        raise UsageError(f"{option} {argument}: write {option} {wanted}")
+    return name, value
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.is_file() and other.is_file() and one.samefile(other)
+    except OSError:
+        return False
+
+
+def _cores() -> int:
+    """Cores that this process may use, as far as there is work for them."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return min(count, MOST_PROCESSES)

@@ -1,0 +1,167 @@
+"""What a replay tells at its end: for a script as JSON, for a person as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from cli.lines import printable
+from cli.replay.slots import Labels, Totals
+from cli.replay.thresholds import name_at
+from correlation.timing.pairs import DECIDED_BY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
+    from rich.console import Console
+
+    from cli.replay.merging import Source
+    from cli.replay.setup import Setup
+
+Document = dict[str, Any]
+
+
+def summarise(
+    setup: Setup,
+    sources: Sequence[Source],
+    totals: Totals,
+    thresholds: Sequence[Decimal],
+    seconds: float,
+) -> Document:
+    """Put together what a replay has to tell.
+
+    Parameters
+    ----------
+    setup
+        With the conditions as they are in the files.
+    sources
+        Read to their end.
+    totals
+        Counters of all slots.
+    thresholds
+        At which the pairs were counted; none: at those of the conditions.
+    seconds
+        That it took.
+    """
+    streams = {name: _stream_report(name, sources) for name in setup.streams}
+    events = sum(found["events"] for found in streams.values())
+    report: Document = {
+        "streams": streams,
+        "conditions": {},
+        "events": events,
+        "rows": sum(found["rows"] for found in streams.values()),
+        "seconds": round(seconds, 3),
+        "events_per_second": round(events / max(seconds, 1e-9)),
+    }
+    for number, resource in enumerate(setup.conditions):
+        read = [streams[name] for name in setup.streams_of(resource)]
+        found: Document = {
+            "events": sum(it["events"] for it in read),
+            "late": sum(it["late"] for it in read),
+            "rejected": sum(sum(it["rejected"].values()) for it in read),
+        }
+        if thresholds:
+            found["pairs_at"] = {
+                format(threshold, "f"): _count(
+                    totals, "alarms_total", condition=name_at(number, threshold)
+                )
+                for threshold in thresholds
+            }
+        else:
+            found |= _pairs_report(totals, resource.name)
+        report["conditions"][resource.name] = found
+    return report
+
+
+def _stream_report(name: str, sources: Sequence[Source]) -> Document:
+    mine = [source for source in sources if source.file.stream == name]
+    rejected: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for source in mine:
+        first = source.counts.first | first
+        for reason, count in source.counts.rejected.items():
+            rejected[reason] = rejected.get(reason, 0) + count
+    return {
+        "files": [str(source.file.path) for source in mine],
+        "rows": sum(source.counts.rows for source in mine),
+        "events": sum(source.counts.events for source in mine),
+        "late": sum(source.counts.late for source in mine),
+        "rejected": dict(sorted(rejected.items())),
+        "first_rejected": dict(sorted(first.items())),
+    }
+
+
+def _pairs_report(totals: Totals, name: str) -> Document:
+    probed = _count(totals, "probe_region_events_total", condition=name)
+    hits = _count(totals, "lookup_hits_total", condition=name)
+    return {
+        "pairs": _count(totals, "alarms_total", condition=name),
+        "decided_by": {
+            way: _count(totals, "pairs_total", condition=name, decided_by=way) for way in DECIDED_BY
+        },
+        "hit_ratio": round(hits / probed, 6) if probed else None,
+        "probabilities_computed": _count(totals, "probability_evaluations_total", condition=name),
+    }
+
+
+def _count(totals: Totals, name: str, **labels: str) -> int:
+    found: Labels = tuple(sorted(labels.items()))
+    return totals[name, found]
+
+
+def show_report(report: Document, console: Console, *, letters: bool) -> None:
+    """Show a report as tables.
+
+    Parameters
+    ----------
+    report
+        As `summarise` gives it.
+    console
+        Takes it.
+    letters
+        Whether the rejected rows were written to a file.
+    """
+    table = Table(box=None, pad_edge=False)
+    table.add_column("condition")
+    for title in ("events", "pairs", "hit ratio", "late", "rejected"):
+        table.add_column(title, justify="right")
+    for name, found in report["conditions"].items():
+        counted = "pairs_at" not in found
+        ratio = found.get("hit_ratio")
+        table.add_row(
+            name,
+            f"{found['events']:,}",
+            f"{found['pairs']:,}" if counted else "see above",
+            "" if not counted else "no probing" if ratio is None else f"{ratio:.3f}",
+            f"{found['late']:,}",
+            f"{found['rejected']:,}",
+        )
+    console.print(table)
+    rate = f"{report['events_per_second']:,} events/s"
+    console.print(f"{report['events']:,} events in {report['seconds']:.1f} s, {rate}")
+    for name, found in report["streams"].items():
+        for reason, count in found["rejected"].items():
+            told = escape(printable(found["first_rejected"][reason]))
+            console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {told}")
+        if found["late"]:
+            console.print(
+                f"[yellow]{name}: {found['late']:,} late[/]: over max_delay behind an event before "
+                "them in the file; raise max_delay, or give --sort"
+            )
+    if not letters and any(found["rejected"] for found in report["streams"].values()):
+        console.print("--rejects FILE keeps the rejected rows")
+
+
+def show_thresholds(report: Document, console: Console) -> None:
+    """Show how many pairs each condition has at each threshold."""
+    counts = {name: found["pairs_at"] for name, found in report["conditions"].items()}
+    table = Table(box=None, pad_edge=False)
+    table.add_column("threshold", justify="right")
+    for name in counts:
+        table.add_column(name, justify="right")
+    for threshold in next(iter(counts.values())):
+        table.add_row(threshold, *(f"{found[threshold]:,}" for found in counts.values()))
+    console.print(table)

@@ -1,0 +1,281 @@
+"""What the rows of a chunk say: JSON lines, CSV rows and Parquet rows as parsed records.
+
+Each way of writing has one class with the same three methods (`Rows`). A row that cannot be read
+is given to `refuse` and passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+import pyarrow as pa
+
+from cli.replay.chunks import allow_long_cells, line_count
+from cli.replay.columns import csv_columns, place_at, table_columns
+from correlation.intake import Problem, too_large, why_unreadable
+from correlation.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cli.replay.chunks import Chunk, Line
+    from cli.replay.columns import CsvColumn
+    from cli.replay.options import EventFile
+    from correlation.streams import Stream
+
+    Refuse = Callable[[int, Problem], None]
+
+Record = dict[str, object]
+
+
+class Rows(Protocol):
+    """How the rows of a file are written."""
+
+    stream: Stream
+
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+        """Give each row's number in the chunk and its record; rows without any are left out."""
+
+    def place(self, chunk: Chunk, number: int) -> dict[str, int]:
+        """Say where a row stands, for a person who looks for it."""
+
+    def shown(self, chunk: Chunk, number: int) -> Record:
+        """Give a row as it stands there, under `record`, as far as JSON can hold it."""
+
+
+def rows_of(file: EventFile, stream: Stream, chunk: Chunk, most_bytes: int) -> Rows:
+    """Give the reader of a file's rows.
+
+    Parameters
+    ----------
+    file, stream
+        The file, and the stream whose records it holds.
+    chunk
+        Any of the file: all have the same columns.
+    most_bytes
+        Longer rows are refused.
+    """
+    if file.format == "jsonl":
+        return JsonLines(stream, most_bytes)
+    if file.format == "csv":
+        return CsvRows(stream, csv_columns(file.path, stream, chunk.header), most_bytes)
+    return TableRows(file, stream, chunk.table.schema)
+
+
+class JsonLines:
+    """One JSON document a line; an empty line is none."""
+
+    def __init__(self, stream: Stream, most_bytes: int) -> None:
+        self.stream = stream
+        self._most_bytes = most_bytes
+
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+        """See `Rows.parse`."""
+        loads, most_bytes = orjson.loads, self._most_bytes
+        for number, line in enumerate(chunk.lines):
+            if not isinstance(line, bytes):
+                refuse(number, too_large(line.nbytes, most_bytes))
+                continue
+            value = line.strip()
+            if len(value) > most_bytes:
+                refuse(number, too_large(len(value), most_bytes))
+            elif value:
+                try:
+                    parsed = loads(value)
+                except orjson.JSONDecodeError as error:
+                    refuse(number, why_unreadable(value, error))
+                else:
+                    yield number, parsed
+
+    def place(self, chunk: Chunk, number: int) -> dict[str, int]:
+        """See `Rows.place`."""
+        return {"line": chunk.line + number}
+
+    def shown(self, chunk: Chunk, number: int) -> Record:
+        """See `Rows.shown`."""
+        return _shown_line(chunk.lines[number])
+
+
+class CsvRows:
+    """Cells in the order of a header; an empty cell is a field that is not there."""
+
+    def __init__(self, stream: Stream, columns: Sequence[CsvColumn], most_bytes: int) -> None:
+        self.stream = stream
+        self._columns = [
+            (place, path[0] if len(path) == 1 else None, path, is_number)
+            for place, path, is_number in columns
+        ]
+        self._most_bytes = most_bytes
+        allow_long_cells(most_bytes)
+
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+        """See `Rows.parse`."""
+        width = len(chunk.header)
+        for number, cells in enumerate(self._cells(chunk.lines, refuse)):
+            if not cells:
+                continue
+            if len(cells) != width:
+                detail = f"{len(cells)} cells, the header has {width}"
+                refuse(number, Problem(Reason.MALFORMED_ROW, detail))
+                continue
+            yield number, self._record(cells)
+
+    def _cells(self, content: Sequence[Line], refuse: Refuse) -> Iterable[list[str]]:
+        """Give the cells of each row; none for one that was refused."""
+        try:
+            # By far the most: every row can be read.
+            texts = [line.decode() for line in content if isinstance(line, bytes)]
+            rows = list(csv.reader(texts, strict=True))
+            if len(rows) == len(content) and max(map(len, content)) <= self._most_bytes:
+                return rows
+        except (ValueError, csv.Error):
+            pass
+        return (self._cells_of(number, line, refuse) for number, line in enumerate(content))
+
+    def _cells_of(self, number: int, line: Line, refuse: Refuse) -> list[str]:
+        size = len(line.rstrip(b"\r\n")) if isinstance(line, bytes) else line.nbytes
+        problem: Problem | None = None
+        if not isinstance(line, bytes) or size > self._most_bytes:
+            problem = too_large(size, self._most_bytes)
+        else:
+            try:
+                rows = list(csv.reader([line.decode()], strict=True))
+                if len(rows) == 1:
+                    return rows[0]
+                problem = Problem(Reason.MALFORMED_ROW, f"{len(rows)} rows on one line")
+            except UnicodeDecodeError as wrong:
+                detail = f"not UTF-8: {wrong.reason} at byte {wrong.start}"
+                problem = Problem(Reason.WRONG_ENCODING, detail)
+            except csv.Error as error:
+                problem = Problem(Reason.MALFORMED_ROW, str(error))
+        refuse(number, problem)
+        return []
+
+    def _record(self, cells: list[str]) -> Record:
+        record: Record = {}
+        for place, name, path, is_number in self._columns:
+            cell = cells[place]
+            if cell == "":
+                continue
+            value = _as_number(cell) if is_number else cell
+            if name is not None:
+                record[name] = value
+            else:
+                place_at(record, path, value)
+        return record
+
+    def place(self, chunk: Chunk, number: int) -> dict[str, int]:
+        """See `Rows.place`."""
+        return {"line": chunk.line + sum(map(line_count, chunk.lines[:number]))}
+
+    def shown(self, chunk: Chunk, number: int) -> Record:
+        """See `Rows.shown`: the cells under the names of their columns, else the line."""
+        line = chunk.lines[number]
+        cells = self._cells_of(number, line, lambda *_: None)
+        if len(cells) != len(chunk.header):
+            return _shown_line(line)
+        return {"record": dict(zip(chunk.header, cells, strict=True))}
+
+
+def _as_number(cell: str) -> object:
+    """Read a cell as JSON's number where it is one; otherwise it stays a text."""
+    try:
+        value = orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        return cell
+    return value if type(value) in {int, float} else cell
+
+
+def _shown_line(line: Line) -> Record:
+    if not isinstance(line, bytes):
+        return {"record": None, "omitted_bytes": line.nbytes}
+    return {"record": line.rstrip(b"\r\n").decode(errors="backslashreplace")}
+
+
+class TableRows:
+    """Rows of a Parquet file: structures are objects, timestamps and dates ISO 8601 texts."""
+
+    def __init__(self, file: EventFile, stream: Stream, schema: pa.Schema) -> None:
+        columns = table_columns(file.path, stream, schema)
+        self.stream = columns.stream
+        self._moved = columns.moved
+        self._plain = all(map(_is_plain, schema.types))
+
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+        """See `Rows.parse`."""
+        try:
+            records = chunk.table.to_pylist()
+        except (ValueError, OverflowError, pa.ArrowException):
+            # A timestamp that Python's calendar does not reach.
+            count = chunk.table.num_rows
+            records = [_record_of(chunk.table, number) for number in range(count)]
+        for number, record in enumerate(records):
+            if isinstance(record, Problem):
+                refuse(number, record)
+                continue
+            value = record if self._plain else _as_json(record)
+            for name, path in self._moved:
+                place_at(value, path, value.get(name))
+            yield number, value
+
+    def place(self, chunk: Chunk, number: int) -> dict[str, int]:
+        """See `Rows.place`."""
+        return {"row": chunk.line + number}
+
+    def shown(self, chunk: Chunk, number: int) -> Record:
+        """See `Rows.shown`."""
+        batch = chunk.table
+        names = batch.schema.names
+        cells = {name: _cell(batch.column(at)[number]) for at, name in enumerate(names)}
+        return {"record": cells}
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Tell whether Python's values of a type are those of JSON."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+    )
+
+
+def _record_of(batch: pa.RecordBatch, number: int) -> Record | Problem:
+    try:
+        (record,) = batch.slice(number, 1).to_pylist()
+        return dict(record)
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        return Problem(Reason.TIME_OUT_OF_RANGE, str(error))
+
+
+def _cell(scalar: pa.Scalar) -> object:
+    try:
+        return _as_json(scalar.as_py())
+    except (ValueError, OverflowError, pa.ArrowException):
+        return scalar.cast(pa.string()).as_py()
+
+
+def _as_json(value: Any) -> Any:  # noqa: ANN401 - any value of Arrow's
+    """Give a value as JSON has it; what it has no form for stays, and is refused later."""
+    if isinstance(value, dict):
+        return {name: _as_json(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_json(inner) for inner in value]
+    # Timestamps too: a datetime is a date.
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return _as_text(value) if isinstance(value, bytes) else value
+
+
+def _as_text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

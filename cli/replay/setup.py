@@ -1,0 +1,186 @@
+"""Streams and conditions for a replay: files as for ``apply``, checked as the service checks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cli.errors import UsageError
+from cli.resources import read_resources
+from correlation.errors import InvalidFieldError
+from correlation.program import Control
+from correlation.records import Resource, stream_from_document
+from service.api.body import parse_json
+from service.api.problems import problem_of_field
+from service.api.wording import field_problems
+from service.errors import ServiceError
+from service.models import ConditionDocument, StreamDocument
+from service.registry import checked_condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cli.replay.options import EventFile, ReplayOptions
+    from cli.resources import ResourceFile
+    from correlation.streams import Stream
+    from service.errors import FieldProblem
+    from service.fields import Document
+
+_STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
+_CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a replay works with; sent to its processes as it is.
+
+    Parameters
+    ----------
+    streams
+        Those that have files, by name.
+    partitions
+        Number of files of each.
+    conditions
+        As they would be registered first; their order is that of the files.
+    """
+
+    streams: Mapping[str, Stream]
+    partitions: Mapping[str, int]
+    conditions: tuple[Resource, ...]
+
+    def controls(self) -> list[Control]:
+        """Give the conditions as records of a config topic."""
+        return [
+            Control(offset, resource.key, resource.to_record())
+            for offset, resource in enumerate(self.conditions)
+        ]
+
+    def streams_of(self, condition: Resource) -> tuple[str, ...]:
+        """Name the streams that a condition reads."""
+        return condition.to_condition().streams
+
+
+def read_setup(options: ReplayOptions) -> Setup:
+    """Read and check the streams and conditions that a replay needs.
+
+    Parameters
+    ----------
+    options
+        Names the files of resources and of events.
+
+    Raises
+    ------
+    UsageError
+        A document is wrong, a name is not known, or a stream that is needed has no file.
+    """
+    found = read_resources(options.resources)
+    declared = {it.name: _read_stream(it) for it in found if it.kind == "stream"}
+    streams = _with_files(declared, options.files)
+    conditions = _chosen([it for it in found if it.kind == "condition"], options.conditions)
+    registered = tuple(_read_condition(it, declared) for it in conditions)
+    for name, path in options.keys:
+        _refuse_unknown(f"--key names stream {name}", name, streams)
+        streams[name] = _keyed_by(streams[name], path)
+    for resource in registered:
+        for name in resource.to_condition().streams:
+            if name not in streams:
+                raise UsageError(
+                    f"condition {resource.name} reads stream {name}, which has no events: give "
+                    f"--events {name}=FILE, or choose other conditions with --condition"
+                )
+    partitions = {name: sum(it.stream == name for it in options.files) for name in streams}
+    return Setup(
+        {name: _recorded(stream, sort=options.sort) for name, stream in streams.items()},
+        partitions,
+        registered,
+    )
+
+
+def _refuse_unknown(saying: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise UsageError(
+            f"{saying}, which the files do not have; they have: {', '.join(sorted(known))}"
+        )
+
+
+def _with_files(declared: dict[str, Stream], files: Iterable[EventFile]) -> dict[str, Stream]:
+    """Give the streams that have files."""
+    for file in files:
+        _refuse_unknown(f"--events names stream {file.stream}", file.stream, declared)
+    return {file.stream: declared[file.stream] for file in files}
+
+
+def _chosen(found: list[ResourceFile], names: Iterable[str]) -> list[ResourceFile]:
+    """Give the conditions of these names, or all."""
+    if not found:
+        raise UsageError("the files hold no condition")
+    for name in names:
+        _refuse_unknown(f"--condition names {name}", name, [it.name for it in found])
+    return [it for it in found if not names or it.name in names]
+
+
+def _read_stream(resource: ResourceFile) -> Stream:
+    document = _normalised(resource, _STREAMS)
+    try:
+        return stream_from_document(resource.name, document)
+    except InvalidFieldError as error:
+        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+
+
+def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Resource:
+    document = _normalised(resource, _CONDITIONS)
+    for name in sorted(resource.streams):
+        _refuse_unknown(f"condition {resource.name} reads stream {name}", name, streams)
+    try:
+        checked_condition(resource.name, 1, document, streams)
+    except InvalidFieldError as error:
+        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+    except ServiceError as error:
+        raise _refusal(resource, error.problems, error.detail) from error
+    return Resource("condition", resource.name, 1, 0, document)
+
+
+def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[str, Any]:
+    """Read a document as the service does, from JSON, so that numbers stay exact."""
+    try:
+        body = json.dumps(resource.document).encode()
+        return model.validate_python(parse_json(body)).normalised()
+    except ValidationError as error:
+        raise _refusal(resource, field_problems(error.errors())) from error
+    except InvalidFieldError as error:
+        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+    except ServiceError as error:
+        raise _refusal(resource, error.problems, error.detail) from error
+    except TypeError as error:
+        # A date in YAML, for instance.
+        raise UsageError(f"{resource.kind} {resource.name}: {error}") from error
+
+
+def _refusal(
+    resource: ResourceFile, problems: Iterable[FieldProblem], detail: str = ""
+) -> UsageError:
+    said = "; ".join(f"{it.field or 'document'} {it.problem}: {it.remedy}" for it in problems)
+    return UsageError(f"{resource.kind} {resource.name}: {said or detail}")
+
+
+def _keyed_by(stream: Stream, path: str) -> Stream:
+    """Read the join key out of a field, where Kafka's records have it beside their value."""
+    if stream.mapping.key_path is not None:
+        raise UsageError(
+            f"--key {stream.name}={path}: the mapping of the stream names its key already"
+        )
+    try:
+        return replace(stream, mapping=replace(stream.mapping, key_path=tuple(path.split("."))))
+    except InvalidFieldError as error:
+        raise UsageError(f"--key {stream.name}={path}: {error}") from error
+
+
+def _recorded(stream: Stream, *, sort: bool) -> Stream:
+    """Make a stream one of recorded data: no row of a file says when it arrived.
+
+    Sorted, nothing comes later than something with a greater latest time.
+    """
+    return replace(stream, clock="replay", max_delay_us=0 if sort else stream.max_delay_us)

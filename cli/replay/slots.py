@@ -1,0 +1,135 @@
+"""The slots of a replay: each a Program, as in the job, with its share of the join keys.
+
+Their number does not depend on that of the processes, so neither does anything that comes out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from cli.errors import UsageError
+from cli.replay.options import MOST_PROCESSES
+from correlation.program import Block, Program
+from correlation.progress import Heartbeat, Progress
+
+if TYPE_CHECKING:
+    from cli.replay.setup import Setup
+    from correlation.events import Events
+
+# An empty slot costs 30 µs a block.
+SLOTS = MOST_PROCESSES
+
+Labels = tuple[tuple[str, str], ...]
+Totals = Counter[tuple[str, Labels]]
+
+
+class Alarm(NamedTuple):
+    """An alarm; they are written in this order: by time, then by condition and id.
+
+    Parameters
+    ----------
+    detected_at_us
+        When both events had happened for certain: the greater of their latest times.
+    value
+        The record's value, which begins with the condition's name.
+    """
+
+    detected_at_us: int
+    value: bytes
+
+
+class Found(NamedTuple):
+    """What a block brought: how many pairs, and the alarms where they are wanted."""
+
+    pairs: int
+    alarms: list[Alarm]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A block, as all slots take it in.
+
+    Parameters
+    ----------
+    events
+        By slot; a slot without any is missing.
+    progress, heartbeats
+        How far the files have been read with this block.
+    """
+
+    events: Mapping[int, Events]
+    progress: Sequence[Progress]
+    heartbeats: Sequence[Heartbeat]
+
+
+class Slots:
+    """Some of the slots.
+
+    Parameters
+    ----------
+    setup
+        Streams and conditions.
+    numbers
+        Of the slots.
+    alarms
+        Whether alarms are wanted, or only their number.
+    """
+
+    def __init__(self, setup: Setup, numbers: Iterable[int], *, alarms: bool) -> None:
+        self._alarms = alarms
+        self._programs = {number: Program(setup.streams, setup.partitions) for number in numbers}
+        self._metrics: dict[int, Mapping[str, Any]] = {}
+        for number, program in self._programs.items():
+            outcome = program.advance(Block(setup.controls()), _no_clock)
+            _check_running(outcome.metrics["conditions"])
+            self._metrics[number] = outcome.metrics
+
+    def advance(self, step: Step) -> Found:
+        """Evaluate a block in each slot."""
+        pairs = 0
+        alarms: list[Alarm] = []
+        for number, program in self._programs.items():
+            events = step.events.get(number)
+            block = Block(
+                events=() if events is None else (events,),
+                progress=step.progress,
+                heartbeats=step.heartbeats,
+            )
+            outcome = program.advance(block, _no_clock)
+            self._metrics[number] = outcome.metrics
+            for result in outcome.results:
+                ready_us = result.ready_us()
+                pairs += len(ready_us)
+                if self._alarms:
+                    records = result.records(ready_us, orjson.dumps)
+                    alarms += (
+                        Alarm(moment, record.value)
+                        for moment, record in zip(ready_us.tolist(), records, strict=True)
+                    )
+        alarms.sort()
+        return Found(pairs, alarms)
+
+    def totals(self) -> Totals:
+        """Give the counters of the slots together."""
+        totals: Totals = Counter()
+        for metrics in self._metrics.values():
+            for name, labels, value in metrics["counters"]:
+                totals[name, tuple(sorted(labels.items()))] += value
+        return totals
+
+
+def _check_running(conditions: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse what the job would only report as not running."""
+    for name, found in conditions.items():
+        if found["state"] != "running":
+            raise UsageError(f"condition {name} is {found['state']}: {found['detail']}")
+
+
+def _no_clock() -> int:
+    # Nothing that is recorded has to do with the wall's time.
+    return 0
