@@ -11,6 +11,7 @@ from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
+from correlation.template import Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Stream:
         Whether the events' times follow the wall clock.
     max_skew_us : int
         How far a clock that stamps events may be ahead of Kafka's, in µs.
+    templates : tuple of Template
+        Those that its events may name.
+    histograms : bool
+        Whether its events may carry a histogram of their own.
 
     Raises
     ------
@@ -53,6 +58,8 @@ class Stream:
     partitioning: Partitioning = field(default_factory=Partitioning)
     clock: Literal["live", "replay"] = "live"
     max_skew_us: int = 1_000_000
+    templates: tuple[Template, ...] = ()
+    histograms: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -70,6 +77,7 @@ class Stream:
             )
         if self.clock not in {"live", "replay"}:
             raise InvalidFieldError("clock", f"unknown: {self.clock!r}", "use live or replay")
+        self._check_templates()
         spread = self.mapping.spread_us
         if spread is not None and not self.shortest_us <= spread <= self.longest_us:
             raise InvalidFieldError(
@@ -78,3 +86,23 @@ class Stream:
                 f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
                 "declare shortest and longest so that before + after lies between them",
             )
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether the time of an event may be anything but uniform on its interval."""
+        return self.histograms or bool(self.templates)
+
+    def _check_templates(self) -> None:
+        names = [template.name for template in self.templates]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidFieldError("templates", f"{name!r} stands there twice", "name it once")
+        for template in self.templates:
+            length = template.histogram.length_us
+            if not self.shortest_us <= length <= self.longest_us:
+                raise InvalidFieldError(
+                    "longest",
+                    f"template {template.name} is {format_duration(length)} long, outside "
+                    f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
+                    "declare shortest and longest so that its length lies between them",
+                )
