@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -112,12 +112,15 @@ class View:
         Events of earlier blocks.
     marks : mapping of stream to int
         Low marks with the block's progress in them, in µs.
+    shared : mutable mapping
+        What conditions find out about the block's segments and leave for others.
     """
 
     fresh: Mapping[str, Segment]
     appended_us: Mapping[str, Int64s]
     buffers: Mapping[str, StreamBuffer]
     marks: Mapping[str, int]
+    shared: MutableMapping[Hashable, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,13 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         else f"when the low mark of {condition.b} has passed latest of {condition.a} "
         f"+ ({format_duration(greatest)}): no {condition.b} can come for it any more",
         "keep": _describe_keep(condition, least, greatest),
-        "sharing": "one buffer per stream and slot, kept for all conditions on the stream",
+        "sharing": "one buffer per stream and slot, kept for all conditions on the stream; "
+        + (
+            "which events are near enough is searched once for all conditions on these streams "
+            "with similar windows"
+            if condition.emit == PAIRS and condition.algorithm != "simple"
+            else "searched for this condition alone"
+        ),
     }
 
 
