@@ -71,6 +71,10 @@ class TimingOperator:
             return {condition.a: min(keep_a, keep_b)}
         return {condition.a: keep_a, condition.b: keep_b}
 
+    def held(self) -> dict[str, list[int]]:
+        """See `Operator.held`."""
+        return {}
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         return b""
