@@ -109,16 +109,50 @@ def test_larger_micro_batch_is_cut_by_the_order_of_arrival() -> None:
     assert found == [{"x": [0, 2], "y": [1]}, {"x": [3], "y": [0, 2]}, {"x": [1]}]
 
 
-def test_late_events_wait_like_all_others() -> None:
+def _pass(slot: Slot, until_us: int) -> Outcome:
+    """Let time pass: both streams are known to have come so far."""
+    return slot.advance(Block(heartbeats=[Heartbeat(it, None, until_us, None) for it in "xy"]))
+
+
+def _waiting_slot() -> Slot:
+    """Make a slot in which a block of two events has been evaluated, and y0 is one of them."""
     slot = Slot()
-    slot.advance(make_block([], [_control(0, "near", block_size=4)]))
-    slot.advance(_event("y", 0, latest=0))
-    slot.advance(Block(heartbeats=[Heartbeat(name, None, 500, None) for name in "xy"]))
-    late = slot.advance(_event("x", 0, latest=0))
+    slot.advance(make_block([], [_control(0, "near", block_size=2, block_interval_us=10**6)]))
+    slot.advance(_event("y", 0))
+    slot.advance(_event("y", 1, latest=1))
+    return slot
+
+
+def test_what_waits_keeps_its_partners() -> None:
+    slot = _waiting_slot()
+    slot.advance(_event("x", 0))
+    slot.restart()
+    # By now no further x can meet y0; the one that waits has not done so yet.
+    _pass(slot, 500)
+    (first, second) = read_alarms(slot.advance(CLOSING))
+    assert (first["a"]["id"], first["b"]["id"], second["b"]["id"]) == ("x0", "y0", "y1")
+
+
+def test_late_events_wait_like_all_others() -> None:
+    slot = _waiting_slot()
+    _pass(slot, 500)
+    late = slot.advance(_event("x", 0))
     assert [len(part) for part in late.late] == [1]
-    slot.advance(Block(heartbeats=[Heartbeat(name, None, 900, None) for name in "xy"]))
-    (alarm,) = read_alarms(slot.advance(CLOSING))
-    assert (alarm["a"]["id"], alarm["b"]["id"], alarm["late"]) == ("x0", "y0", True)
+    _pass(slot, 900)
+    slot.restart()
+    (alarm,) = read_alarms(slot.advance(_event("y", 2)))
+    assert (alarm["a"]["id"], alarm["b"]["id"], alarm["late"]) == ("x0", "y2", True)
+
+
+def test_time_of_the_records_never_goes_back() -> None:
+    slot = Slot()
+    slot.advance(make_block([], [_control(0, "near", block_size=100, block_interval_us=50)]))
+    slot.advance(Block(heartbeats=[Heartbeat("x", 0, 2_000, None)]))
+    slot.restart()
+    # An older partition is read later: x0 waits from now on.
+    slot.advance(_event("x", 0, appended_us=1_000))
+    assert not read_alarms(slot.advance(_event("y", 0, appended_us=1_060)))
+    assert len(read_alarms(slot.advance(_event("y", 1, appended_us=2_050)))) == 2
 
 
 def test_what_waits_is_evaluated_by_the_version_in_force_when_the_block_is_due() -> None:
