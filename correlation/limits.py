@@ -23,3 +23,7 @@ MASS_PLACES = 10
 # Buckets of a histogram: a hundred percentiles fit. An exact decision then takes at most 200 steps,
 # an s-window at most 20,402 pieces, and the float64 filter leaves less than 2**-43 in doubt.
 BUCKET_LIMIT = 100
+# Slots of a job.
+SLOTS_LIMIT = 1024
+# Groups of a grid: 44 make 990 cells, so that each can have a slot of its own; 45 would make 1,035.
+GROUPS_LIMIT = 44

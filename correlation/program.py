@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from correlation.blocks import Block, Control, Outcome, Snapshot
 from correlation.buffer import StreamBuffer
@@ -89,9 +90,10 @@ class Program:
         self._marks.advance(block.progress, block.heartbeats)
         marks = self._marks.values()
         view = View(fresh, appended_us, self._buffers, marks)
-        running = [entry for entry in self._conditions.values() if entry.operator is not None]
         evaluations = [
-            (entry, entry.operator.evaluate(view)) for entry in running if entry.operator
+            (entry, entry.operator.evaluate(view))
+            for entry in self._conditions.values()
+            if entry.operator is not None
         ]
         self._age(fresh, marks)
         now_us = clock()
@@ -156,6 +158,7 @@ class Program:
                 entry.state, entry.detail = "waiting", f"for stream {', '.join(missing)}"
             else:
                 kind = KINDS[entry.condition.kind]
+                kind.check(entry.condition, self._streams)
                 entry.operator = kind.operator(entry.condition, self._declared_streams())
         except CorrelationError as error:
             entry.state, entry.detail = "failed", str(error)
@@ -187,22 +190,26 @@ class Program:
             mine.sort(key=lambda part: (int(part.partition[0]), int(part.offset[0])))
             events = Events.concat(mine)
             late = events.latest < self._marks.values()[name]
-            if late.any():
-                late_events.append(events.take(np.flatnonzero(late)))
-            self._count_events(events, late_count=int(late.sum()))
+            home = self._streams[name].partitioning.home_copies(events.key)
+            if (late & home).any():
+                late_events.append(events.take(np.flatnonzero(late & home)))
+            self._count_events(events, home, late_count=int((late & home).sum()))
             fresh[name], order = Segment.from_events(events, late)
             appended_us[name] = events.appended_us[order]
         return fresh, appended_us, tuple(late_events)
 
-    def _count_events(self, events: Events, late_count: int) -> None:
+    def _count_events(self, events: Events, home: NDArray[np.bool_], late_count: int) -> None:
+        """Count the events whose home copies are here: each counts once."""
+        if not home.any():
+            return
         labels = {"stream": events.stream}
-        self._totals.count("events_consumed_total", labels, len(events))
+        self._totals.count("events_consumed_total", labels, int(home.sum()))
         self._totals.count("events_late_total", labels, late_count)
-        lengths, delays = events.latest - events.earliest, None
+        lengths, delays = (events.latest - events.earliest)[home], None
         self._totals.observe("interval_length_seconds", labels, lengths)
         stream = self._streams[events.stream]
         if stream.clock == "live":
-            delays = events.appended_us - events.latest
+            delays = (events.appended_us - events.latest)[home]
             self._totals.observe("transmission_delay_seconds", labels, delays)
         facts = ContractFacts.of_events(stream, lengths, delays, late_count)
         self._totals.add_facts(events.stream, facts)
@@ -305,6 +312,7 @@ class Program:
             },
             "marks": self._marks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
+            "groups": self._groups(),
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -313,6 +321,11 @@ class Program:
             "totals": self._totals.dump(),
         }
         return Snapshot(manifest, added, removed)
+
+    def _groups(self) -> dict[str, int]:
+        """Give the groups of the streams that have more than one."""
+        found = {name: stream.partitioning.groups for name, stream in self._streams.items()}
+        return {name: groups for name, groups in found.items() if groups > 1}
 
     @classmethod
     def restore(
@@ -358,9 +371,13 @@ class Program:
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
+        groups, before = self._groups(), manifest.get("groups", {})
+        changed = {name for name in self._streams if groups.get(name) != before.get(name)}
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
-            if name in self._streams:
+            if name in changed:
+                self._buffers[name] = self._begin_buffer(name)
+            elif name in self._streams:
                 self._buffers[name] = StreamBuffer(
                     [(number, Segment.from_bytes(fetch(number))) for number in numbers],
                     *manifest["forgotten"][name],
@@ -376,3 +393,9 @@ class Program:
             else:
                 self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry
+
+    def _begin_buffer(self, name: str) -> StreamBuffer:
+        """Begin anew where a stream has other groups now: no slot holds all that it should."""
+        mark = max(self._marks.partition_values(name).values())
+        reached = mark + self._streams[name].max_delay_us
+        return StreamBuffer((), reached, reached + 1)

@@ -119,7 +119,7 @@ class TimingOperator:
         events = (
             Side(base.earliest, base.latest),
             Side(target.earliest, target.latest),
-            match_groups(base, target),
+            match_groups(base, target, crossed=not self._keyed),
             window,
         )
         lengths = (target.shortest, target.longest)

@@ -14,7 +14,7 @@ from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
-from tests.oracle.intervals import Window
+from tests.oracle.intervals import Window, is_satisfied
 
 LONGEST, DELAY = 12, 9
 PARTITIONS = 2
@@ -99,6 +99,24 @@ class Arrival:
     def interval(self) -> tuple[int, int]:
         """The event as the judge takes it."""
         return (self.earliest, self.latest)
+
+
+def judged_pairs(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
+    """Give, as the judge finds them, the ids of the pairs that a condition must report."""
+    window = judged_window(document)
+    pairs = set()
+    for a in arrivals:
+        for b in arrivals:
+            if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
+                continue
+            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
+                continue
+            if document["a"] == document["b"]:
+                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
+                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
+                    continue
+            pairs.add((a.id, b.id))
+    return pairs
 
 
 def draw_arrivals(rng: random.Random, count: int) -> list[Arrival]:
