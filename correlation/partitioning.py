@@ -135,8 +135,11 @@ class Partitioner:
             Slot and copies, in the order of the events; only home copies have `extra`, which would
             travel for nothing with the others.
         """
+        if not len(events):
+            return
         slot, row, join_key = self.assign(events)
-        order = np.argsort(slot, kind="stable")
+        # Of 16 bits, as numpy sorts them by radix: a job has fewer slots (limits.SLOTS_LIMIT).
+        order = np.argsort(slot.astype(np.int16), kind="stable")
         numbers, starts = np.unique(slot[order], return_index=True)
         for number, copies in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
             key = join_key.take(copies)

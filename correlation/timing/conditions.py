@@ -132,8 +132,8 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     if a != b:
         raise InvalidFieldError(
             "b",
-            f"{condition.b} is partitioned by {b} and {condition.a} by {a}, so their events cannot "
-            "meet",
+            f"is partitioned by {b} ({condition.b}), a by {a} ({condition.a}), so their events "
+            "cannot meet",
             "register both streams with the same partitioning",
         )
     if condition.emit != PAIRS and a.groups > 1:

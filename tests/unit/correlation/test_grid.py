@@ -45,7 +45,7 @@ def _copies(events: Events, groups: int, slots: int) -> list[tuple[int, bytes, b
 @pytest.mark.parametrize("slots", [1, 2, 7])
 def test_p_grid_any_two_copies_meet_exactly_once(groups: int, slots: int) -> None:
     copies = _copies(_events(4 * min(groups, 5)), groups, slots)
-    places = {}
+    places: dict[bytes, set[tuple[int, bytes]]] = {}
     for slot, key, ident, _ in copies:
         places.setdefault(ident, set()).add((slot, key))
     assert all(len(found) == groups for found in places.values())
@@ -102,11 +102,17 @@ def test_group_of_an_event_is_its_place_in_kafka() -> None:
         assert alone.tolist() == together[row : row + 1].tolist()
 
 
+def test_no_events_go_nowhere() -> None:
+    for partitioning in (Partitioning(), Partitioning("grid", 3)):
+        assert list(Partitioner(partitioning, 4).spread(_events(0))) == []
+
+
 def _loads(groups: int, slots: int) -> list[int]:
     slot_of = slots_of_cells(groups, slots)
     assert (slot_of == slot_of.T).all()
     # A cell of two groups stands there twice: that is its work.
-    return np.bincount(slot_of.ravel(), minlength=slots).tolist()
+    found: list[int] = np.bincount(slot_of.ravel(), minlength=slots).tolist()
+    return found
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 4, 5, 8, 13, 32, GROUPS_LIMIT])
