@@ -128,6 +128,12 @@ def test_work_of_slots_differs_by_that_of_one_cell(groups: int, slots: int) -> N
     assert max(loads) <= max(groups**2 / slots + 1, 2)
 
 
+@pytest.mark.parametrize(("slots", "groups"), [(2, 2), (3, 3), (4, 4), (8, 4), (16, 8), (32, 8)])
+def test_documented_groups_are_the_least_that_are_even(slots: int, groups: int) -> None:
+    even = [it for it in range(1, groups + 1) if max(_loads(it, slots)) * slots == it**2]
+    assert even == [groups]
+
+
 def test_greatest_grid_has_a_cell_for_every_slot_of_the_greatest_job() -> None:
     assert count_cells(GROUPS_LIMIT) <= SLOTS_LIMIT < count_cells(GROUPS_LIMIT + 1)
 

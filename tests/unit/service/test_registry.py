@@ -166,7 +166,7 @@ def test_check_condition_names_the_streams_that_are_missing(
 def test_check_condition_needs_equal_partitioning() -> None:
     registry = fold(stream("x"), stream("y", partitioning={"by": "grid"}))
     with pytest.raises(
-        InvalidDocumentError, match="b: is partitioned by grid with 1 group .y., a by key .x., so"
+        InvalidDocumentError, match=r"b: is partitioned by grid with 1 group .y., a by key .x., so"
     ):
         registry.check_condition("c", 1, PAIR)
 
@@ -175,7 +175,7 @@ def test_check_condition_needs_equal_groups() -> None:
     three, two = ({"by": "grid", "groups": groups} for groups in (3, 2))
     registry = fold(stream("x", partitioning=three), stream("y", partitioning=two))
     with pytest.raises(
-        InvalidDocumentError, match="with 2 groups .y., a by grid with 3 groups .x., so"
+        InvalidDocumentError, match=r"with 2 groups .y., a by grid with 3 groups .x., so"
     ):
         registry.check_condition("c", 1, PAIR)
     same = fold(stream("x", partitioning=three), stream("y", partitioning=three))
