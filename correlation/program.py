@@ -312,7 +312,7 @@ class Program:
             },
             "marks": self._marks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
-            "groups": self._groups(),
+            "groups": {name: it.partitioning.groups for name, it in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -321,11 +321,6 @@ class Program:
             "totals": self._totals.dump(),
         }
         return Snapshot(manifest, added, removed)
-
-    def _groups(self) -> dict[str, int]:
-        """Give the groups of the streams that have more than one."""
-        found = {name: stream.partitioning.groups for name, stream in self._streams.items()}
-        return {name: groups for name, groups in found.items() if groups > 1}
 
     @classmethod
     def restore(
@@ -371,13 +366,14 @@ class Program:
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
-        groups, before = self._groups(), manifest.get("groups", {})
-        changed = {name for name in self._streams if groups.get(name) != before.get(name)}
+        before = manifest.get("groups", {})
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
-            if name in changed:
+            if name not in self._streams:
+                continue
+            if self._streams[name].partitioning.groups != before.get(name, 1):
                 self._buffers[name] = self._begin_buffer(name)
-            elif name in self._streams:
+            else:
                 self._buffers[name] = StreamBuffer(
                     [(number, Segment.from_bytes(fetch(number))) for number in numbers],
                     *manifest["forgotten"][name],
