@@ -37,7 +37,9 @@ _DECLARED = {
 }
 
 
-def advise(stream: Stream, facts: ContractFacts | None) -> tuple[str, ...]:
+def advise(
+    stream: Stream, facts: ContractFacts | None, slots: int | None = None
+) -> tuple[str, ...]:
     """Say what is wrong, or wasteful, in a stream's declaration.
 
     Parameters
@@ -46,6 +48,8 @@ def advise(stream: Stream, facts: ContractFacts | None) -> tuple[str, ...]:
         As it is declared.
     facts : ContractFacts or None
         What was seen since.
+    slots : int or None
+        Of the job, where that is known.
 
     Returns
     -------
@@ -53,8 +57,16 @@ def advise(stream: Stream, facts: ContractFacts | None) -> tuple[str, ...]:
         Sentences, the costliest first; none if all is well.
     """
     if facts is None or not (facts.events or facts.rejected):
-        return ("no event was read since the stream was declared so",)
-    return (*_on_breaches(stream, facts), *_on_delays(stream, facts), *_on_lengths(stream, facts))
+        return (
+            "no event was read since the stream was declared so",
+            *_on_groups(stream.partitioning.groups, slots),
+        )
+    return (
+        *_on_breaches(stream, facts),
+        *_on_delays(stream, facts),
+        *_on_lengths(stream, facts),
+        *_on_groups(stream.partitioning.groups, slots),
+    )
 
 
 def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
@@ -166,6 +178,16 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         )
     elif enough and lengths.least_us - shortest_us >= longest_us // _QUARTER:
         yield f"{least}, shortest is {shortest}: with a higher one positions decide more pairs"
+
+
+def _on_groups(groups: int, slots: int | None) -> Iterator[str]:
+    """Say when a grid has more groups than help: with one per slot the work is spread evenly."""
+    if slots is not None and groups > slots:
+        yield (
+            f"the grid has {groups} groups, the job {slots} slot{'' if slots == 1 else 's'}: with "
+            f"{slots} the work is spread as evenly, and each further one is one more copy of every "
+            f"event; lower groups to at most {slots}, or give the job more slots"
+        )
 
 
 def _took(delay_us: int) -> str:

@@ -6,11 +6,11 @@ are merged as in a log-structured merge tree, so that every event is moved O(log
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from correlation.limits import UNKNOWN_MARK
+from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
 from correlation.segment import Segment
 
 # A segment of this many events is not merged further: older ones are dropped whole.
@@ -145,3 +145,25 @@ class StreamBuffer:
             kept.append(entry)
         self.segments = kept
         return number
+
+
+def describe_buffers(
+    buffers: Mapping[str, StreamBuffer], keep_values: Mapping[str, int]
+) -> list[list[object]]:
+    """Give the gauges of a slot's buffers as they stand in its record: name, labels, value.
+
+    Parameters
+    ----------
+    buffers : mapping of stream to StreamBuffer
+        Of the slot.
+    keep_values : mapping of stream to int
+        Least `latest` that is still needed, in µs.
+    """
+    gauges: list[list[object]] = []
+    for name, keep in keep_values.items():
+        labels = {"stream": name}
+        gauges.append(["buffered_events", labels, len(buffers[name])])
+        gauges.append(["state_bytes", labels, buffers[name].nbytes])
+        if UNKNOWN_MARK // 2 < keep < KEEP_NOTHING // 2:
+            gauges.append(["buffer_keep_timestamp_seconds", labels, keep / 1e6])
+    return gauges

@@ -25,3 +25,7 @@ MASS_PLACES = 10
 BUCKET_LIMIT = 100
 # Most events of a block.
 BLOCK_SIZE_LIMIT = 1_000_000
+# Slots of a job.
+SLOTS_LIMIT = 1024
+# Groups of a grid: 44 make 990 cells, so that each can have a slot of its own; 45 would make 1,035.
+GROUPS_LIMIT = 44

@@ -269,6 +269,8 @@ class ConditionKind:
         Of its document, `kind` itself excepted.
     build : callable
         `(name, version, values) -> Condition`; raises InvalidFieldError.
+    check : callable
+        `(condition, streams)`; raises InvalidFieldError where the streams do not suit it.
     operator : callable
         `(condition, streams) -> Operator`.
     derive : callable
@@ -286,6 +288,7 @@ class ConditionKind:
     summary: str
     fields: tuple[Field, ...]
     build: Callable[[str, int, Values], Condition]
+    check: Callable[[Any, Mapping[str, Stream]], None]
     operator: Callable[[Any, Mapping[str, Stream]], Operator]
     derive: Callable[[Any, Mapping[str, Stream], Load], dict[str, Any]]
     plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]

@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from correlation.blocks import Block, Control, Outcome, Snapshot
-from correlation.buffer import StreamBuffer
+from correlation.buffer import StreamBuffer, describe_buffers
 from correlation.contract import ContractFacts, declaration
 from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.events import Events
 from correlation.kinds import KINDS
-from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
+from correlation.limits import KEEP_NOTHING
 from correlation.operators import Condition, Operator, View
 from correlation.progress import LowMarks, RecordClock
 from correlation.records import Resource
@@ -93,9 +94,10 @@ class Program:
         self._next_number += len(fresh)
         clock_us = self._clock.advance(appended_us.values(), block.heartbeats)
         view = View(fresh, appended_us, self._buffers, marks, numbers, clock_us)
-        running = [entry for entry in self._conditions.values() if entry.operator is not None]
         evaluations = [
-            (entry, entry.operator.evaluate(view)) for entry in running if entry.operator
+            (entry, entry.operator.evaluate(view))
+            for entry in self._conditions.values()
+            if entry.operator is not None
         ]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, marks)
         now_us = clock()
@@ -160,6 +162,7 @@ class Program:
                 entry.state, entry.detail = "waiting", f"for stream {', '.join(missing)}"
             else:
                 kind = KINDS[entry.condition.kind]
+                kind.check(entry.condition, self._streams)
                 entry.operator = kind.operator(entry.condition, self._declared_streams())
         except CorrelationError as error:
             entry.state, entry.detail = "failed", str(error)
@@ -191,22 +194,26 @@ class Program:
             mine.sort(key=lambda part: (int(part.partition[0]), int(part.offset[0])))
             events = Events.concat(mine)
             late = events.latest < self._marks.values()[name]
-            if late.any():
-                late_events.append(events.take(np.flatnonzero(late)))
-            self._count_events(events, late_count=int(late.sum()))
+            home = self._streams[name].partitioning.home_copies(events.key)
+            if (late & home).any():
+                late_events.append(events.take(np.flatnonzero(late & home)))
+            self._count_events(events, home, late_count=int((late & home).sum()))
             fresh[name], order = Segment.from_events(events, late)
             appended_us[name] = events.appended_us[order]
         return fresh, appended_us, tuple(late_events)
 
-    def _count_events(self, events: Events, late_count: int) -> None:
+    def _count_events(self, events: Events, home: NDArray[np.bool_], late_count: int) -> None:
+        """Count the events whose home copies are here: each counts once."""
+        if not home.any():
+            return
         labels = {"stream": events.stream}
-        self._totals.count("events_consumed_total", labels, len(events))
+        self._totals.count("events_consumed_total", labels, int(home.sum()))
         self._totals.count("events_late_total", labels, late_count)
-        lengths, delays = events.latest - events.earliest, None
+        lengths, delays = (events.latest - events.earliest)[home], None
         self._totals.observe("interval_length_seconds", labels, lengths)
         stream = self._streams[events.stream]
         if stream.clock == "live":
-            delays = events.appended_us - events.latest
+            delays = (events.appended_us - events.latest)[home]
             self._totals.observe("transmission_delay_seconds", labels, delays)
         facts = ContractFacts.of_events(stream, lengths, delays, late_count)
         self._totals.add_facts(events.stream, facts)
@@ -235,19 +242,12 @@ class Program:
     def _describe(self, now_us: int) -> dict[str, Any]:
         """Write the slot's record for the metrics topic."""
         marks = self._marks.values()
-        gauges: list[list[object]] = []
-        for name, keep in self._keep_values(marks).items():
-            labels = {"stream": name}
-            gauges.append(["buffered_events", labels, len(self._buffers[name])])
-            gauges.append(["state_bytes", labels, self._buffers[name].nbytes])
-            if UNKNOWN_MARK // 2 < keep < KEEP_NOTHING // 2:
-                gauges.append(["buffer_keep_timestamp_seconds", labels, keep / 1e6])
         return {
             "v": VERSION,
             "at": now_us,
             "config_offset": self._config_offset,
             **self._totals.to_record(),
-            "gauges": gauges,
+            "gauges": describe_buffers(self._buffers, self._keep_values(marks)),
             "conditions": {
                 name: {
                     "version": entry.resource.version,
@@ -258,16 +258,7 @@ class Program:
                 }
                 for name, entry in self._conditions.items()
             },
-            "low_marks": {
-                name: {
-                    "mark": None if mark == UNKNOWN_MARK else mark,
-                    "partitions": {
-                        str(number): None if value == UNKNOWN_MARK else value
-                        for number, value in self._marks.partition_values(name).items()
-                    },
-                }
-                for name, mark in marks.items()
-            },
+            "low_marks": self._marks.describe(),
         }
 
     def note_read(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
@@ -317,6 +308,7 @@ class Program:
             },
             "marks": self._marks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
+            "groups": {name: it.partitioning.groups for name, it in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -371,9 +363,14 @@ class Program:
         self._clock = RecordClock(manifest["clock_us"])
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
+        before = manifest["groups"]
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
-            if name in self._streams:
+            if name not in self._streams:
+                continue
+            if self._streams[name].partitioning.groups != before[name]:
+                self._buffers[name] = self._begin_buffer(name)
+            else:
                 self._buffers[name] = StreamBuffer(
                     [(number, Segment.from_bytes(fetch(number))) for number in numbers],
                     *manifest["forgotten"][name],
@@ -389,3 +386,9 @@ class Program:
             else:
                 self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry
+
+    def _begin_buffer(self, name: str) -> StreamBuffer:
+        """Begin anew where a stream has other groups now: no slot holds all that it should."""
+        mark = max(self._marks.partition_values(name).values())
+        reached = mark + self._streams[name].max_delay_us
+        return StreamBuffer((), reached, reached + 1)

@@ -160,6 +160,19 @@ class LowMarks:
         if len(self._unclaimed) > _MOST_UNCLAIMED:
             del self._unclaimed[next(iter(self._unclaimed))]
 
+    def describe(self) -> dict[str, Any]:
+        """Give the marks as they stand in the slot's record; None where nothing is known."""
+        return {
+            name: {
+                "mark": _known(mark),
+                "partitions": {
+                    str(number): _known(found.mark)
+                    for number, found in self._partitions[name].items()
+                },
+            }
+            for name, mark in self._marks.items()
+        }
+
     def dump(self) -> dict[str, Any]:
         """Give the marks as a JSON-able dict."""
         streams = {
@@ -198,6 +211,10 @@ class LowMarks:
         # The streams may be known by now; their marks move with the next block.
         for unclaimed in dumped["unclaimed"]:
             self._take_heartbeat(Heartbeat(*unclaimed))
+
+
+def _known(mark: int) -> int | None:
+    return None if mark == UNKNOWN_MARK else mark
 
 
 def _apply_waiting(partition: _Partition) -> None:

@@ -16,6 +16,7 @@ from correlation.columns import (
     unpack_columns,
 )
 from correlation.events import Events, concat_shapes, pop_shape, shape_columns
+from correlation.grid import crossed_key
 
 
 class Segment:
@@ -235,8 +236,15 @@ def _starts(sorted_codes: Int64s, groups: int) -> Int64s:
     return np.searchsorted(sorted_codes, np.arange(groups + 1)).astype(np.int64)
 
 
-def match_groups(base: Segment, target: Segment) -> Int64s:
-    """Give the groups of two segments whose keys are equal.
+def match_groups(base: Segment, target: Segment, *, crossed: bool = False) -> Int64s:
+    """Give the groups of two segments whose keys match.
+
+    Parameters
+    ----------
+    base, target : Segment
+        Of the same partitioning.
+    crossed : bool
+        Keys of a grid, where a key matches its crossed one; otherwise equal keys match.
 
     Returns
     -------
@@ -247,9 +255,10 @@ def match_groups(base: Segment, target: Segment) -> Int64s:
         (base, target) if len(base.group_keys) <= len(target.group_keys) else (target, base)
     )
     found = large.groups()
-    pairs = [
-        (group, found[key]) for group, key in enumerate(small.group_keys.to_list()) if key in found
-    ]
+    keys = small.group_keys.to_list()
+    if crossed:
+        keys = [crossed_key(key) for key in keys]
+    pairs = [(group, found[key]) for group, key in enumerate(keys) if key in found]
     numbers = np.array(pairs, np.int64).reshape(-1, 2)
     if small is not base:
         numbers = numbers[:, ::-1]

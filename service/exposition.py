@@ -34,7 +34,7 @@ _HELP = {
     "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
     "declared_seconds": "What the stream promises, by limit: shortest, longest, max_delay.",
     "low_mark_timestamp_seconds": "No event still to come is later than promised before this time.",
-    "buffered_events": "Events kept for pairs to come.",
+    "buffered_events": "Events kept for pairs to come; each copy in a grid counts.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "state_bytes": "Size of the state.",
     "pairs_total": "Pairs found, by what decided them.",

@@ -131,6 +131,11 @@ class MetricsView:
             if it.name == name and wanted <= set(it.labels)
         }
 
+    def slots(self) -> int | None:
+        """Give the job's number of slots; None where it has not said anything."""
+        newest = max(self._living(), key=lambda slot: slot["at"], default=None)
+        return None if newest is None else int(newest["slots"])
+
     def low_marks(self) -> dict[str, int | None]:
         """Low mark of each stream, in µs: the least over the slots, None while one knows none."""
         marks: dict[str, list[int | None]] = defaultdict(list)

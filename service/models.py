@@ -6,15 +6,27 @@ needs no line here.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 
+from pydantic import BeforeValidator
 from pydantic import Field as PydanticField
 
+from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
+from correlation.limits import GROUPS_LIMIT
 from correlation.operators import Field
 from correlation.times import TimeFormat
 from service.errors import FieldProblem
 from service.fields import Document, FieldPath, Whole, document_model, spellings
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+_SHOWN = 40
 
 
 def condition_models() -> dict[str, type[Document]]:
@@ -64,13 +76,49 @@ class _Partitioning(Document):
         default="key", description="key: events with equal keys meet; grid: all events meet."
     )
     groups: Whole = PydanticField(
-        default=1, ge=1, le=1, description="Groups of the grid; 1 in this version."
+        default=1,
+        ge=1,
+        le=GROUPS_LIMIT,
+        description="Of a grid: each event is held once for each group, in as many slots at most.",
     )
+
+    def _more_problems(self) -> list[FieldProblem]:
+        if self.by == "key" and self.groups != 1:
+            remedy = 'leave it out, or write "by": "grid"'
+            return [FieldProblem("groups", "goes with a grid only", remedy)]
+        return []
+
+
+_BY = get_args(_Partitioning.model_fields["by"].annotation)
+
+
+def _read_partitioning(value: object) -> object:
+    """Let the short form through: a text alone says by what."""
+    if isinstance(value, str) and value in _BY:
+        return {"by": value}
+    if not isinstance(value, Mapping | _Partitioning):
+        raise InvalidFieldError(
+            "",
+            f"{json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]} is no partitioning",
+            'write "key", "grid", or {"by": "grid", "groups": 3}',
+        )
+    return value
+
+
+class _ShortForm:
+    """Says in the JSON schema that a text will do."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(core), {"type": "string", "enum": list(_BY)}]}
 
 
 class _Stream(Document):
-    partitioning: _Partitioning = PydanticField(
-        default=_Partitioning(), description="Which events can meet."
+    partitioning: Annotated[_Partitioning, BeforeValidator(_read_partitioning), _ShortForm()] = (
+        PydanticField(
+            default=_Partitioning(), description="Which events can meet; a text is short for `by`."
+        )
     )
 
 

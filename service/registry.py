@@ -196,16 +196,10 @@ def checked_condition(
         if document[field] not in streams
     ]
     if not problems:
-        first, *others = fields
-        problems = [
-            FieldProblem(
-                field,
-                f"is not partitioned like {first}, so their events cannot meet",
-                "register both streams with the same partitioning",
-            )
-            for field in others
-            if streams[document[field]].partitioning != streams[document[first]].partitioning
-        ]
+        try:
+            KINDS[condition.kind].check(condition, streams)
+        except InvalidFieldError as error:
+            problems = [FieldProblem(error.field, error.problem, error.remedy)]
     if not problems:
         problems = [
             FieldProblem(

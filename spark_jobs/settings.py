@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from correlation.limits import SLOTS_LIMIT
 from correlation.topics import Topics
 
 Properties = dict[str, str | int | float | bool]
@@ -40,7 +41,7 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            le=1024,
+            le=SLOTS_LIMIT,
             description="Units of state: the greatest parallelism of this checkpoint, fixed by it.",
         ),
     ] = 2

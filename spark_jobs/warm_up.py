@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from correlation.columns import BytesColumn
 from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.partitioning import Partitioner, Partitioning
@@ -101,8 +100,9 @@ def _block(number: int, controls: list[Control]) -> Block:
             latest = position * _SECOND_US // 10
             earliest = latest - position * 7_919 % _SECOND_US
             rows.append((b"k", b"%d" % position, earliest, latest, 0, position, latest))
-        events = Events.from_bytes(Events.from_rows(stream, rows).to_bytes())
-        Partitioner(Partitioning(), 2).assign(BytesColumn.from_list(events.key.to_list()))
+        packed = Events.from_rows(stream, rows)
+        Partitioner(Partitioning(), 2).assign(packed)
+        events = Events.from_bytes(packed.to_bytes())
         parts.append(events)
         progress.append(Progress(stream, 0, offset + _EVENTS, int(events.latest.max())))
     return Block(controls, parts, progress)

@@ -19,6 +19,8 @@ from correlation.timing.window import TimingWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from correlation.streams import Stream
+
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"
 # How long events wait for a block to fill.
@@ -135,6 +137,39 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
     interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)
     check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
     return {"block_size": size, "block_interval_us": interval}
+
+
+def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
+    """Refuse streams whose events cannot meet as the condition needs it.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        To be evaluated.
+    streams : mapping of name to Stream
+        Its streams.
+
+    Raises
+    ------
+    InvalidFieldError
+        When they are partitioned differently, or an event of A is in several cells of a grid and
+        one cell cannot tell its best B, or that it has none.
+    """
+    a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
+    if a != b:
+        raise InvalidFieldError(
+            "b",
+            f"is partitioned by {b} ({condition.b}), a by {a} ({condition.a}), so their events "
+            "cannot meet",
+            "register both streams with the same partitioning",
+        )
+    if condition.emit != PAIRS and a.groups > 1:
+        raise InvalidFieldError(
+            "emit",
+            f"{condition.emit} needs every B of an A in one place, and {condition.a} is "
+            f"partitioned by {a}",
+            "use emit pairs, or register the streams with a grid of 1 group",
+        )
 
 
 def read_threshold(value: object) -> Decimal:

@@ -15,6 +15,7 @@ from correlation.timing.conditions import (
     PAIRS,
     TimingCondition,
     build_condition,
+    check_streams,
 )
 from correlation.timing.explain import explain_pair
 from correlation.timing.final_operator import FinalOperator
@@ -113,6 +114,7 @@ def _make_kind(name: str) -> ConditionKind:
         summary=summary,
         fields=(*_COMMON[:2], *fields, *_COMMON[2:]),
         build=partial(build_condition, name),
+        check=check_streams,
         operator=_make_operator,
         derive=derive_costs,
         plan=plan_condition,

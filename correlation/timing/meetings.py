@@ -37,9 +37,9 @@ _COLUMNS = 4
 
 
 def matched_groups(
-    shared: MutableMapping[Hashable, object], base: Segment, target: Segment
+    shared: MutableMapping[Hashable, object], base: Segment, target: Segment, *, crossed: bool
 ) -> NDArray[np.int64]:
-    """Give the groups of two segments with equal keys; found once for all conditions.
+    """Give the groups of two segments that can meet; found once for all conditions.
 
     Parameters
     ----------
@@ -47,6 +47,8 @@ def matched_groups(
         `View.shared` of the block in which the segments are searched.
     base, target : Segment
         To be searched.
+    crossed : bool
+        See `segment.match_groups`.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def matched_groups(
     """
     place = ("groups", id(base), id(target))
     if place not in shared:
-        shared[place] = match_groups(base, target)
+        shared[place] = match_groups(base, target, crossed=crossed)
     return cast("NDArray[np.int64]", shared[place])
 
 
@@ -64,12 +66,14 @@ def find_meetings(
     base: Segment,
     target: Segment,
     reach: tuple[int, int],
+    *,
+    crossed: bool,
 ) -> NDArray[np.int64]:
     """Give the parts of the groups in which base events have targets in reach.
 
     Parameters
     ----------
-    shared, base, target
+    shared, base, target, crossed
         As for `matched_groups`.
     reach : (int, int)
         Least and greatest max_target - max_base of interest, microseconds.
@@ -83,7 +87,7 @@ def find_meetings(
     widened = widen(*reach)
     place = ("meetings", id(base), id(target), widened)
     if place not in shared:
-        groups = matched_groups(shared, base, target)
+        groups = matched_groups(shared, base, target, crossed=crossed)
         found = np.empty((count_events(groups), _COLUMNS), np.int64)
         count = _find_meetings_kernel(base.latest, target.latest, groups, widened, found)
         shared[place] = found[:count].copy()

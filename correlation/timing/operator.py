@@ -123,11 +123,12 @@ class TimingOperator:
         self, view: View, base: Segment, target: Segment, *, base_is_a: bool
     ) -> NDArray[np.int64]:
         """Give the groups to search, without what is too far apart unless all is to be decided."""
+        crossed = not self._keyed
         if self._algorithm == "simple":
-            return matched_groups(view.shared, base, target)
+            return matched_groups(view.shared, base, target, crossed=crossed)
         least, greatest = self._least_s, self._greatest_s
         reach = (least, greatest) if base_is_a else (-greatest, -least)
-        return find_meetings(view.shared, base, target, reach)
+        return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
     def _meet(
         self, view: View, base: Segment, target: Segment, *, base_is_a: bool

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from correlation.operators import Load
+    from correlation.partitioning import Partitioning
     from correlation.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
@@ -48,8 +49,8 @@ def derive_costs(
         the other stream keeps its promises; worst_case_alarm_latency_us: from the later latest
         time of a pair to the arrival of its last record or, where each A is reported once, from
         its latest time until no B can come any more; with both rates also
-        expected_buffered_events, and chance_alarms_per_hour of streams that are independent of
-        each other (timing.chance, timing.final_chance).
+        expected_buffered_events, each as often as a grid holds it, and chance_alarms_per_hour of
+        streams that are independent of each other (timing.chance, timing.final_chance).
     """
     a, b = streams[condition.a], streams[condition.b]
     least, greatest = bounds(
@@ -78,7 +79,8 @@ def derive_costs(
     }
     if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
-            name: round(load.rates[name] * horizon / 1e6) for name, horizon in horizons.items()
+            name: round(load.rates[name] * horizon / 1e6 * streams[name].partitioning.groups)
+            for name, horizon in horizons.items()
         }
         count = count_chance_alarms if condition.emit == PAIRS else count_final_alarms
         derived["chance_alarms_per_hour"] = count(condition, a, b, load)
@@ -114,6 +116,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
             if condition.emit == PAIRS and condition.algorithm != "simple"
             else "searched for this condition alone"
         ),
+        "partitioning": _describe_partitioning(a.partitioning),
     }
 
 
@@ -125,6 +128,20 @@ def _describe_block(condition: TimingCondition) -> str:
         f"when {condition.block_size} events of the slot wait for it, or the first of them has for "
         f"{format_duration(condition.block_interval_us)}"
     )
+
+
+def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
+    """Say where events meet, and how often each of them is held for it."""
+    by, groups, cells = partitioning.by, partitioning.groups, partitioning.cells
+    if by == "key":
+        return {"by": by, "copies": 1, "why": "events with equal keys meet, in the slot of the key"}
+    why = "all events meet, in one slot"
+    if groups > 1:
+        why = (
+            f"events of {groups} groups, each event in the {groups} cells of its group; any two "
+            f"meet in one of the {cells} cells, which are spread over the slots"
+        )
+    return {"by": by, "groups": groups, "cells": cells, "copies": groups, "why": why}
 
 
 def _describe_search(

@@ -56,7 +56,9 @@ class StreamStatus(BaseModel):
         description="No event still to come is later than promised before this time, in µs."
     )
     partitions: dict[str, int | None] = Field(description="Low mark per Kafka partition, in µs.")
-    buffered_events: int | None = Field(description="Events kept for pairs to come.")
+    buffered_events: int | None = Field(
+        description="Events kept for pairs to come; each copy in a grid counts."
+    )
     late_events: int = Field(description="Events that came later than the stream declares.")
 
 

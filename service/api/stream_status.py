@@ -87,7 +87,7 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
         **describe_stream(view, name),
         rejected=view.by_label("events_rejected_total", "reason", stream=name),
         seen=_seen(facts),
-        advice=list(advise(stream, facts)),
+        advice=list(advise(stream, facts, view.slots())),
         job_up=plane.job_is_up(),
     )
 

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cli.errors import ProcessError
+from correlation.partitioning import Partitioning
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
@@ -151,6 +152,27 @@ def test_new_stream_is_read_from_its_beginning_within_the_same_process(job: JobU
     assert "restarting" in job.states()
     assert job.process.pid == pid
     assert job.process.running
+
+
+def test_streams_without_keys_are_spread_over_the_slots_by_a_grid(job: JobUnderTest) -> None:
+    for name in "pq":
+        job.add_stream(replace(stream(name), partitioning=Partitioning("grid", 3)))
+    keyless = NearCondition("keyless", "p", "q", 30_000, "0.6")
+    job.register(keyless.resource)
+    events = [replace(event, key="") for event in live_events("pq", 300, seed=10)]
+    expected = sorted(keyless.pairs(events))
+    assert len(expected) > 500
+    job.send(events)
+    assert job.alarms("keyless", awaited=expected) == expected
+    slots = job.wait_for_slots(lambda slots: all("p" in slot["low_marks"] for slot in slots))
+    counts = [total([slot], "alarms_total", condition="keyless") for slot in slots]
+    assert len(slots) == 2
+    assert sum(counts) == len(expected)
+    # Either has 3 cells, of the same work.
+    assert min(counts) > len(expected) // 4
+    for name in "pq":
+        events_of = [event for event in events if event.stream == name]
+        assert total(slots, "events_consumed_total", stream=name) == len(events_of)
 
 
 def test_partitions_added_to_a_topic_are_read(job: JobUnderTest) -> None:

@@ -164,6 +164,32 @@ def test_condition_names_streams_that_do_not_fit(service: Service) -> None:
     assert client.get(path).status_code == 404
 
 
+def test_grid_is_written_in_short_and_its_groups_must_be_equal(service: Service) -> None:
+    short, three = put_stream(service, partitioning="grid"), {"by": "grid", "groups": 3}
+    client = service.client
+    stored = client.get(f"/v1/streams/{short}").json()["document"]["partitioning"]
+    assert stored == {"by": "grid", "groups": 1}
+    a, b, path = (
+        put_stream(service, partitioning=three),
+        put_stream(service, partitioning=three),
+        f"/v1/conditions/{fresh('c')}",
+    )
+    assert problem(client.put(path, json=pair(short, b)), 422, 42203) == ["b"]
+    best = client.put(path, json=pair(a, b, emit="best"))
+    assert problem(best, 422, 42203) == ["emit"]
+    assert "use emit pairs" in best.json()["errors"][0]["remedy"]
+    assert client.put(path, json=pair(a, b)).status_code == 201
+    plan = client.get(f"{path}/plan").json()["partitioning"]
+    assert (plan["groups"], plan["cells"], plan["copies"]) == (3, 6, 3)
+    body = {"condition": pair(a, b), "rates": {a: 100, b: 100}}
+    derived = client.post("/v1/conditions:validate", json=body).json()["derived"]
+    seconds = {name: us / 1e6 for name, us in derived["buffer_horizon_us"].items()}
+    expected = {name: round(3 * 100 * seconds[name]) for name in (a, b)}
+    assert derived["expected_buffered_events"] == expected
+    anew = client.put(f"/v1/streams/{a}", json=stream(service, partitioning="grid"))
+    assert problem(anew, 409, 40901) == [path.replace("/v1/", "").replace("/", ".")]
+
+
 def test_pause_and_resume_are_idempotent_and_keep_the_version(service: Service) -> None:
     path, _, _ = put_pair(service)
     client = service.client

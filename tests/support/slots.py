@@ -101,6 +101,24 @@ class Arrival:
         return (self.earliest, self.latest)
 
 
+def judged_pairs(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
+    """Give, as the judge finds them, the ids of the pairs that a condition must report."""
+    window = judged_window(document)
+    pairs = set()
+    for a in arrivals:
+        for b in arrivals:
+            if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
+                continue
+            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
+                continue
+            if document["a"] == document["b"]:
+                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
+                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
+                    continue
+            pairs.add((a.id, b.id))
+    return pairs
+
+
 def draw_arrivals(rng: random.Random, count: int) -> list[Arrival]:
     """Events of two streams in order of arrival: never before latest, never after latest + D."""
     found = []
@@ -170,24 +188,6 @@ class Slot:
         self.program = Program.restore(
             snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
         )
-
-
-def judged_pairs(arrivals: Sequence[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
-    """Find, by the judge, the ids of the pairs that a condition reports."""
-    window = judged_window(document)
-    pairs = set()
-    for a in arrivals:
-        for b in arrivals:
-            if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
-                continue
-            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
-                continue
-            if document["a"] == document["b"]:
-                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
-                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
-                    continue
-            pairs.add((a.id, b.id))
-    return pairs
 
 
 def control_record(

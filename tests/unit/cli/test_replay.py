@@ -201,7 +201,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "-f", "bad.yaml"], "stream bad: longest is missing"),
         (["--events", "a=a.jsonl", "-f", "odd.yaml"], "condition odd: window_s is -1s"),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
-        (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "condition mixed: b is not partitioned"),
+        (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
         (["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"], "cannot be wri"),
         (["--events", "all=.", "--condition", "self", "--format", "csv"], "Is a directory"),
     ],
@@ -347,3 +347,30 @@ def test_process_that_is_killed_is_told_in_a_sentence(tmp_path: Path) -> None:
         process.join()
         with pytest.raises(ProcessError, match="ended before its work was done"):
             list(crew.advance(Step({}, (), ())))
+
+
+@pytest.mark.parametrize("groups", [2, 5])
+def test_groups_of_a_grid_change_nothing_that_is_found(replay: Command, groups: int) -> None:
+    events = [event(f"e{n:02}", 300_000 * (n * 7 % 40)) for n in range(40)]
+    file = replay.write("e.jsonl", *events)
+    arguments = ("--condition", "self", "--events", f"all={file}", "--processes", "2")
+    resources = replay.folder / "r.yaml"
+    found = []
+    for written in ("grid", f"{{by: grid, groups: {groups}}}"):
+        text = RESOURCES.replace("{by: grid}", written)
+        assert written in text
+        resources.write_text(text, encoding="utf-8")
+        done = replay(*arguments, "--json")
+        report = json.loads(done.err)["conditions"]["self"]
+        assert report["pairs"] == len(done.ids) > 100
+        found.append((done.ids, report["events"], report["pairs"]))
+    assert found[0] == found[1]
+
+
+def test_emit_best_is_refused_in_a_grid_of_several_groups(replay: Command) -> None:
+    text = RESOURCES.replace("{by: grid}", "{by: grid, groups: 2}")
+    text = text.replace("upper: 1s", "upper: 1s, emit: best")
+    (replay.folder / "r.yaml").write_text(text, encoding="utf-8")
+    done = replay("--condition", "self", "--events", f"all={replay.write('e.jsonl')}")
+    assert done.code == 2
+    assert "emit best needs every B of an A in one place" in done.err

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from correlation.advice import ENOUGH, advise
 from correlation.contract import ContractFacts, declaration
 from correlation.mapping import EventMapping
+from correlation.partitioning import Partitioning
 from correlation.reasons import Reason
 from correlation.streams import Stream
 
@@ -159,3 +160,13 @@ def test_advice_is_given_of_anything(delays: list[int], late: int, times: int) -
     lengths = [min(abs(delay), 2 * SECOND) for delay in delays] * times
     facts = seen(lengths, delays * times, min(late, len(delays)))
     assert all(advise(STREAM, facts))
+
+
+def test_advice_speaks_of_groups_where_there_are_more_than_slots() -> None:
+    grid = replace(STREAM, partitioning=Partitioning("grid", 3))
+    facts = middle([6 * SECOND] * ENOUGH)
+    assert advise(grid, facts, 3) == advise(grid, facts) == ()
+    for seen_yet in (facts, None):
+        sentence = advise(grid, seen_yet, 2)[-1]
+        assert sentence.startswith("the grid has 3 groups, the job 2 slots")
+        assert sentence.endswith("lower groups to at most 2, or give the job more slots")

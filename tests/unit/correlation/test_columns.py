@@ -94,9 +94,14 @@ def test_events_come_back_with_their_shapes() -> None:
     assert taken.shape.to_list() == [None, b"shape"]
 
 
+def _keyed(keys: BytesColumn) -> Events:
+    rows = [(key, b"", 0, 0, 0, offset, 0) for offset, key in enumerate(keys.to_list())]
+    return replace(Events.from_rows("s", rows), key=keys)
+
+
 def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:
     keys = BytesColumn.from_list([b"key-%d" % (i % 500) for i in range(1000)])
-    assigned = Partitioner(Partitioning("key"), 4).assign(keys)
+    assigned = Partitioner(Partitioning("key"), 4).assign(_keyed(keys))
     assert assigned.slot[:500].tolist() == assigned.slot[500:].tolist()
     assert np.bincount(assigned.slot, minlength=4).min() > 150
     assert assigned.join_key is keys
@@ -104,6 +109,6 @@ def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:
 
 def test_a_grid_of_one_cell_lets_all_events_meet() -> None:
     keys = BytesColumn.from_list([b"a", b"", b"c"])
-    assigned = Partitioner(Partitioning("grid"), 4).assign(keys)
+    assigned = Partitioner(Partitioning("grid"), 4).assign(_keyed(keys))
     assert assigned.slot.tolist() == [0, 0, 0]
     assert len(set(assigned.join_key.to_list())) == 1

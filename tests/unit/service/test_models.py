@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
+from correlation.partitioning import Partitioning
 from correlation.records import condition_from_document, stream_from_document
 from service.api.body import parse_json
 from service.api.wording import field_problems
@@ -121,6 +122,21 @@ def test_stream_fills_in_the_defaults() -> None:
     assert (stream.mapping.form, stream.partitioning.by) == ("canonical", "key")
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("key", Partitioning("key")),
+        ("grid", Partitioning("grid")),
+        ({}, Partitioning("key")),
+        ({"by": "key", "groups": 1}, Partitioning("key")),
+        ({"by": "grid", "groups": 44}, Partitioning("grid", 44)),
+    ],
+)
+def test_stream_reads_a_partitioning_also_in_short(written: object, expected: Partitioning) -> None:
+    document = StreamDocument.model_validate({**STREAM, "partitioning": written}).normalised()
+    assert stream_from_document("s", document).partitioning == expected
+
+
 def test_stream_reads_a_mapping() -> None:
     mapping = {"time": "at.when", "after": "1min", "key": ["a.b", "c"], "format": "epoch_ms"}
     document = StreamDocument.model_validate({**STREAM, "longest": "1h", "mapping": mapping})
@@ -139,7 +155,12 @@ def test_stream_reads_a_mapping() -> None:
         ({"mapping": {"time": [1]}}, ["mapping.time"]),
         ({"mapping": {"tme": "t"}}, ["mapping.tme"]),
         ({"partitioning": {"by": "name"}}, ["partitioning.by"]),
-        ({"partitioning": {"by": "grid", "groups": 2}}, ["partitioning.groups"]),
+        ({"partitioning": {"by": "grid", "groups": 45}}, ["partitioning.groups"]),
+        ({"partitioning": {"by": "grid", "groups": 0}}, ["partitioning.groups"]),
+        ({"partitioning": {"by": "key", "groups": 2}}, ["partitioning.groups"]),
+        ({"partitioning": "grids"}, ["partitioning"]),
+        ({"partitioning": None}, ["partitioning"]),
+        ({"partitioning": 3}, ["partitioning"]),
         ({"topic": "no spaces"}, ["topic"]),
         ({"clock": "broken"}, ["clock"]),
         ({"longest_us": 3}, ["longest"]),

@@ -133,6 +133,11 @@ def test_check_stream_refuses_another_partitioning_when_conditions_read_it() -> 
     fold(stream("x"), stream("y")).check_stream(grid)
     with pytest.raises(DependedUponError, match="partitioning"):
         fold(stream("x"), stream("y"), condition("c")).check_stream(grid)
+    two, three = (stream("x", partitioning={"by": "grid", "groups": groups}) for groups in (2, 3))
+    self_correlation = condition("c", b="x")
+    fold(two, self_correlation).check_stream(two.to_stream())
+    with pytest.raises(DependedUponError, match="partitioning"):
+        fold(two, self_correlation).check_stream(three.to_stream())
     fold(stream("x"), condition("c")).check_stream(stream("x", longest_us=7).to_stream())
 
 
@@ -160,8 +165,33 @@ def test_check_condition_names_the_streams_that_are_missing(
 
 def test_check_condition_needs_equal_partitioning() -> None:
     registry = fold(stream("x"), stream("y", partitioning={"by": "grid"}))
-    with pytest.raises(InvalidDocumentError, match="b: is not partitioned like a"):
+    with pytest.raises(
+        InvalidDocumentError, match=r"b: is partitioned by grid with 1 group .y., a by key .x., so"
+    ):
         registry.check_condition("c", 1, PAIR)
+
+
+def test_check_condition_needs_equal_groups() -> None:
+    three, two = ({"by": "grid", "groups": groups} for groups in (3, 2))
+    registry = fold(stream("x", partitioning=three), stream("y", partitioning=two))
+    with pytest.raises(
+        InvalidDocumentError, match=r"with 2 groups .y., a by grid with 3 groups .x., so"
+    ):
+        registry.check_condition("c", 1, PAIR)
+    same = fold(stream("x", partitioning=three), stream("y", partitioning=three))
+    assert same.check_condition("c", 1, PAIR).name == "c"
+
+
+@pytest.mark.parametrize("emit", ["best", "unmatched"])
+def test_check_condition_refuses_to_judge_an_event_that_is_in_several_cells(emit: str) -> None:
+    grids = [{"by": "grid", "groups": groups} for groups in (1, 2)]
+    one, two = (fold(*(stream(name, partitioning=it) for name in "xy")) for it in grids)
+    assert one.check_condition("c", 1, PAIR | {"emit": emit}).name == "c"
+    with pytest.raises(InvalidDocumentError) as caught:
+        two.check_condition("c", 1, PAIR | {"emit": emit})
+    (problem,) = caught.value.problems
+    assert problem.field == "emit"
+    assert problem.remedy == "use emit pairs, or register the streams with a grid of 1 group"
 
 
 @pytest.mark.parametrize(

@@ -112,10 +112,22 @@ def test_duration_of_any_size_is_named() -> None:
         ({"mapping": 3}, "mapping", "is not an object", "write a JSON object: {…}"),
         ({"topic": 3}, "topic", "is not a text", "write a text, in double quotes"),
         (
-            {"partitioning": {"by": "grid", "groups": 2}},
+            {"partitioning": {"by": "grid", "groups": 45}},
             "partitioning.groups",
-            "is more than 1",
-            "use at most 1",
+            "is more than 44",
+            "use at most 44",
+        ),
+        (
+            {"partitioning": {"groups": 2}},
+            "partitioning.groups",
+            "goes with a grid only",
+            'leave it out, or write "by": "grid"',
+        ),
+        (
+            {"partitioning": "gird"},
+            "partitioning",
+            '"gird" is no partitioning',
+            'write "key", "grid", or {"by": "grid", "groups": 3}',
         ),
         (
             {"mapping": {"time": "t", "timezone": "x" * 65}},

@@ -19,6 +19,7 @@ from spark_jobs import operator
 from spark_jobs.envelope import Record, unpack_records
 from spark_jobs.operator import InForce, SlotProcessor
 from spark_jobs.pack import Packer
+from tests.support.job import total
 from tests.support.workload import (
     NearCondition,
     Occurrence,
@@ -296,12 +297,24 @@ def test_programs_of_an_earlier_run_are_not_used_again() -> None:
     assert len(operator._cache.slots) == len(SLOT_KEYS)  # noqa: SLF001 - as above
 
 
-def test_grid_streams_meet_in_one_slot_without_keys() -> None:
-    streams = {
-        name: replace(stream, partitioning=Partitioning("grid")) for name, stream in STREAMS.items()
-    }
-    job = Job(replace(IN_FORCE, run_id="grid", streams=streams))
+@pytest.mark.parametrize("groups", [1, 3])
+def test_grid_streams_meet_without_keys_and_count_once(groups: int) -> None:
+    partitioning = Partitioning("grid", groups)
+    streams = {name: replace(it, partitioning=partitioning) for name, it in STREAMS.items()}
+    job = Job(replace(IN_FORCE, run_id=f"grid {groups}", streams=streams))
     job.run_batch(config_records())
-    job.run_batch([replace(record, key=None) for record in event_records(EVENTS)])
+    records = [replace(record, key=None) for record in event_records(EVENTS)]
+    job.run_batch(records[:150])
+    job = job.restarted()
+    job.run_batch(records[150:])
     keyless = [replace(event, key="") for event in EVENTS]
     assert job.alarms() == expected_alarms(keyless)
+    long_ago = replace(
+        records[0], value=replace(EVENTS[0], earliest=-(10**9), latest=-(10**9)).value
+    )
+    late = [replace(long_ago, offset=10_000 + n) for n in range(5)]
+    written = job.run_batch(late)
+    assert [it.value for it in written if it.topic == TOPICS.late] == [it.value for it in late]
+    metrics = job.metrics().values()
+    assert total(metrics, "events_consumed_total") == len(EVENTS) + len(late)
+    assert total(metrics, "events_late_total") == len(late)

@@ -160,6 +160,30 @@ def test_grid_stream_needs_no_key_and_its_events_meet_in_one_slot() -> None:
     assert len(set(Events.from_bytes(row[3]).key.to_list())) == 1
 
 
+def test_grid_sends_each_event_to_the_cells_of_its_group_the_same_in_any_batch() -> None:
+    grid = Partitioning("grid", 3)
+    stream = Stream("g", "events", longest_us=1_000, max_delay_us=0, partitioning=grid)
+    records = [SourceRecord("events", event(id=n), None, n % 2, n) for n in range(90)]
+    found = []
+    for cut in (90, 7):
+        copies: dict[bytes, list[tuple[int, bytes]]] = {}
+        home = Counter[bytes]()
+        for slot_key, _, position, blob in rows_of(pack(records, [stream], cut=cut), "events"):
+            events = Events.from_bytes(blob)
+            assert position == events.offset[0]
+            for ident, key in zip(events.id.to_list(), events.key.to_list(), strict=True):
+                copies.setdefault(ident, []).append((slot_key, key))
+            rows = grid.home_copies(events.key)
+            home.update(events.extra["record_value"].take(rows.nonzero()[0]).to_list())
+        assert len(copies) == 90
+        assert all(len(set(places)) == 3 for places in copies.values())
+        assert {slot for places in copies.values() for slot, _ in places} == set(SLOT_KEYS)
+        # What may go to the topic of late events is there once.
+        assert home == Counter(record.value for record in records)
+        found.append({ident: sorted(places) for ident, places in copies.items()})
+    assert found[0] == found[1]
+
+
 def test_two_streams_read_the_same_topic_each_with_its_own_mapping() -> None:
     other = Stream(
         "o",

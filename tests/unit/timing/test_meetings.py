@@ -29,9 +29,9 @@ def test_meetings_hold_all_that_is_in_reach_and_share_nothing(
 ) -> None:
     reach = (ends[0], ends[0] + ends[1])
     sides = _segment(base), _segment(target)
-    found = find_meetings({}, *sides, reach)
+    found = find_meetings({}, *sides, reach, crossed=False)
     least, greatest = widen(*reach)
-    groups = matched_groups({}, *sides)
+    groups = matched_groups({}, *sides, crossed=False)
     met = {
         (i, j)
         for b, b_end, t, t_end in found.tolist()
@@ -68,7 +68,7 @@ def test_widened_reach_is_at_most_three_times_as_wide(least: int, width: int) ->
 def test_conditions_with_similar_windows_share_what_was_found() -> None:
     shared: dict[object, object] = {}
     sides = _segment([(b"a", 0), (b"b", 9)]), _segment([(b"a", 1), (b"c", 9)])
-    first = find_meetings(shared, *sides, (-9, 9))
-    assert find_meetings(shared, *sides, (-10, 8)) is first
-    assert find_meetings(shared, *sides, (-90, 9)) is not first
-    assert find_meetings(shared, *sides[::-1], (-9, 9)) is not first
+    first = find_meetings(shared, *sides, (-9, 9), crossed=False)
+    assert find_meetings(shared, *sides, (-10, 8), crossed=False) is first
+    assert find_meetings(shared, *sides, (-90, 9), crossed=False) is not first
+    assert find_meetings(shared, *sides[::-1], (-9, 9), crossed=False) is not first

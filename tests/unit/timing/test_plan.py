@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from correlation.kinds import KINDS
 from correlation.operators import Load
+from correlation.partitioning import Partitioning
 from correlation.records import condition_from_document
 from correlation.streams import Stream
 
@@ -28,9 +30,14 @@ def derive(found: dict[str, Any], streams: dict[str, Stream] = STREAMS) -> dict[
     return KINDS[condition.kind].derive(condition, streams, Load({"x": 2.0, "y": 3.0}))
 
 
-def plan(found: dict[str, Any]) -> dict[str, Any]:
+def plan(found: dict[str, Any], streams: dict[str, Stream] = STREAMS) -> dict[str, Any]:
     condition = condition_from_document("c", 1, found)
-    return KINDS[condition.kind].plan(condition, STREAMS)
+    return KINDS[condition.kind].plan(condition, streams)
+
+
+def grid(groups: int) -> dict[str, Stream]:
+    partitioning = Partitioning("grid", groups)
+    return {name: replace(it, partitioning=partitioning) for name, it in STREAMS.items()}
 
 
 @pytest.mark.parametrize(
@@ -101,3 +108,26 @@ def test_plan_says_when_and_how_each_a_is_reported() -> None:
     pairs = plan(document("pairs", -2, 10))
     assert pairs["keep"] == {"x": "low mark of y - (10s)", "y": "low mark of x + (-2s)"}
     assert (pairs["emit"], pairs["reported"][:10]) == ("pairs", "as soon as")
+
+
+def test_every_copy_in_a_grid_is_a_buffered_event_and_no_further_alarm() -> None:
+    one, five = (derive(document("pairs", -2, 10), grid(groups)) for groups in (1, 5))
+    buffered = one.pop("expected_buffered_events")
+    # 2 and 3 events a second, for 10 s + 5 s and 2 s + 3 s.
+    assert buffered == {"x": 30, "y": 15}
+    assert five.pop("expected_buffered_events") == {"x": 150, "y": 75}
+    assert one == five
+
+
+def test_plan_says_how_often_an_event_is_held() -> None:
+    found = plan(document("pairs", -2, 10))["partitioning"]
+    assert (found["by"], found["copies"]) == ("key", 1)
+    for groups, cells in ((1, 1), (2, 3), (5, 15)):
+        found = plan(document("pairs", -2, 10), grid(groups))["partitioning"]
+        assert (found["by"], found["groups"], found["cells"], found["copies"]) == (
+            "grid",
+            groups,
+            cells,
+            groups,
+        )
+    assert "the 5 cells of its group; any two meet in one of the 15 cells" in found["why"]

@@ -1,0 +1,242 @@
+"""Grids against the judge: all slots together report what one slot would, each pair once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.contract import ContractFacts
+from correlation.partitioning import Partitioner, Partitioning
+from correlation.program import Block, Outcome, Program
+from correlation.timing.conditions import ALGORITHM_CHOICES
+from tests.support.slots import (
+    CONDITIONS,
+    DELAY,
+    PARTITIONS,
+    Arrival,
+    Slot,
+    control_record,
+    control_records,
+    draw_arrivals,
+    judged_pairs,
+    make_block,
+    read_alarms,
+)
+
+NAMES = ("near", "narrow", "self", "self_within")
+
+
+class Grid:
+    """Slots among which the events of both streams are spread."""
+
+    def __init__(self, groups: int, slots: int, **changes: Any) -> None:  # noqa: ANN401 - of Stream
+        self.slots = [Slot() for _ in range(slots)]
+        self.partition(groups, **changes)
+        for slot in self.slots:
+            slot.program = Program(slot.streams, slot.partitions)
+
+    def partition(self, groups: int, **changes: Any) -> None:  # noqa: ANN401 - of Stream
+        """Let the streams be declared so from the next restart on."""
+        partitioning = Partitioning("grid", groups)
+        self.partitioner = Partitioner(partitioning, len(self.slots))
+        for slot in self.slots:
+            slot.streams = {
+                name: replace(stream, partitioning=partitioning, **changes)
+                for name, stream in slot.streams.items()
+            }
+
+    def advance(self, block: Block) -> list[Outcome]:
+        """Evaluate a block in each slot; as in the job all see controls and progress."""
+        copies = [copy for events in block.events for copy in self.partitioner.spread(events)]
+        return [
+            slot.advance(replace(block, events=[mine for to, mine in copies if to == number]))
+            for number, slot in enumerate(self.slots)
+        ]
+
+    def alarms(self, block: Block) -> list[dict[str, Any]]:
+        """Evaluate a block and read the alarms."""
+        return [alarm for outcome in self.advance(block) for alarm in read_alarms(outcome)]
+
+    def restart(self) -> None:
+        """Store and restore every slot."""
+        for slot in self.slots:
+            slot.restart()
+
+
+def _keyless(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Without keys, for the judge too."""
+    return [replace(arrival, key="") for arrival in arrivals]
+
+
+def _facts(alarm: dict[str, Any]) -> dict[str, Any]:
+    """Leave out how the pair was found, which may differ by what else is in the slot."""
+    return {name: value for name, value in alarm.items() if name != "decided_by"}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
+@pytest.mark.parametrize("groups", [1, 2, 3, 5])
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(0, 40),
+    slots=st.integers(1, 7),
+    restarts=st.booleans(),
+)
+def test_p_grid_slots_report_the_judges_pairs_once(
+    algorithm: str, groups: int, seed: int, count: int, slots: int, *, restarts: bool
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
+    arrivals = _keyless(draw_arrivals(rng, count))
+    grid, one = Grid(groups, slots), Grid(1, 1)
+    controls = [it for it in control_records(algorithm) if it.key[10:].decode() in NAMES]
+    alarms, expected = grid.alarms(make_block([], controls)), one.alarms(make_block([], controls))
+    rest = list(arrivals)
+    while rest:
+        size = rng.randint(1, 12)
+        block, rest = make_block(rest[:size], []), rest[size:]
+        alarms += grid.alarms(block)
+        expected += one.alarms(block)
+        if restarts and rng.random() < 0.5:
+            grid.restart()
+    by_id = {alarm["alarm_id"]: _facts(alarm) for alarm in alarms}
+    assert len(by_id) == len(alarms)
+    assert by_id == {alarm["alarm_id"]: _facts(alarm) for alarm in expected}
+    for name in NAMES:
+        found = {(it["a"]["id"], it["b"]["id"]) for it in alarms if it["condition"] == name}
+        assert found == judged_pairs(arrivals, CONDITIONS[name]), name
+    assert all(alarm["a"]["key"] is alarm["b"]["key"] is None for alarm in alarms)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 5])
+def test_events_count_once_however_many_copies_there_are(groups: int) -> None:
+    grid = Grid(groups, 3, clock="live")
+    grid.advance(make_block([], control_records("lazy_lookup")))
+    rng = random.Random(7)  # noqa: S311 - a reproducible shuffle, no secret
+    arrivals = draw_arrivals(rng, 120)
+    grid.advance(make_block(arrivals, []))
+    # 50 behind the greatest `latest` of its partition, and D is 9.
+    late = [replace(arrivals[0], id=f"late{n}", earliest=0, latest=0, offset=900) for n in range(3)]
+    grid.restart()
+    outcomes = grid.advance(make_block(late, []))
+    written = [ident for it in outcomes for part in it.late for ident in part.id.to_list()]
+    assert sorted(written) == [b"late0", b"late1", b"late2"]
+    counters: Counter[tuple[str, str]] = Counter()
+    histograms: Counter[tuple[str, str]] = Counter()
+    facts: dict[str, ContractFacts] = {}
+    for metrics in (outcome.metrics for outcome in outcomes):
+        for name, labels, value in metrics["counters"]:
+            counters[name, labels.get("stream", "")] += value
+        for name, labels, value in metrics["histograms"]:
+            histograms[name, labels.get("stream", "")] += value["buckets"][-1][1]
+        for name, record in metrics["contracts"].items():
+            part = ContractFacts.from_record(record)
+            facts[name] = part.merged(facts[name]) if name in facts else part
+    for name in "xy":
+        events = sum(arrival.stream == name for arrival in [*arrivals, *late])
+        behind = sum(arrival.stream == name for arrival in late)
+        assert counters["events_consumed_total", name] == events
+        assert counters["events_late_total", name] == behind
+        assert histograms["interval_length_seconds", name] == events
+        assert histograms["transmission_delay_seconds", name] == events
+        assert (facts[name].events, facts[name].late) == (events, behind)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_buffered_events_are_copies(groups: int) -> None:
+    grid = Grid(groups, 3)
+    grid.advance(make_block([], control_records("lazy_lookup")))
+    arrivals = [Arrival("x", 0, "", f"x{n}", n, n, n) for n in range(20)]
+    buffered = sum(
+        value
+        for outcome in grid.advance(make_block(arrivals, []))
+        for name, _, value in outcome.metrics["gauges"]
+        if name == "buffered_events"
+    )
+    assert buffered == 20 * groups
+
+
+def test_twins_of_a_self_correlation_are_one_pair_in_a_grid() -> None:
+    controls = [it for it in control_records("lazy_lookup") if it.key.endswith(b"/self")]
+    # Equal in everything, ids included: only their places in Kafka differ, and so their groups.
+    twins = [Arrival("x", 0, "", "twin", 5, 9, offset) for offset in range(9)]
+    for cut in range(9):
+        grid = Grid(3, 2)
+        grid.advance(make_block([], controls))
+        alarms = grid.alarms(make_block(twins[:cut], []))
+        assert len(alarms + grid.alarms(make_block(twins[cut:], []))) == 9 * 8 / 2
+
+
+def _states(grid: Grid) -> set[tuple[str, str | None]]:
+    found = [outcome.metrics["conditions"]["c"] for outcome in grid.advance(Block())]
+    return {(it["state"], it["detail"]) for it in found}
+
+
+def test_a_condition_fails_while_its_streams_have_other_groups_than_each_other() -> None:
+    grid = Grid(2, 2)
+    grid.advance(make_block([], [control_record(0, "c", CONDITIONS["near"])]))
+    assert _states(grid) == {("running", None)}
+    same = dict(grid.slots[0].streams)
+    for slot in grid.slots:
+        slot.streams["y"] = replace(same["y"], partitioning=Partitioning("grid", 3))
+    grid.restart()
+    ((state, detail),) = _states(grid)
+    assert state == "failed"
+    assert "b: is partitioned by grid with 3 groups (y), a by grid with 2 groups (x), so" in str(
+        detail
+    )
+    assert "register both streams with the same partitioning" in str(detail)
+    for slot in grid.slots:
+        slot.streams["y"] = same["y"]
+    grid.restart()
+    assert _states(grid) == {("running", None)}
+
+
+@pytest.mark.parametrize("emit", ["best", "unmatched"])
+def test_a_condition_that_judges_an_event_fails_when_its_streams_get_groups(emit: str) -> None:
+    grid = Grid(1, 2)
+    grid.advance(make_block([], [control_record(0, "c", {**CONDITIONS["near"], "emit": emit})]))
+    assert _states(grid) == {("running", None)}
+    grid.partition(2)
+    grid.restart()
+    ((state, detail),) = _states(grid)
+    assert state == "failed"
+    assert str(detail).startswith(f"emit: {emit} needs every B of an A in one place")
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
+def test_other_groups_begin_with_empty_buffers(before: int, after: int) -> None:
+    grid = Grid(before, 2)
+    control = control_record(0, "c", CONDITIONS["near"])
+    grid.advance(make_block([], [control]))
+    old = [Arrival("x", p, "", f"old{p}", 20, 20, 0) for p in range(PARTITIONS)]
+    grid.advance(make_block(old, []))
+    grid.partition(after)
+    grid.restart()
+    # Where an old copy stands, its key may mean another cell by now: none of them is paired.
+    new = [Arrival("y", p, "", f"new{p}", 20, 20, 0) for p in range(PARTITIONS)]
+    assert grid.alarms(make_block(new, [])) == []
+    again = [Arrival("x", 0, "", "again", 20, 20, 1)]
+    met = [alarm["b"]["id"] for alarm in grid.alarms(make_block(again, []))]
+    assert sorted(met) == ["new0", "new1"]
+
+
+def test_an_a_whose_b_went_with_the_old_groups_is_not_unmatched() -> None:
+    grid = Grid(2, 2)
+    grid.advance(make_block([], [control_record(0, "keeper", CONDITIONS["near"])]))
+    gone = [Arrival("y", p, "", f"y{p}", 20, 20, 0) for p in range(PARTITIONS)]
+    grid.advance(make_block(gone, []))
+    grid.partition(1)
+    grid.restart()
+    lonely = control_record(1, "c", {**CONDITIONS["near"], "emit": "unmatched"})
+    times = ((20, "in reach"), (20 + 4 * DELAY + 25, "out of reach"))
+    events = [Arrival("x", 0, "", name, time, time, time) for time, name in times]
+    grid.advance(make_block(events, [lonely]))
+    later = [Arrival(s, p, "", f"{s}{p}later", 900, 900, 900) for s in "xy" for p in (0, 1)]
+    alarms = [it for it in grid.alarms(make_block(later, [])) if it["condition"] == "c"]
+    assert [alarm["a"]["id"] for alarm in alarms] == ["out of reach"]
