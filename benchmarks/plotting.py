@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -28,7 +28,8 @@ STYLES = (
     ("#777777", "*"),
 )
 _INCHES = (7.2, 4.2)
-_SETTINGS = {
+# Matplotlib's types list every setting's name; a plain dict is no such list.
+_SETTINGS: dict[Any, Any] = {
     # Text stays text: a tenth of the size of its outlines.
     "svg.fonttype": "none",
     # Ids in the file are made from this and not at random.

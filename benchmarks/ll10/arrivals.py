@@ -59,6 +59,12 @@ class Workload:
         """Least and greatest max_B - max_A of a satisfied pair (docs/proofs.md, P-KEEP)."""
         return bounds(self.window, *LENGTHS, *LENGTHS)
 
+    @property
+    def fill_from_us(self) -> int:
+        """Stream time from which on arrivals may still be needed at 0, microseconds."""
+        least, greatest = self.reach
+        return -(max(-least, greatest) + 2 * self.delay_us)
+
     def keep_values(self, now_us: int) -> tuple[int, int]:
         """Give the least latest times of A and of B that are needed after a stream time.
 
@@ -111,9 +117,8 @@ def draw_arrivals(workload: Workload, seed: int = 2010) -> Arrivals:
     Arrivals
     """
     rng = np.random.default_rng(seed)
-    least, greatest = workload.reach
-    # Twice what is ever needed: the buffers have dropped events before they are measured.
-    begin = -2 * (max(-least, greatest) + 2 * workload.delay_us)
+    # Twice what is needed: buffers of blocks have dropped events by then.
+    begin = 2 * workload.fill_from_us
     count = 2 * round(workload.rate * (workload.span_us - begin) / 1e6)
     at_us = np.sort(rng.integers(begin, workload.span_us, count))
     latest = at_us - rng.integers(0, workload.delay_us + 1, count)
@@ -132,16 +137,16 @@ def cut_by_size(arrivals: Arrivals, size: int) -> list[tuple[int, int, int]]:
         First and last position (the latter excluded) and the stream time at which it is complete.
         Stream time 0 ends a block as well, so that none is measured in part.
     """
-    first = arrivals.first_measured
+    first, last = arrivals.first_measured, len(arrivals.at_us)
     blocks = []
-    for begin, end in ((0, first), (first, len(arrivals.at_us))):
-        while begin < end:
-            rows = np.flatnonzero(arrivals.side[begin:end])
-            others = np.flatnonzero(1 - arrivals.side[begin:end])
-            full = [int(its[size - 1]) for its in (rows, others) if len(its) >= size]
-            stop = begin + min(full) + 1 if full else end
-            blocks.append((begin, stop, int(arrivals.at_us[stop - 1])))
-            begin = stop
+    begin = 0
+    while begin < last:
+        end = first if begin < first else last
+        waiting = [np.flatnonzero(arrivals.side[begin:end] == side) for side in (0, 1)]
+        full = [int(rows[size - 1]) for rows in waiting if len(rows) >= size]
+        stop = begin + min(full) + 1 if full else end
+        blocks.append((begin, stop, int(arrivals.at_us[stop - 1])))
+        begin = stop
     return blocks
 
 

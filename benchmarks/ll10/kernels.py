@@ -26,7 +26,7 @@ from benchmarks.report import Report
 from correlation.timing.algorithms import ALGORITHMS, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -141,7 +141,7 @@ def _measure_kernel(given: Given, repeats: int) -> KernelPoint:
             raise DifferentPairsError(f"{given.name}, {name}: {found} pairs, not {pairs}")
     # Near ties may go the other way in floating point: a little more room.
     room = pairs + pairs // 10 + 1000
-    runs = [
+    runs: list[Callable[[], object]] = [
         *(
             partial(algorithm, base, target, groups, workload.window, exclude_same=False)
             for algorithm in algorithms.values()
@@ -150,9 +150,7 @@ def _measure_kernel(given: Given, repeats: int) -> KernelPoint:
         partial(scan_support, base, target, workload, room),
     ]
     *seconds, writing, scanning = best_seconds(*runs, repeats=repeats)
-    return KernelPoint(
-        given, pairs, dict(zip(algorithms, seconds, strict=True)), writing, scanning
-    )
+    return KernelPoint(given, pairs, dict(zip(algorithms, seconds, strict=True)), writing, scanning)
 
 
 def measure_slopes(*, quick: bool) -> list[SlopePoint]:
@@ -211,7 +209,7 @@ def report_kernels(points: Sequence[KernelPoint]) -> Report:
         events = 2 * point.given.workload.events
         for name in ALGORITHMS:
             seconds = point.seconds.get(name)
-            cells = ["–"] * 4
+            cells = ["-"] * 4
             if seconds is not None:
                 cells = [
                     f"{point.pairs / seconds / 1e6:,.1f}",
@@ -236,7 +234,7 @@ def report_slopes(points: Sequence[SlopePoint]) -> Report:
     rows = []
     before: SlopePoint | None = None
     for point in points:
-        slope = "–"
+        slope = "-"
         if before is not None and before.name == point.name:
             growth = math.log(point.seconds / before.seconds)
             slope = f"{growth / math.log(point.events / before.events):.2f}"

@@ -31,8 +31,8 @@ BEYOND_RATES = (16_000, 160_000)
 RATE_OF_KEY = 1_600
 DEADLINE_MS, THRESHOLD = 500, "0.8"
 INTERVAL_US = 250_000
-# Stream time that is measured: four blocks at least, and two of the intervals.
-LEAST_EVENTS, LEAST_US = 4_000, 500_000
+# Stream time that is measured: four blocks at least, and an interval.
+LEAST_EVENTS, LEAST_US = 4_000, INTERVAL_US
 ALL_SERIES = (*SERIES, Series("lazy_lookup", interval_us=INTERVAL_US))
 
 

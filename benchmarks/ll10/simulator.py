@@ -130,14 +130,14 @@ def play_arrivals(algorithm: str, workload: Workload, arrivals: Arrivals) -> Mea
     windows = (workload.window, workload.window.mirrored())
     # The simple correlation keeps events as they come and looks at all of them, in any order.
     is_sorted = algorithm != "simple"
-    buffers = [
-        [ArrivalBuffer(is_sorted=is_sorted) for _ in range(workload.keys)] for _ in range(2)
-    ]
+    buffers = [[ArrivalBuffer(is_sorted=is_sorted) for _ in range(workload.keys)] for _ in range(2)]
     measured = Measured(workload.span_us)
     held = 0
     first = arrivals.first_measured
-    events = zip(*(column.tolist() for column in arrivals), strict=True)
-    for row, (at_us, earliest, latest, key, side) in enumerate(events):
+    # What came before that is obsolete when the first event is measured.
+    start = int(np.searchsorted(arrivals.at_us, workload.fill_from_us))
+    events = zip(*(column[start:].tolist() for column in arrivals), strict=True)
+    for row, (at_us, earliest, latest, key, side) in enumerate(events, start):
         own, other = buffers[side][key], buffers[1 - side][key]
         keep = workload.keep_values(at_us)[1 - side]
         base = Side(arrivals.earliest[row : row + 1], arrivals.latest[row : row + 1])
