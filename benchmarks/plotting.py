@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Picture
 
-# Okabe and Ito's colours, told apart by the colour-blind too, with a marker each.
-STYLES = (
-    ("#000000", "o"),
-    ("#e69f00", "s"),
-    ("#009e73", "^"),
-    ("#56b4e9", "v"),
-    ("#0072b2", "D"),
-    ("#d55e00", "P"),
-    ("#cc79a7", "X"),
-    ("#777777", "*"),
-)
+# Okabe and Ito's colours, told apart by the colour-blind too, with a marker each; an algorithm
+# looks the same in all plots.
+STYLES = {
+    "simple": ("#000000", "o"),
+    "ssort": ("#e69f00", "s"),
+    "eager": ("#009e73", "^"),
+    "lazy": ("#56b4e9", "v"),
+    "lazy_lookup": ("#0072b2", "D"),
+    "indexed": ("#d55e00", "P"),
+    "auto": ("#cc79a7", "X"),
+}
+_OTHERS = (("#777777", "*"), *STYLES.values())
 _INCHES = (7.2, 4.2)
 # Matplotlib's types list every setting's name; a plain dict is no such list.
 _SETTINGS: dict[Any, Any] = {
@@ -67,8 +68,10 @@ def make_axes(x: str, y: str, columns: int = 1) -> tuple[Figure, list[Axes]]:
 
 
 def draw_lines(axis: Axes, x: Sequence[float], lines: Mapping[str, Sequence[float]]) -> None:
-    """Draw a line with its own colour and marker for each name; a NaN leaves a gap."""
-    for (name, y), (colour, marker) in zip(lines.items(), STYLES, strict=False):
+    """Draw a line for each name; names that are no algorithm's take the styles that are left."""
+    others = [style for style in _OTHERS if style not in {STYLES.get(name) for name in lines}]
+    for name, y in lines.items():
+        colour, marker = STYLES[name] if name in STYLES else others.pop(0)
         axis.plot(x, y, label=name, color=colour, marker=marker, markersize=4.5, linewidth=1.3)
 
 

@@ -63,7 +63,7 @@ def report_blocks(points: Sequence[BlockPoint]) -> list[Report]:
 
 def _report_times(points: Sequence[BlockPoint]) -> Report:
     figure, axes = make_axes(
-        "block, events of a stream", "processor time, ms a second of stream time", len(THRESHOLDS)
+        "block, events of a stream", "processor time, ms per s of stream", len(THRESHOLDS)
     )
     sizes = sorted({point.size for point in points})
     for axis, threshold in zip(axes, THRESHOLDS, strict=True):
@@ -78,7 +78,7 @@ def _report_times(points: Sequence[BlockPoint]) -> Report:
         )
         axis.set_title(f"ct {threshold}", fontsize=10)
         axis.set_ylim(bottom=0)
-        show_plain_ticks(axis, sizes[::3])
+        show_plain_ticks(axis, sizes[1::3])
     add_legend(figure, axes[0])
     rows = [
         [

@@ -82,7 +82,7 @@ def report_rates(points: Sequence[RatePoint]) -> list[Report]:
             "LL10 Figure 3: execution time against the arrival rate",
             FIGURE_3,
             lambda run: run.busy_seconds * 1e3,
-            ("ll10-3-execution", "processor time, ms a second of stream time"),
+            ("ll10-3-execution", "processor time, ms per s of stream"),
         ),
         _report(
             points,
@@ -122,7 +122,7 @@ def _report(
 
 
 def _draw(points: Sequence[RatePoint], value: Callable[[Measured], float], label: str) -> Figure:
-    figure, (axis,) = make_axes("events a second and stream", label)
+    figure, (axis,) = make_axes("events/s a stream", label)
     axis.set_xscale("log")
     axis.set_yscale("log")
     rates = [point.workload.rate for point in points]

@@ -53,9 +53,7 @@ def measure_thresholds(*, quick: bool) -> list[ThresholdPoint]:
 
 def report_thresholds(points: Sequence[ThresholdPoint]) -> Report:
     """Make the table and plot of Figure 8."""
-    figure, (axis,) = make_axes(
-        "confidence threshold ct", "processor time, ms a second of stream time"
-    )
+    figure, (axis,) = make_axes("confidence threshold ct", "processor time, ms per s of stream")
     axis.set_yscale("log")
     places = range(len(points))
     draw_lines(

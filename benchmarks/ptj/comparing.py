@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.kernel import best_seconds
-from benchmarks.plotting import STYLES, add_legend, make_axes, show_plain_values
+from benchmarks.plotting import add_legend, draw_lines, make_axes, show_plain_values
 from benchmarks.ptj.joins import WAYS, join, kept_us, pair_codes, prepare
 from benchmarks.ptj.texts import COMPARISON
 from benchmarks.ptj.workload import (
@@ -73,7 +73,7 @@ class WaysDifferError(Exception):
 def measure_joins(*, quick: bool) -> list[JoinPoint]:
     """Join the same streams in all ways."""
     rng = np.random.default_rng(2006)
-    count, events = (10, 1_000) if quick else (100, 5_000)
+    count, events = (10, 1_000) if quick else (60, 2_500)
     us, vs = draw_templates(count, rng), draw_templates(count, rng)
     streams = draw_stream(events, us, rng), draw_stream(events, vs, rng)
     points = []
@@ -89,7 +89,7 @@ def measure_joins(*, quick: bool) -> list[JoinPoint]:
                     raise WaysDifferError(f"{way}: d {window_ms} ms, δ {threshold}")
             seconds = best_seconds(
                 *(partial(join, way, prepared, *streams) for way in WAYS),
-                repeats=1 if quick else 5,
+                repeats=1 if quick else 3,
             )
             points.append(
                 JoinPoint(
@@ -164,16 +164,11 @@ def _draw(
     figure, axes = make_axes("confidence threshold δ", label, len(WINDOWS_MS))
     for axis, window_ms in zip(axes, WINDOWS_MS, strict=True):
         mine = [point for point in points if point.window_ms == window_ms]
-        for way, (colour, marker) in zip(WAYS, STYLES, strict=False):
-            axis.plot(
-                [float(point.threshold) for point in mine],
-                [value(point, way) for point in mine],
-                label=way,
-                color=colour,
-                marker=marker,
-                markersize=4.5,
-                linewidth=1.3,
-            )
+        draw_lines(
+            axis,
+            [float(point.threshold) for point in mine],
+            {way: [value(point, way) for point in mine] for way in WAYS},
+        )
         axis.set_title(f"d = {window_ms:,} ms", fontsize=10)
         if is_log:
             axis.set_yscale("log")

@@ -131,7 +131,7 @@ def _draw(partition: Partition) -> Figure:
     _draw_ends(axis, partition.ends_ms["support"], "#e69f00", "--", "Equations 4 to 6")
     _draw_ends(axis, partition.ends_ms["ranges"], "#d55e00", "-", "Theorem 3")
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    add_legend(figure, axis, 5)
+    add_legend(figure, axis, 3)
     return figure
 
 
