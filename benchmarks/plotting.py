@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,7 @@ STYLES = {
 }
 _OTHERS = (("#777777", "*"), *STYLES.values())
 _INCHES = (7.2, 4.2)
+_FEW_DECADES = 3
 # Matplotlib's types list every setting's name; a plain dict is no such list.
 _SETTINGS: dict[Any, Any] = {
     # Text stays text: a tenth of the size of its outlines.
@@ -88,8 +89,12 @@ def show_plain_ticks(axis: Axes, ticks: Sequence[int], *, rotated: bool = False)
 
 
 def show_plain_values(axis: Axes) -> None:
-    """Label a logarithmic vertical axis in plain numbers."""
+    """Label a logarithmic vertical axis in plain numbers: 1, 2, 5, 10 where decades are few."""
+    low, high = axis.get_ylim()
+    few = high < low * 10**_FEW_DECADES
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.15g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def save(picture: Picture, folder: Path) -> Path:

@@ -25,10 +25,11 @@ probability of every pair that the window can reach; *support* that of the pairs
 Equations 4 to 6; *ranges* that of the pairs in the ranges of Theorem 3; *templates* decides these
 by Theorem 2. All four find the same pairs. "Computed" is the share of the pairs of the plain window
 whose probability is computed; the satisfaction times of all pairs of templates are computed once,
-when a condition is registered; "kept" counts events of a stream, 100 ms of delay included.
+before any event; "kept" counts events of a stream, 100 ms of delay included.
 
 **What is seen.** Each step prunes more than the one before, at every threshold. The share of
-*support* does not depend on the threshold; that of *ranges* is greatest at middle thresholds, where
-distributions of different shape lie farthest apart. A wider window has a larger satisfied range, so
-that a smaller share is left to probe. Fewer events are kept the higher the threshold.
+*support* does not depend on the threshold, as the paper says, and that of *ranges* hardly does:
+the ranges move with the threshold more than they grow. Time follows what is computed. A wider
+window has a larger satisfied range, so that a smaller share is left to probe. The higher the
+threshold, the fewer events are kept.
 """
