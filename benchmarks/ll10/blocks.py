@@ -77,8 +77,9 @@ def _report_times(points: Sequence[BlockPoint]) -> Report:
             },
         )
         axis.set_title(f"ct {threshold}", fontsize=10)
-        axis.set_ylim(bottom=0)
         show_plain_ticks(axis, sizes[1::3])
+    # Both axes share their limits: set last, over the lines of both.
+    axes[0].set_ylim(bottom=0)
     add_legend(figure, axes[0])
     rows = [
         [

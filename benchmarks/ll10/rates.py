@@ -58,6 +58,8 @@ def measure_rates(*, quick: bool) -> list[RatePoint]:
         events = max(LEAST_EVENTS, rate * LEAST_US // 1_000_000)
         # Below 16,000 a second a second and more: shorter runs are noise.
         events = max(events, min(5 * rate, 2 * LEAST_EVENTS))
+        if quick:
+            events //= 4
         workload = Workload(
             rate, events, mutual(DEADLINE_MS, THRESHOLD), keys=max(rate // RATE_OF_KEY, 1)
         )

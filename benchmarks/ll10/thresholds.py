@@ -44,7 +44,7 @@ def measure_thresholds(*, quick: bool) -> list[ThresholdPoint]:
     points = []
     for threshold in THRESHOLDS:
         workload = Workload(
-            RATE, 2_000 if quick else 8_000, mutual(DEADLINE_MS, threshold), delay_us=0
+            RATE, 1_000 if quick else 8_000, mutual(DEADLINE_MS, threshold), delay_us=0
         )
         runs = measure(workload, SERIES, 1 if quick else 5)
         points.append(ThresholdPoint(threshold, workload, runs))
