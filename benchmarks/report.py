@@ -61,7 +61,7 @@ class Report:
 
     def show(self) -> None:
         """Print the table."""
-        table = Table(title=self.title, caption=self.text)
+        table = Table(title=self.title, caption=self.text, caption_justify="left")
         for number, heading in enumerate(self.columns):
             table.add_column(heading, justify="right" if number else "left")
         for row in self.rows:
@@ -73,7 +73,7 @@ class Report:
         lines = [
             f"## {self.title}",
             "",
-            self.text,
+            self.text.rstrip(),
             "",
             *(
                 line
