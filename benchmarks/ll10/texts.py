@@ -20,8 +20,8 @@ costs as much as deciding a thousand pairs; the paper's Java had no such border 
 itself is as the paper says: see "what an event costs". `indexed` is slow because no two events have
 the same length: it then pays a search for every pair, and `auto` leaves it alone. Blocks of 0.25 s
 are nearly empty at low rates; at high ones they are so large that the memory for their pairs comes
-fresh from the system each time, which costs more than finding the pairs. With many keys and blocks
-of 1,000 events, few events of a block share a key, and the cost of a key is not shared.
+fresh from the system each time, which can cost more than finding the pairs. With many keys and
+blocks of 1,000 events, few events of a block share a key, and the cost of a key is not shared.
 """
 
 FIGURE_4 = """\
