@@ -53,7 +53,7 @@ test: setup jars ## all tests, on a real Kafka and a real Spark
 demo: setup ## flights and weather through Kafka and Spark, checked against the plain reference
 	$(BIN)/coincide demo
 
-bench: setup jars ## measure speed and memory, into docs/performance.md
+bench: setup jars ## measure speed and memory, and the papers' figures, into docs/
 	$(BIN)/python -m benchmarks --write
 
 clean: ## remove what runs and tools left behind

@@ -1,7 +1,9 @@
-"""Run the benchmarks: `python -m benchmarks [NAME ...] [--write]`.
+"""Run the benchmarks: `python -m benchmarks [NAME ...] [--write | --quick]`.
 
-With `--write` the tables go into docs/performance.md, with the machine's description; those of
-benchmarks that were not run stay as they are.
+With `--write` the tables go into docs/performance.md and docs/figures.md, with the machine's
+description, and the plots into docs/figures/; those of benchmarks that were not run stay as they
+are. With `--quick` the repeated experiments (ll10, ptj) run in under a minute, too short for
+figures that mean something.
 """
 
 from __future__ import annotations
@@ -9,47 +11,111 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
+from benchmarks.plotting import save
 from benchmarks.report import Report, describe_machine
 
-NAMES = ("kernel", "buffer", "path", "sharing", "response", "waiting", "longrun", "kills")
-_PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-_HEAD = """\
+_DOCS = Path(__file__).parent.parent / "docs"
+
+
+class Page(NamedTuple):
+    """A page of tables.
+
+    Attributes
+    ----------
+    path : Path
+        Of its file.
+    names : tuple of str
+        Benchmarks whose tables it holds.
+    head : str
+        What stands above them.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    head: str
+
+
+_PERFORMANCE = Page(
+    _DOCS / "performance.md",
+    ("kernel", "buffer", "path", "sharing", "response", "waiting", "longrun", "kills"),
+    """\
 # Performance
 
 Measured by `make bench` on {machine}
 The cores are shared with other machines: compare the figures of one table, not of two runs.
+The papers' experiments are repeated in [figures](figures.md).
 
-"""
+""",
+)
+_FIGURES = Page(
+    _DOCS / "figures.md",
+    ("ll10", "ptj"),
+    """\
+# The papers' figures
+
+The experiments of Lee and Lee 2010 (LL10, Figures 3 to 8) and the comparison that Mok, Woo and
+Lee 2006 (PTJ) argue for, repeated with this software's algorithms. All events are drawn from fixed
+seeds; every table comes from runs in which all algorithms found the same pairs.
+
+Measured by `python -m benchmarks ll10 ptj --write` on {machine}
+The cores are shared with other machines: compare the figures of one table, not of two runs.
+
+""",
+)
+_PAGES = (_PERFORMANCE, _FIGURES)
+NAMES = tuple(name for page in _PAGES for name in page.names)
 
 
 def main() -> None:
     """Run what was asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--write", action="store_true", help="put them into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put them into docs/")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"short runs, of {', '.join(_FIGURES.names)} only"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; use {', '.join(NAMES)}")
-    reports: list[Report] = []
-    for name in options.names or NAMES:
-        for report in import_module(f"benchmarks.{name}").run():
-            report.show()
-            reports.append(report)
-    if options.write:
-        _write_page(reports)
+    if options.quick and options.write:
+        parser.error("--quick: its figures mean nothing; leave out --write or --quick")
+    names = options.names or (_FIGURES.names if options.quick else NAMES)
+    if options.quick and not set(names) <= set(_FIGURES.names):
+        parser.error(f"--quick: say it with {', '.join(_FIGURES.names)} only")
+    for page in _PAGES:
+        reports: list[Report] = []
+        for name in page.names:
+            if name in names:
+                reports += _run(name, quick=options.quick)
+        if options.write and reports:
+            write_page(page, reports)
 
 
-def _write_page(reports: list[Report]) -> None:
-    """Put the tables into the page; those of other benchmarks stay."""
+def _run(name: str, *, quick: bool) -> list[Report]:
+    """Run a benchmark and show its tables."""
+    run = import_module(f"benchmarks.{name}").run
+    reports: list[Report] = run(quick=True) if quick else run()
+    for report in reports:
+        report.show()
+    return reports
+
+
+def write_page(page: Page, reports: list[Report]) -> None:
+    """Put the tables into the page, and the plots beside it; those of other benchmarks stay."""
     sections: dict[str, str] = {}
-    if _PAGE.exists():
-        for section in _PAGE.read_text().split("\n## ")[1:]:
+    if page.path.exists():
+        for section in page.path.read_text().split("\n## ")[1:]:
             sections[section.split("\n", 1)[0]] = f"## {section.rstrip()}\n"
     for report in reports:
         sections[report.title] = report.to_markdown()
-    _PAGE.write_text(_HEAD.format(machine=describe_machine()) + "\n".join(sections.values()))
+        for picture in report.pictures:
+            save(picture, page.path.parent / "figures")
+    page.path.write_text(
+        page.head.format(machine=describe_machine()) + "\n".join(sections.values())
+    )
 
 
 if __name__ == "__main__":

@@ -141,12 +141,12 @@ def scan_support(base: Side, target: Side, workload: Workload, room: int) -> int
     return int(_scan_support_kernel(base, target, make_groups(workload), ends, out))
 
 
-def best_seconds(*runs: Callable[[], object]) -> list[float]:
+def best_seconds(*runs: Callable[[], object], repeats: int = REPEATS) -> list[float]:
     """Return each one's least processor time; in turns, so that a busy machine is busy for all."""
     for run in runs:
         run()  # compiles
     seconds = [float("inf")] * len(runs)
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for i, run in enumerate(runs):
             begin = time.process_time()
             run()

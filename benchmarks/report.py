@@ -8,11 +8,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
 _PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "confluent-kafka")
+
+
+class Picture(NamedTuple):
+    """A plot beside a table.
+
+    Attributes
+    ----------
+    name : str
+        Of the file in docs/figures, without its ending.
+    shows : str
+        What it shows, for who cannot see it.
+    figure : Figure
+        Drawn.
+    """
+
+    name: str
+    shows: str
+    figure: Figure
 
 
 @dataclass(frozen=True)
@@ -29,16 +49,19 @@ class Report:
         Headings.
     rows : sequence of sequence of str
         Cells.
+    pictures : sequence of Picture
+        Of the same measurements.
     """
 
     title: str
     text: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    pictures: Sequence[Picture] = ()
 
     def show(self) -> None:
         """Print the table."""
-        table = Table(title=self.title, caption=self.text)
+        table = Table(title=self.title, caption=self.text, caption_justify="left")
         for number, heading in enumerate(self.columns):
             table.add_column(heading, justify="right" if number else "left")
         for row in self.rows:
@@ -50,8 +73,13 @@ class Report:
         lines = [
             f"## {self.title}",
             "",
-            self.text,
+            self.text.rstrip(),
             "",
+            *(
+                line
+                for picture in self.pictures
+                for line in (f"![{picture.shows}](figures/{picture.name}.svg)", "")
+            ),
             "| " + " | ".join(self.columns) + " |",
             "|---" + "|--:" * (len(self.columns) - 1) + "|",
             *("| " + " | ".join(row) + " |" for row in self.rows),

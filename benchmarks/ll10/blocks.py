@@ -1,0 +1,127 @@
+"""LL10 Figures 6 and 7: execution time and hit ratio against the size of the blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.kernel import mutual
+from benchmarks.ll10.arrivals import Workload
+from benchmarks.ll10.measuring import Series, measure
+from benchmarks.ll10.texts import FIGURE_6, FIGURE_7
+from benchmarks.plotting import add_legend, draw_lines, make_axes, show_plain_ticks
+from benchmarks.report import Picture, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.ll10.simulator import Measured
+
+RATE, DEADLINE_MS = 500, 500
+THRESHOLDS = ("0.8", "0.5")
+SIZES = tuple(range(200, 2_001, 200))
+ALGORITHMS = ("lazy", "lazy_lookup", "auto")
+
+
+class BlockPoint(NamedTuple):
+    """The algorithms at one threshold and size.
+
+    Attributes
+    ----------
+    threshold : str
+        ct.
+    size : int
+        Events of a stream that make a block.
+    runs : sequence of Measured
+        One for each of `ALGORITHMS`.
+    """
+
+    threshold: str
+    size: int
+    runs: Sequence[Measured]
+
+
+def measure_blocks(*, quick: bool) -> list[BlockPoint]:
+    """Run the algorithms that wait at all sizes."""
+    points = []
+    for threshold in THRESHOLDS:
+        workload = Workload(RATE, 4_000 if quick else 20_000, mutual(DEADLINE_MS, threshold))
+        sizes = (200, 2_000) if quick else SIZES
+        series = [Series(name, block_events=size) for size in sizes for name in ALGORITHMS]
+        runs = measure(workload, series, 1 if quick else 7)
+        width = len(ALGORITHMS)
+        points += [
+            BlockPoint(threshold, size, runs[width * place : width * (place + 1)])
+            for place, size in enumerate(sizes)
+        ]
+    return points
+
+
+def report_blocks(points: Sequence[BlockPoint]) -> list[Report]:
+    """Make the tables and plots of Figures 6 and 7."""
+    return [_report_times(points), _report_hits(points)]
+
+
+def _report_times(points: Sequence[BlockPoint]) -> Report:
+    figure, axes = make_axes(
+        "block, events of a stream", "processor time, ms per s of stream", len(THRESHOLDS)
+    )
+    sizes = sorted({point.size for point in points})
+    for axis, threshold in zip(axes, THRESHOLDS, strict=True):
+        mine = [point for point in points if point.threshold == threshold]
+        draw_lines(
+            axis,
+            sizes,
+            {
+                name: [point.runs[place].busy_seconds * 1e3 for point in mine]
+                for place, name in enumerate(ALGORITHMS)
+            },
+        )
+        axis.set_title(f"ct {threshold}", fontsize=10)
+        show_plain_ticks(axis, sizes[1::3])
+    # Both axes share their limits: set last, over the lines of both.
+    axes[0].set_ylim(bottom=0)
+    add_legend(figure, axes[0])
+    rows = [
+        [
+            f"{size:,}",
+            *(
+                f"{run.busy_seconds * 1e3:.2f}"
+                for point in points
+                if point.size == size
+                for run in point.runs
+            ),
+        ]
+        for size in sizes
+    ]
+    title = "LL10 Figure 6: execution time against the block size"
+    return Report(
+        title,
+        FIGURE_6,
+        ("block", *(f"{name}, ct {ct}" for ct in THRESHOLDS for name in ALGORITHMS)),
+        rows,
+        [Picture("ll10-6-blocks", title, figure)],
+    )
+
+
+def _report_hits(points: Sequence[BlockPoint]) -> Report:
+    place = ALGORITHMS.index("lazy_lookup")
+    figure, (axis,) = make_axes("block, events of a stream", "hit ratio of the look-up table, %")
+    sizes = sorted({point.size for point in points})
+    ratios = {
+        f"ct {threshold}": [
+            100 * point.runs[place].hit_ratio for point in points if point.threshold == threshold
+        ]
+        for threshold in THRESHOLDS
+    }
+    draw_lines(axis, sizes, ratios)
+    axis.set_ylim(0, 100)
+    show_plain_ticks(axis, sizes)
+    add_legend(figure, axis)
+    rows = [
+        [f"{size:,}", *(f"{ratio[row]:.1f}%" for ratio in ratios.values())]
+        for row, size in enumerate(sizes)
+    ]
+    title = "LL10 Figure 7: hit ratio against the block size"
+    return Report(
+        title, FIGURE_7, ("block", *ratios), rows, [Picture("ll10-7-hits", title, figure)]
+    )

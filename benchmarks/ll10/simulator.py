@@ -1,0 +1,294 @@
+"""Arrivals played to an algorithm in stream time.
+
+*By arrival* (simple, ssort, eager): every event is correlated with the other stream's buffer when
+it arrives. *By block* (the lazy family, indexed, auto): events wait until their block is complete,
+then all of it is correlated over the `StreamBuffer`s, as a batch of the job is. Either way the
+buffers drop what is below their keep values.
+
+The algorithm is a server in stream time: work begins when its event or block is there and the work
+before is done, and takes the processor time that was measured for it. So the response time, the
+completion minus the later of both latest times, is as on a machine with nothing else to do, and
+grows without bound where the algorithm cannot keep up. Processor time holds correlation, sorting,
+insertion and invalidation; drawing and counting are not in it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from benchmarks.ll10.arrivals import LENGTHS, Arrivals, Workload
+from benchmarks.ll10.sorted_buffer import ArrivalBuffer
+from correlation.buffer import StreamBuffer
+from correlation.columns import BytesColumn
+from correlation.events import Events
+from correlation.segment import Segment, match_groups
+from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
+from correlation.timing.choosing import AUTO, choose_by_events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BY_ARRIVAL = ("simple", "ssort", "eager")
+BY_BLOCK = ("lazy", "lazy_lookup", "indexed", AUTO)
+
+
+@dataclass
+class Measured:
+    """What one run found.
+
+    Parameters
+    ----------
+    span_us : int
+        Stream time that was measured, microseconds.
+    pairs : int
+        Found.
+    busy_us : float
+        Processor time, microseconds.
+    waited_us : float
+        Response times of all pairs together, microseconds.
+    probed, hits, evaluated : int
+        Targets in probe regions, those of them that the look-up table decided, and those whose
+        probability was computed; `simple` and `ssort` compute it of all they look at.
+    held : float
+        Buffered events of either stream, those that wait for their block included: the sum over
+        all arrivals.
+    arrived : int
+        Arrivals.
+    """
+
+    span_us: int
+    pairs: int = 0
+    busy_us: float = 0.0
+    waited_us: float = 0.0
+    probed: int = 0
+    hits: int = 0
+    evaluated: int = 0
+    held: float = 0.0
+    arrived: int = 0
+    free_us: float = field(default=0.0, repr=False)
+
+    @property
+    def busy_seconds(self) -> float:
+        """Processor time of a second of stream time, seconds."""
+        return self.busy_us / self.span_us
+
+    @property
+    def response_seconds(self) -> float:
+        """Mean response time of a pair, seconds."""
+        return self.waited_us / max(self.pairs, 1) / 1e6
+
+    @property
+    def buffer_events(self) -> float:
+        """Mean number of buffered events a stream."""
+        return self.held / max(self.arrived, 1) / 2
+
+    @property
+    def hit_ratio(self) -> float:
+        """Part of the probe regions that the look-up table decided."""
+        return self.hits / max(self.probed, 1)
+
+    def serve(self, ready_us: int, took_us: float) -> float:
+        """Take work in, and give the stream time at which it is done."""
+        self.busy_us += took_us
+        self.free_us = max(self.free_us, ready_us) + took_us
+        return self.free_us
+
+    def count(self, pairs: Pairs, base: Side, target: Side, done_us: float) -> None:
+        """Count pairs that were complete at a stream time."""
+        found = len(pairs.base_index)
+        later = _sum_later_kernel(base.latest, target.latest, pairs.base_index, pairs.target_index)
+        self.pairs += found
+        self.waited_us += found * done_us - later
+        self.probed += pairs.counts.probe_region
+        self.hits += pairs.counts.lookup_hits
+        self.evaluated += pairs.counts.evaluations
+
+
+def play_arrivals(algorithm: str, workload: Workload, arrivals: Arrivals) -> Measured:
+    """Correlate every event when it arrives.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of `BY_ARRIVAL`.
+    workload : Workload
+        What was drawn.
+    arrivals : Arrivals
+        Of that workload.
+
+    Returns
+    -------
+    Measured
+    """
+    correlate = ALGORITHMS[algorithm]
+    windows = (workload.window, workload.window.mirrored())
+    # The simple correlation keeps events as they come and looks at all of them, in any order.
+    is_sorted = algorithm != "simple"
+    buffers = [[ArrivalBuffer(is_sorted=is_sorted) for _ in range(workload.keys)] for _ in range(2)]
+    measured = Measured(workload.span_us)
+    held = 0
+    first = arrivals.first_measured
+    # What came before that is obsolete when the first event is measured.
+    start = int(np.searchsorted(arrivals.at_us, workload.fill_from_us))
+    events = zip(*(column[start:].tolist() for column in arrivals), strict=True)
+    for row, (at_us, earliest, latest, key, side) in enumerate(events, start):
+        own, other = buffers[side][key], buffers[1 - side][key]
+        keep = workload.keep_values(at_us)[1 - side]
+        base = Side(arrivals.earliest[row : row + 1], arrivals.latest[row : row + 1])
+        length = len(other)
+        pairs = None
+        begin = time.process_time()
+        if row >= first:
+            groups = np.array([[0, 1, other.begin, other.end]])
+            pairs = correlate(
+                base,
+                other.columns,
+                groups,
+                windows[side],
+                exclude_same=False,
+                target_lengths=LENGTHS,
+            )
+        other.drop(keep)
+        own.insert(earliest, latest)
+        took_us = (time.process_time() - begin) * 1e6
+        held += 1 + len(other) - length
+        if pairs is not None:
+            done_us = measured.serve(at_us, took_us)
+            measured.count(pairs, base, other.columns, done_us)
+            measured.arrived += 1
+            measured.held += held
+    return measured
+
+
+def play_blocks(
+    algorithm: str,
+    workload: Workload,
+    arrivals: Arrivals,
+    blocks: Sequence[tuple[int, int, int]],
+) -> Measured:
+    """Correlate every block when it is complete.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of `BY_BLOCK`.
+    workload : Workload
+        What was drawn.
+    arrivals : Arrivals
+        Of that workload.
+    blocks : sequence of (int, int, int)
+        Of `arrivals.cut_by_size` or `cut_by_interval`.
+
+    Returns
+    -------
+    Measured
+    """
+    buffers = (StreamBuffer(), StreamBuffer())
+    measured = Measured(workload.span_us)
+    number = 0
+    for begin, end, ready_us in blocks:
+        events = [_gather_events(arrivals, begin, end, side) for side in (0, 1)]
+        is_measured = arrivals.at_us[begin] >= 0
+        if is_measured:
+            size = end - begin
+            before = len(buffers[0]) + len(buffers[1])
+            measured.arrived += size
+            measured.held += size * before + size * (size + 1) / 2
+        started = time.process_time()
+        fresh = [_sort_events(its) for its in events]
+        met = _meet_block(algorithm, workload, buffers, fresh) if is_measured else []
+        for buffer, segment, keep in zip(
+            buffers, fresh, workload.keep_values(ready_us), strict=True
+        ):
+            number = buffer.age(segment, keep, number)
+        took_us = (time.process_time() - started) * 1e6
+        if is_measured:
+            done_us = measured.serve(ready_us, took_us)
+            for base, target, pairs in met:
+                measured.count(pairs, base, target, done_us)
+    return measured
+
+
+def _gather_events(arrivals: Arrivals, begin: int, end: int, side: int) -> Events:
+    """Give a block's events of one stream as the job hands them over."""
+    rows = begin + np.flatnonzero(arrivals.side[begin:end] == side)
+    names = [b"k%d" % key for key in arrivals.key[rows].tolist()]
+    return Events(
+        "ab"[side],
+        BytesColumn.from_list(names),
+        BytesColumn.from_list([b"%d" % row for row in rows.tolist()]),
+        arrivals.earliest[rows],
+        arrivals.latest[rows],
+        np.zeros(len(rows), np.int32),
+        rows,
+        arrivals.at_us[rows],
+    )
+
+
+def _sort_events(events: Events) -> Segment | None:
+    if not len(events):
+        return None
+    return Segment.from_events(events, np.zeros(len(events), np.bool_))[0]
+
+
+def _meet_block(
+    algorithm: str,
+    workload: Workload,
+    buffers: tuple[StreamBuffer, StreamBuffer],
+    fresh: Sequence[Segment | None],
+) -> list[tuple[Side, Side, Pairs]]:
+    """Correlate new A with all B, and new B with the A of earlier blocks."""
+    a, b = fresh
+    least, greatest = workload.reach
+    window, mirrored = workload.window, workload.window.mirrored()
+    met = []
+    if a is not None:
+        targets = [*(segment for _, segment in buffers[1].segments), *([] if b is None else [b])]
+        met += [(a, target, window) for target in targets if _may_meet(a, target, least, greatest)]
+    if b is not None:
+        met += [
+            (b, target, mirrored)
+            for _, target in buffers[0].segments
+            if _may_meet(target, b, least, greatest)
+        ]
+    found = []
+    for base, target, condition in met:
+        sides = Side(base.earliest, base.latest), Side(target.earliest, target.latest)
+        groups = match_groups(base, target)
+        lengths = (target.shortest, target.longest)
+        name = algorithm
+        if name == AUTO:
+            name = choose_by_events(*sides, groups, condition, lengths)
+        pairs = ALGORITHMS[name](
+            *sides, groups, condition, exclude_same=False, target_lengths=lengths
+        )
+        found.append((*sides, pairs))
+    return found
+
+
+def _may_meet(a: Segment, b: Segment, least: int, greatest: int) -> bool:
+    """Tell whether some max_B - max_A lies where a pair can be satisfied."""
+    return (
+        b.greatest_latest - a.least_latest >= least
+        and b.least_latest - a.greatest_latest <= greatest
+    )
+
+
+@njit(cache=True)
+def _sum_later_kernel(
+    base_latest: NDArray[np.int64],
+    target_latest: NDArray[np.int64],
+    base_index: NDArray[np.int64],
+    target_index: NDArray[np.int64],
+) -> float:
+    """Sum the later of both latest times over all pairs."""
+    total = 0.0
+    for k in range(len(base_index)):
+        total += float(max(base_latest[base_index[k]], target_latest[target_index[k]]))
+    return total

@@ -1,0 +1,19 @@
+"""Mok, Woo and Lee 2006: what their pruning saves, measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.ptj.comparing import measure_joins, report_joins
+from benchmarks.ptj.partitions import measure_partition, report_partition
+
+if TYPE_CHECKING:
+    from benchmarks.report import Report
+
+
+def run(*, quick: bool = False) -> list[Report]:
+    """Measure both."""
+    return [
+        report_partition(measure_partition(quick=quick)),
+        report_joins(measure_joins(quick=quick)),
+    ]
