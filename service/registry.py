@@ -1,26 +1,34 @@
-"""The registered streams and conditions: a fold of the config topic's records over two dicts."""
+"""The registered streams, conditions and templates: a fold of the config topic's records."""
 
 from __future__ import annotations
 
 import json
 import threading
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import orjson
 
 from correlation.errors import CorrelationError, InvalidFieldError
 from correlation.kinds import KINDS
-from correlation.records import Resource, ResourceKind, condition_from_document, resource_key
+from correlation.records import (
+    Resource,
+    ResourceKind,
+    condition_from_document,
+    resource_key,
+    stream_from_document,
+    template_entry,
+)
 from service.errors import (
     DependedUponError,
     FieldProblem,
     InvalidDocumentError,
+    TemplateInUseError,
     UnreadableRecordError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from correlation.operators import Condition
     from correlation.streams import Stream
@@ -28,6 +36,11 @@ if TYPE_CHECKING:
 
 
 _VERSION_HEADER = "coincide.version"
+_READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
+    "stream": Resource.to_stream,
+    "condition": Resource.to_condition,
+    "template": Resource.to_template,
+}
 
 
 class Stored(NamedTuple):
@@ -38,14 +51,16 @@ class Stored(NamedTuple):
 
 
 class Registry:
-    """Streams and conditions as the records read so far make them.
+    """Streams, conditions and templates as the records read so far make them.
 
     `apply` is called by one thread; any thread may read.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stored: dict[ResourceKind, dict[str, Stored]] = {"stream": {}, "condition": {}}
+        self._stored: dict[ResourceKind, dict[str, Stored]] = {
+            kind: {} for kind in get_args(ResourceKind)
+        }
         # Also of names that are deleted, while their deletion is remembered (it names the version,
         # for compaction leaves nothing else): a condition made anew does not repeat old alarm ids.
         self._versions: dict[bytes, int] = {}
@@ -148,6 +163,52 @@ class Registry:
                 ),
             )
 
+    def read_stream(self, name: str, document: dict[str, Any]) -> Stream:
+        """Build a stream with the templates that its document names.
+
+        Raises
+        ------
+        InvalidFieldError
+            When a value is wrong in itself.
+        InvalidDocumentError
+            When it names a template that is not there.
+        """
+        with self._lock:
+            found = list(self._stored["template"].values())
+        return checked_stream(name, document, {it.resource.name: it.resource for it in found})
+
+    def template_users(self, template: str) -> dict[str, int]:
+        """Give the streams that use a template, and the version that each has of it."""
+        with self._lock:
+            return {
+                name: entry["version"]
+                for name, it in sorted(self._stored["stream"].items())
+                for entry in it.resource.document.get("templates", ())
+                if entry["name"] == template
+            }
+
+    def check_template_unused(self, template: str) -> None:
+        """Refuse when streams use the template.
+
+        Raises
+        ------
+        TemplateInUseError
+            Listing the streams.
+        """
+        streams = self.template_users(template)
+        if streams:
+            raise TemplateInUseError(
+                f"the template cannot be deleted: {', '.join(streams)} use it",
+                tuple(
+                    FieldProblem(
+                        f"streams.{name}",
+                        "uses the template",
+                        f"PUT /v1/streams/{name} without it, or DELETE the stream",
+                    )
+                    for name in streams
+                ),
+            )
+
     def check_condition(self, name: str, version: int, document: dict[str, Any]) -> Condition:
         """Build a condition and check it against the registered streams.
 
@@ -165,6 +226,41 @@ class Registry:
         with self._lock:
             found = list(self._stored["condition"].values())
         return [it.resource.to_condition() for it in found]
+
+
+def checked_stream(
+    name: str, document: dict[str, Any], templates: Mapping[str, Resource]
+) -> Stream:
+    """Build a stream with the templates that its document names, as they are now.
+
+    Parameters
+    ----------
+    name, document
+        Of the stream; its `templates` are names.
+    templates : mapping of name to Resource
+        The templates there are.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a value is wrong in itself.
+    InvalidDocumentError
+        When it names a template that is not there.
+    """
+    names = document.get("templates", [])
+    problems = tuple(
+        FieldProblem(
+            f"templates[{place}]",
+            f"no template is called {template!r}",
+            f"register it first: PUT /v1/templates/{template}",
+        )
+        for place, template in enumerate(names)
+        if template not in templates
+    )
+    if problems:
+        raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", problems)
+    entries = [template_entry(templates[template].to_template()) for template in names]
+    return stream_from_document(name, document | {"templates": entries})
 
 
 def checked_condition(
@@ -233,10 +329,7 @@ def _read_resource(record: LogRecord) -> Resource:
         resource = Resource.from_record(orjson.loads(record.value or b""))
         if resource.key != record.key:
             raise UnreadableRecordError(f"{where} stands under another key than its own")
-        if resource.kind == "stream":
-            resource.to_stream()
-        else:
-            resource.to_condition()
+        _READ[resource.kind](resource)
     except json.JSONDecodeError as error:
         raise UnreadableRecordError(f"{where} is not JSON: {error}") from error
     except InvalidFieldError as error:

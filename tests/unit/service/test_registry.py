@@ -85,9 +85,14 @@ def test_fold_keeps_the_newest_record_of_every_key(
             UnreadableRecordError,
         ),
         (
+            b"planet/x",
+            orjson.dumps(stream("x").to_record() | {"kind": "planet"}),
+            UnknownRecordVersionError,
+        ),
+        (
             b"template/x",
             orjson.dumps(stream("x").to_record() | {"kind": "template"}),
-            UnknownRecordVersionError,
+            UnreadableRecordError,
         ),
     ],
 )
