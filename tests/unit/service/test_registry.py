@@ -6,8 +6,13 @@ import orjson
 import pytest
 
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
-from correlation.records import Resource
-from service.errors import DependedUponError, InvalidDocumentError, UnreadableRecordError
+from correlation.records import Resource, stream_to_document
+from service.errors import (
+    DependedUponError,
+    InvalidDocumentError,
+    TemplateInUseError,
+    UnreadableRecordError,
+)
 from service.log import LogRecord
 from service.registry import Registry, deletion_headers
 
@@ -21,6 +26,11 @@ def stream(name: str, version: int = 1, **changes: object) -> Resource:
 
 def condition(name: str, version: int = 1, **changes: object) -> Resource:
     return Resource("condition", name, version, 0, PAIR | changes)
+
+
+def template(name: str, version: int = 1, middle: int = 5) -> Resource:
+    buckets = [[0, middle, "0.5"], [middle, 9, "0.5"]]
+    return Resource("template", name, version, 0, {"buckets": buckets})
 
 
 def fold(*entries: Resource | bytes) -> Registry:
@@ -215,3 +225,34 @@ def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
     # One that says nothing, written by other means, takes nothing away.
     registry.apply(LogRecord(10, key, None, 0))
     assert registry.next_version("condition", "x") == 8
+
+
+def test_stream_takes_the_templates_that_it_names_as_they_are_now() -> None:
+    registry = fold(template("t"), template("u"), template("t", 2, middle=3))
+    found = registry.read_stream("x", STREAM | {"templates": ["u", "t"]})
+    assert [(it.name, it.version) for it in found.templates] == [("u", 1), ("t", 2)]
+    assert found.templates[1].histogram.edges_us == (-9, -6, 0)
+    # What a stream has taken stays, whatever becomes of the template.
+    kept = Resource("stream", "x", 1, 0, stream_to_document(found))
+    registry = fold(template("t"), template("t", 2, middle=3), kept, template("t", 3))
+    assert registry.streams() == {"x": found}
+    assert registry.template_users("t") == {"x": 2}
+
+
+def test_stream_that_names_unknown_templates_is_refused_for_each() -> None:
+    with pytest.raises(InvalidDocumentError) as refused:
+        fold(template("t")).read_stream("x", STREAM | {"templates": ["a", "t", "b"]})
+    assert [(it.field, it.remedy) for it in refused.value.problems] == [
+        ("templates[0]", "register it first: PUT /v1/templates/a"),
+        ("templates[2]", "register it first: PUT /v1/templates/b"),
+    ]
+
+
+def test_template_in_use_is_kept_for_its_streams() -> None:
+    registry = fold(template("t"))
+    document = stream_to_document(registry.read_stream("x", STREAM | {"templates": ["t"]}))
+    registry = fold(template("t"), *(Resource("stream", it, 1, 0, document) for it in "yx"))
+    with pytest.raises(TemplateInUseError) as refused:
+        registry.check_template_unused("t")
+    assert [it.field for it in refused.value.problems] == ["streams.x", "streams.y"]
+    registry.check_template_unused("another")
