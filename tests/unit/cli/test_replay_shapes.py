@@ -192,7 +192,10 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
         (RESOURCES.replace("name: halves", "name: thirds"), "names template halves, which the"),
         (RESOURCES.replace("0.5]", "0.4]"), r'template halves: buckets the "p" sum to 0\.9'),
         (RESOURCES.replace("hi_us", "high"), r"template halves: buckets\[1\]\.high is no part"),
-        (RESOURCES.replace("buckets", "bucket"), "template halves: .*; bucket is not a field .* mean buckets"),
+        (
+            RESOURCES.replace("buckets", "bucket"),
+            "bucket is not a field .* mean buckets",
+        ),
         (RESOURCES.replace("100us", "80us"), "stream s: longest template halves is 90us long"),
         (RESOURCES.replace("[halves]", "halves"), "stream s: templates is not a list"),
     ],
