@@ -193,7 +193,11 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
         clock=document.get("clock", "live"),
         max_skew_us=document.get("max_skew_us", 1_000_000),
         templates=tuple(
-            Template(it["name"], Histogram.from_buckets(it["buckets"]), it["version"])
+            Template(
+                _need(it, "name"),
+                Histogram.from_buckets(_need(it, "buckets")),
+                _need(it, "version"),
+            )
             for it in document.get("templates", ())
         ),
         histograms=document.get("histograms", False),

@@ -191,7 +191,7 @@ class ControlPlane:
             missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
             if missing and not dry_run:
                 self._create_topic(missing, _TOPIC_FIELDS[kind])
-            if current is not None and current.resource.document == document:
+            if current is not None and _as_written_now(current.resource) == document:
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
@@ -364,6 +364,13 @@ class ControlPlane:
     def _fail(self, error: Exception) -> None:
         _LOGGER.critical("the service stops: %s", error)
         self.on_failure()
+
+
+def _as_written_now(resource: Resource) -> Document:
+    """Give the document with the fields that streams have got since it was written."""
+    if resource.kind != "stream":
+        return resource.document
+    return stream_to_document(resource.to_stream())
 
 
 def _do_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 from correlation.records import Resource
 from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import head, problem, put_stream, stream
-from tests.support.kafka import read_committed
+from tests.support.kafka import Sent, produce, read_committed
 
 if TYPE_CHECKING:
     import httpx
@@ -187,6 +187,26 @@ def test_stream_that_its_templates_do_not_fit_is_refused(service: Service) -> No
     assert client.get(target).status_code == 404
     fitting = stream(service, mapping=detections, templates=[template])
     assert client.put(target, json=fitting).status_code == 201
+
+
+def test_stream_of_before_there_were_shapes_is_unchanged_by_the_same_document(
+    kafka_bootstrap: str,
+) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    with running(settings) as service:
+        put_stream(service)
+        old = stream(service)
+        del old["longest"], old["max_delay"]
+        old |= {"longest_us": 200_000, "max_delay_us": 1_000_000, "shortest_us": 0}
+        old |= {"partitioning": {"by": "key"}, "clock": "live", "mapping": None}
+        record = Resource("stream", "old", 3, 0, {**old, "max_skew_us": 1_000_000})
+        value = orjson.dumps(record.to_record())
+        produce(kafka_bootstrap, settings.topics.config, [Sent(value, record.key)])
+        answer = service.client.put("/v1/streams/old", json=stream(service))
+        assert (answer.status_code, answer.json()["version"]) == (200, 3)
+        assert answer.json()["templates"] == []
+        answer = service.client.put("/v1/streams/old", json=stream(service, histograms=True))
+        assert (answer.status_code, answer.json()["version"]) == (200, 4)
 
 
 def test_templates_survive_a_restart(kafka_bootstrap: str) -> None:
