@@ -25,3 +25,5 @@ MASS_PLACES = 10
 BUCKET_LIMIT = 100
 # Templates of a stream: its record on Kafka, which holds them, stays below 1 MB.
 TEMPLATE_LIMIT = 200
+# Most events of a block.
+BLOCK_SIZE_LIMIT = 1_000_000

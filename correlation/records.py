@@ -156,6 +156,7 @@ def stream_to_document(stream: Stream) -> Document:
         "max_skew_us": stream.max_skew_us,
         "templates": [template_entry(template) for template in stream.templates],
         "histograms": stream.histograms,
+        "max_rate": stream.max_rate,
     }
 
 
@@ -201,6 +202,7 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             for it in document.get("templates", ())
         ),
         histograms=document.get("histograms", False),
+        max_rate=document.get("max_rate"),
     )
 
 

@@ -42,6 +42,8 @@ class Stream:
         Those that its events may name.
     histograms : bool
         Whether its events may carry a histogram of their own.
+    max_rate : int or None
+        Most events a second, in the long run; None: nobody says.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class Stream:
     max_skew_us: int = 1_000_000
     templates: tuple[Template, ...] = ()
     histograms: bool = False
+    max_rate: int | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -161,6 +161,12 @@ else:
                 default=1_000_000,
             ),
             Field(
+                "max_rate",
+                "count",
+                "Most events a second, in the long run: bounds what conditions may keep.",
+                required=False,
+            ),
+            Field(
                 "clock",
                 "choice",
                 "replay: recorded data.",

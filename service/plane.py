@@ -88,7 +88,7 @@ class ControlPlane:
     def __init__(self, settings: Settings, now_us: Callable[[], int]) -> None:
         self.settings = settings
         self.now_us = now_us
-        self.registry = Registry()
+        self.registry = Registry(settings.max_buffered_events)
         self.metrics = MetricsView()
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing

@@ -19,6 +19,8 @@ from correlation.records import (
     stream_from_document,
     template_entry,
 )
+from service.capacity import check_capacity
+from service.chains import refuse_loop
 from service.errors import (
     DependedUponError,
     FieldProblem,
@@ -54,9 +56,15 @@ class Registry:
     """Streams, conditions and templates as the records read so far make them.
 
     `apply` is called by one thread; any thread may read.
+
+    Parameters
+    ----------
+    max_buffered_events : int
+        Most events of a stream that a condition may have the job keep.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_buffered_events: int) -> None:
+        self._max_buffered_events = max_buffered_events
         self._lock = threading.Lock()
         self._stored: dict[ResourceKind, dict[str, Stored]] = {
             kind: {} for kind in get_args(ResourceKind)
@@ -125,7 +133,8 @@ class Registry:
         DependedUponError
             When the partitioning changes while conditions read the stream.
         InvalidDocumentError
-            When a condition that reads the stream writes its alarms to the topic.
+            When a condition that reads the stream writes its alarms to the topic, also through
+            others, or would keep too many of its events.
         """
         writers = [
             it.name
@@ -138,6 +147,12 @@ class Registry:
                 f"condition {writers[0]} reads the stream and writes its alarms to {stream.topic}",
                 "name another topic, or give the condition another output_topic first",
             )
+        conditions = self._conditions()
+        streams = self.streams() | {stream.name: stream}
+        readers = [it for it in conditions if stream.name in it.streams]
+        refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
+        for reader in (it for it in readers if streams.keys() >= set(it.streams)):
+            check_capacity(reader, streams, self._max_buffered_events, "max_rate")
         current = self.get("stream", stream.name)
         if current is None or current.resource.to_stream().partitioning == stream.partitioning:
             return
@@ -218,9 +233,15 @@ class Registry:
             When a value is wrong in itself.
         InvalidDocumentError
             When it names a stream that is not there, or streams whose events cannot meet, or
-            would write its alarms among the events that it reads.
+            would write its alarms among the events that it reads, also through other conditions,
+            or would keep too many events.
         """
-        return checked_condition(name, version, document, self.streams())
+        streams = self.streams()
+        condition = checked_condition(name, version, document, streams)
+        others = [it for it in self._conditions() if it.name != name]
+        refuse_loop([*others, condition], streams.values(), [name], "output_topic")
+        check_capacity(condition, streams, self._max_buffered_events)
+        return condition
 
     def _conditions(self) -> list[Condition]:
         with self._lock:

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from correlation.columns import Int64s
 from correlation.operators import Evaluation, View
-from correlation.segment import Segment, match_groups
+from correlation.segment import Segment
 from correlation.streams import Stream
 from correlation.timing.alarms import PairBatch
 from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
+from correlation.timing.meetings import find_meetings, matched_groups
 from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
 from correlation.timing.satisfaction import bounds, satisfied
 
@@ -70,6 +71,10 @@ class TimingOperator:
             return {condition.a: min(keep_a, keep_b)}
         return {condition.a: keep_a, condition.b: keep_b}
 
+    def held(self) -> dict[str, list[int]]:
+        """See `Operator.held`."""
+        return {}
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         return b""
@@ -101,11 +106,11 @@ class TimingOperator:
                 targets.append(fresh_b)
             for target in targets:
                 if self._may_meet(fresh_a, target):
-                    yield self._meet(fresh_a, target, base_is_a=True)
+                    yield from self._meet(view, fresh_a, target, base_is_a=True)
         if fresh_b is not None:
             for _, target in view.buffers[condition.a].segments:
                 if self._may_meet(target, fresh_b):
-                    yield self._meet(fresh_b, target, base_is_a=False)
+                    yield from self._meet(view, fresh_b, target, base_is_a=False)
 
     def _may_meet(self, a: Segment, b: Segment) -> bool:
         """Whether some max_B - max_A lies where a pair can be satisfied."""
@@ -114,12 +119,28 @@ class TimingOperator:
             and b.least_latest - a.greatest_latest <= self._greatest_s
         )
 
-    def _meet(self, base: Segment, target: Segment, *, base_is_a: bool) -> _Met:
+    def _groups(
+        self, view: View, base: Segment, target: Segment, *, base_is_a: bool
+    ) -> NDArray[np.int64]:
+        """Give the groups to search, without what is too far apart unless all is to be decided."""
+        if self._algorithm == "simple":
+            return matched_groups(view.shared, base, target)
+        least, greatest = self._least_s, self._greatest_s
+        reach = (least, greatest) if base_is_a else (-greatest, -least)
+        return find_meetings(view.shared, base, target, reach)
+
+    def _meet(
+        self, view: View, base: Segment, target: Segment, *, base_is_a: bool
+    ) -> Iterator[_Met]:
+        """Search a segment, if any base event has a target in it."""
+        groups = self._groups(view, base, target, base_is_a=base_is_a)
+        if not len(groups):
+            return
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         events = (
             Side(base.earliest, base.latest),
             Side(target.earliest, target.latest),
-            match_groups(base, target),
+            groups,
             window,
         )
         lengths = (target.shortest, target.longest)
@@ -130,7 +151,7 @@ class TimingOperator:
         sides = [(base, pairs.base_index), (target, pairs.target_index)]
         (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
         batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
-        return _Met(batch, pairs.counts, algorithm)
+        yield _Met(batch, pairs.counts, algorithm)
 
     def _is_reported(self, pairs: PairBatch, fresh: Segment) -> NDArray[np.bool_]:
         """Choose one of the two orders in which a pair of a self-correlation may be found.

@@ -33,9 +33,9 @@ def template(name: str, version: int = 1, middle: int = 5) -> Resource:
     return Resource("template", name, version, 0, {"buckets": buckets})
 
 
-def fold(*entries: Resource | bytes) -> Registry:
+def fold(*entries: Resource | bytes, limit: int = 10**9) -> Registry:
     """Apply resources, and deletions given by their key."""
-    registry = Registry()
+    registry = Registry(limit)
     for offset, entry in enumerate(entries):
         if isinstance(entry, bytes):
             registry.apply(LogRecord(offset, entry, None, 0))
@@ -218,7 +218,7 @@ def test_check_condition_passes_on_what_a_value_type_refuses() -> None:
 
 def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
     """After compaction nothing else is left of the name."""
-    registry = Registry()
+    registry = Registry(10**9)
     key = condition("x").key
     registry.apply(LogRecord(9, key, None, 0, deletion_headers(condition("x", version=7))))
     assert registry.next_version("condition", "x") == 8
