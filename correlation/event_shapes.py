@@ -71,6 +71,8 @@ def _no_template(name: object, known: Mapping[object, object]) -> RejectedEventE
             Reason.WRONG_TYPE, f"a template is named by a text, not {type_name(name)}"
         )
     declared = ", ".join(map(str, known))
+    if len(declared) > _SHOWN:
+        declared = f"{len(known)} others"
     return RejectedEventError(
         Reason.UNKNOWN_TEMPLATE, f"{name[:_SHOWN]!r} is none of the stream's templates: {declared}"
     )

@@ -289,3 +289,17 @@ def test_a_wrong_mapping_of_shapes_names_its_field(changes: dict[str, Any], fiel
     with pytest.raises(InvalidFieldError) as invalid:
         EventMapping(**changes)
     assert invalid.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("count", "detail"),
+    [
+        (2, "'x' is none of the stream's templates: t0, t1"),
+        (TEMPLATE_LIMIT, "'x' is none of the stream's templates: 200 others"),
+    ],
+)
+def test_detail_of_an_unknown_template_stays_short(count: int, detail: str) -> None:
+    stream = _stream(templates=tuple(Template(f"t{n}", PHI) for n in range(count)))
+    with pytest.raises(RejectedEventError) as rejected:
+        _read(stream, '{"detected": 210, "template": "x"}')
+    assert rejected.value.detail == detail
