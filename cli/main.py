@@ -191,7 +191,7 @@ def apply(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Register the streams and conditions of files: what is new or changed is written."""
+    """Register templates, streams and conditions of files: what is new or changed is written."""
     from cli.resources import apply_resources, read_resources
     from cli.rest import ServiceClient
 

@@ -1,7 +1,7 @@
-"""Streams and conditions in files: read them and bring them to the service (``apply``).
+"""Templates, streams and conditions in files: read and bring them to the service (``apply``).
 
 A file is YAML or JSON and holds one or many documents. Each is the REST document with its
-``name``, and its ``kind`` tells what it is: ``stream``, or the kind of a condition::
+``name``, and its ``kind`` tells what it is: ``template``, ``stream``, or the kind of a condition::
 
     kind: stream
     name: acoustic
@@ -33,18 +33,22 @@ import yaml
 from cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cli.rest import Change, ServiceClient
 
-_STREAM = "stream"
+Kind = Literal["template", "stream", "condition"]
+# Each refers to those before it.
+_ORDER: tuple[Kind, ...] = ("template", "stream", "condition")
+# The kinds that name themselves; any other is one of a condition.
+_NAMED: Mapping[object, Kind] = {"template": "template", "stream": "stream"}
 # Deeper than any document goes; an alias inside what it stands for has no end.
 _DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceFile:
-    """A stream or condition as it stands in a file.
+    """A template, stream or condition as it stands in a file.
 
     Parameters
     ----------
@@ -56,7 +60,7 @@ class ResourceFile:
         The REST document.
     """
 
-    kind: Literal["stream", "condition"]
+    kind: Kind
     name: str
     document: dict[str, Any]
 
@@ -68,9 +72,18 @@ class ResourceFile:
     @property
     def streams(self) -> frozenset[str]:
         """The streams that a condition reads."""
-        if self.kind == _STREAM:
+        if self.kind != "condition":
             return frozenset()
         return frozenset(str(self.document[role]) for role in ("a", "b") if role in self.document)
+
+    @property
+    def needs(self) -> frozenset[tuple[str, str]]:
+        """Kinds and names of the resources that it refers to."""
+        if self.kind == "stream":
+            named = self.document.get("templates")
+            names = named if isinstance(named, list) else []
+            return frozenset(("template", str(name)) for name in names)
+        return frozenset(("stream", name) for name in self.streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ class Applied:
 
 
 def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
-    """Read the resources of files, streams first, otherwise in the order given.
+    """Read the resources of files: templates, streams, conditions, otherwise in the order given.
 
     Parameters
     ----------
@@ -102,7 +115,7 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
     for (kind, name), times in Counter((it.kind, it.name) for it in found).items():
         if times > 1:
             raise UsageError(f"{kind} {name} is there {times} times; keep one of them")
-    return sorted(found, key=lambda resource: resource.kind != _STREAM)
+    return sorted(found, key=lambda resource: _ORDER.index(resource.kind))
 
 
 def apply_resources(
@@ -117,22 +130,24 @@ def apply_resources(
     resources
         In the order in which they are to be written.
     dry_run
-        Let the service check everything and write nothing. A condition on a stream that would be
-        new cannot be checked then.
+        Let the service check everything and write nothing. What refers to a resource that would be
+        new, or to a new version of a template, cannot be checked then.
 
     Raises
     ------
     ServiceError
         The service does not answer, or refuses a document.
     """
-    unwritten: set[str] = set()
+    unwritten: set[tuple[str, str]] = set()
     for resource in resources:
-        if resource.streams & unwritten:
-            yield Applied(resource.kind, resource.name, "unchecked")
-            continue
-        change = service.put(resource.path, resource.document, dry_run=dry_run).change
-        if dry_run and resource.kind == _STREAM and change == "created":
-            unwritten.add(resource.name)
+        change: Change | Literal["unchecked"] = "unchecked"
+        if not resource.needs & unwritten:
+            change = service.put(resource.path, resource.document, dry_run=dry_run).change
+        # A stream takes up the new version of a template, which a dry run has not written.
+        if dry_run and (
+            change in {"created", "unchecked"} or (resource.kind, change) == ("template", "changed")
+        ):
+            unwritten.add((resource.kind, resource.name))
         yield Applied(resource.kind, resource.name, change)
 
 
@@ -189,11 +204,11 @@ def _resource(document: object, place: str) -> ResourceFile:
         raise UsageError(f"{place} has no name")
     _check_json(document, place)
     kind = rest.get("kind")
-    if kind == _STREAM:
+    if kind in _NAMED:
         del rest["kind"]
-        return ResourceFile("stream", name, rest)
+        return ResourceFile(_NAMED[kind], name, rest)
     if not isinstance(kind, str):
-        raise UsageError(f"{place} has no kind: write stream, or the kind of condition")
+        raise UsageError(f"{place} has no kind: write template, stream, or the kind of condition")
     return ResourceFile("condition", name, rest)
 
 

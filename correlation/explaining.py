@@ -19,11 +19,14 @@ from typing import Any, Literal, NamedTuple
 
 from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
-from correlation.mapping import EventMapping, MappedEvent, compile_mapping, has_path
+from correlation.mapping import EventMapping, MappedEvent, compile_mapping
+from correlation.paths import has_path
 from correlation.reasons import Reason
 from correlation.streams import Stream
 
 Form = Literal["record", "event"]
+# What a canonical event has its time in.
+_CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"histogram"})
 # Of a record that nobody says has arrived: later than any time, so that no event is future-dated.
 _NEVER_US = 2 * TIME_LIMIT_US
 
@@ -175,7 +178,8 @@ def _form_of(mapping: EventMapping, value: object) -> Form:
     paths = mapping.time_paths
     if not paths or not isinstance(value, Mapping):
         return "record"
-    canonical = "time" in value or {"earliest", "latest"} <= set(value)
+    names = set(value)
+    canonical = any(form <= names for form in _CANONICAL)
     if canonical and not all(has_path(value, path) for path in paths):
         return "event"
     return "record"

@@ -25,13 +25,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from correlation.decimals import without_zeros
-from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.errors import InvalidFieldError
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, MASS_PLACES, TIME_LIMIT_US
 
 # The masses of a histogram sum to this.
 WHOLE_MASS = 10**MASS_PLACES
-# Of the documents below.
-VERSION = 1
 _UNIT_MASS = Decimal(1).scaleb(-MASS_PLACES)
 _EXACTLY = Context(traps=[Inexact, InvalidOperation])
 _DECIMAL = f"use a decimal from 0 to 1 with at most {MASS_PLACES} places, as 0.15"
@@ -160,8 +158,9 @@ class Histogram:
 
         Parameters
         ----------
-        buckets : list of dict
-            `{"lo": µs, "hi": µs, "p": mass}`; the mass a decimal, as text or as a JSON number.
+        buckets : list
+            Of `{"lo": µs, "hi": µs, "p": mass}` or `[lo, hi, p]`; the mass a decimal, as text or as
+            a JSON number.
 
         Raises
         ------
@@ -169,7 +168,7 @@ class Histogram:
             Naming the field and what to write instead.
         """
         if not isinstance(buckets, Sequence) or isinstance(buckets, str | bytes):
-            raise InvalidFieldError("buckets", "is not a list", 'use [{"lo", "hi", "p"}, …]')
+            raise InvalidFieldError("buckets", "is not a list", "use [[lo, hi, p], …]")
         _check_count(len(buckets))
         return cls(tuple(_read_bucket(bucket, f"buckets[{i}]") for i, bucket in enumerate(buckets)))
 
@@ -179,24 +178,6 @@ class Histogram:
             {"lo": bucket.lo_us, "hi": bucket.hi_us, "p": _format_mass(bucket.mass)}
             for bucket in self.buckets
         ]
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Histogram:
-        """Read the document of a histogram.
-
-        Raises
-        ------
-        UnknownRecordVersionError
-            If another version wrote it.
-        InvalidFieldError
-            Naming the field and what to write instead.
-        """
-        check_version(document)
-        return cls.from_buckets(document.get("buckets"))
-
-    def to_document(self) -> dict[str, Any]:
-        """Write it as a plain document: `{"v": 1, "buckets": […]}`."""
-        return {"v": VERSION, "buckets": self.to_buckets()}
 
 
 def _check_count(count: int) -> None:
@@ -255,29 +236,46 @@ def _check_length(length_us: int) -> None:
         )
 
 
-def check_version(document: Mapping[str, Any]) -> None:
-    """Stop at a document that this software cannot read."""
-    found = document.get("v") if isinstance(document, Mapping) else type(document).__name__
-    if found != VERSION:
-        raise UnknownRecordVersionError(
-            f"document version {found!r}, this software reads {VERSION}"
-        )
+def bucket_parts(bucket: object, field: str) -> tuple[Any, Any, Any]:
+    """Give lo, hi and p of a bucket as a user writes it: an object, or a list of the three.
+
+    Raises
+    ------
+    InvalidFieldError
+        If it is neither, or a part is missing.
+    """
+    if isinstance(bucket, Mapping):
+        for part in ("lo", "hi", "p"):
+            if part not in bucket:
+                raise InvalidFieldError(f"{field}.{part}", "is missing", "add it")
+        return bucket["lo"], bucket["hi"], bucket["p"]
+    if not isinstance(bucket, list | tuple) or len(bucket) != len(Bucket._fields):
+        raise InvalidFieldError(field, "is no bucket", 'use [lo, hi, p] or {"lo", "hi", "p"}')
+    lo, hi, mass = bucket
+    return lo, hi, mass
 
 
 def _read_bucket(bucket: object, field: str) -> Bucket:
-    if not isinstance(bucket, Mapping):
-        raise InvalidFieldError(field, "is not an object", 'use {"lo", "hi", "p"}')
-    for part in ("lo", "hi", "p"):
-        if part not in bucket:
-            raise InvalidFieldError(f"{field}.{part}", "is missing", "add it")
-    for end in ("lo", "hi"):
-        if type(bucket[end]) is not int:
+    lo, hi, mass = bucket_parts(bucket, field)
+    for end, value in (("lo", lo), ("hi", hi)):
+        if type(value) is not int:
             raise InvalidFieldError(f"{field}.{end}", "is not a whole number", _MICROSECONDS)
-    return Bucket(bucket["lo"], bucket["hi"], _read_mass(bucket["p"], f"{field}.p"))
+    return Bucket(lo, hi, read_mass(mass, f"{field}.p"))
 
 
-def _read_mass(value: object, field: str) -> int:
-    """Read a mass exactly; a JSON number counts as its shortest decimal, as with thresholds."""
+def read_mass(value: object, field: str) -> int:
+    """Read a mass exactly; a JSON number counts as its shortest decimal, as with thresholds.
+
+    Returns
+    -------
+    int
+        In units of 10**-10.
+
+    Raises
+    ------
+    InvalidFieldError
+        If it is no decimal from 0 to 1, or has too many places.
+    """
     try:
         mass = Decimal(str(value))
     except InvalidOperation:

@@ -1,8 +1,4 @@
-"""How a record's JSON becomes an event: fields, formats, and how uncertain its time is.
-
-A time finer than a microsecond is rounded outwards (`earliest` down, `latest` up), so that the
-interval still holds every possible time.
-"""
+"""How a record's JSON becomes an event: fields, formats, and how uncertain its time is."""
 
 from __future__ import annotations
 
@@ -11,17 +7,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from correlation.durations import format_duration, parse_duration_us
+from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError, RejectedEventError
+from correlation.event_times import timestamp_reader
 from correlation.limits import LENGTH_LIMIT_US, TIME_LIMIT_US
+from correlation.paths import Path, type_name
 from correlation.reasons import Reason
-from correlation.times import READERS, Span, TimeFormat, iso8601_reader
+from correlation.times import TimeFormat
 
 if TYPE_CHECKING:
     from correlation.streams import Stream
 
-Path = tuple[str, ...]
-_MISSING = object()
+Form = Literal["canonical", "time", "range", "template", "histogram"]
+# The fields that each form needs; no other may stand beside them.
+_FIELDS: Mapping[Form, tuple[str, ...]] = {
+    "canonical": (),
+    "time": ("time",),
+    "range": ("earliest", "latest"),
+    "template": ("detected", "template"),
+    "histogram": ("histogram",),
+}
+_TIME_FIELDS = tuple(name for names in _FIELDS.values() for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +36,19 @@ class EventMapping:
 
     Parameters
     ----------
-    form : {"canonical", "time", "range"}
-        Canonical events; one time with `before` and `after` around it; or two fields.
+    form : {"canonical", "time", "range", "template", "histogram"}
+        Canonical events; one time with `before` and `after` around it; two fields; the time of a
+        detection and the name of a template; or a list of buckets.
     id_path, key_path : path or None
         Fields of the id and the join key; None for the canonical field, else the record's own.
     time_path : path or None
         The one time (form "time").
     earliest_path, latest_path : path or None
         The two times (form "range").
+    detected_path, template_path : path or None
+        The time of the detection, and the template's name (form "template").
+    histogram_path : path or None
+        The buckets (form "histogram").
     before_us, after_us : int
         The event happened between time - before and time + after, in µs (form "time").
     format : str
@@ -51,12 +62,15 @@ class EventMapping:
         When a field is missing for its form, or a value is out of its range.
     """
 
-    form: Literal["canonical", "time", "range"] = "canonical"
+    form: Form = "canonical"
     id_path: Path | None = None
     key_path: Path | None = None
     time_path: Path | None = None
     earliest_path: Path | None = None
     latest_path: Path | None = None
+    detected_path: Path | None = None
+    template_path: Path | None = None
+    histogram_path: Path | None = None
     before_us: int = 0
     after_us: int = 0
     format: TimeFormat = "iso8601"
@@ -87,16 +101,17 @@ class EventMapping:
         self._check_paths()
 
     def _check_paths(self) -> None:
-        needed = {"canonical": (), "time": ("time",), "range": ("earliest", "latest")}[self.form]
-        for name in ("time", "earliest", "latest"):
+        needed = _FIELDS[self.form]
+        for name in _TIME_FIELDS:
             path = getattr(self, f"{name}_path")
             if (name in needed) != (path is not None):
                 raise InvalidFieldError(
                     f"mapping.{name}",
                     "is missing" if path is None else "does not go with the other fields",
-                    "give either time, or earliest and latest",
+                    "give either time, or earliest and latest, or detected and template, or "
+                    "histogram",
                 )
-        for name in ("id", "key", "time", "earliest", "latest"):
+        for name in ("id", "key", *_TIME_FIELDS):
             path = getattr(self, f"{name}_path")
             if path is not None and not (path and all(path)):
                 raise InvalidFieldError(
@@ -108,7 +123,7 @@ class EventMapping:
     @property
     def time_paths(self) -> tuple[Path, ...]:
         """Where a record's times stand; none of canonical events."""
-        found = (self.time_path, self.earliest_path, self.latest_path)
+        found = (getattr(self, f"{name}_path") for name in _TIME_FIELDS)
         return tuple(path for path in found if path is not None)
 
     @property
@@ -149,7 +164,7 @@ def compile_mapping(stream: Stream) -> EventReader:
         reason, for anything that is not an event of the stream.
     """
     mapping = stream.mapping
-    read_span = _span_reader(mapping)
+    read_timestamp = timestamp_reader(stream)
     keyed = stream.partitioning.by == "key"
     id_path = _id_path(mapping)
     key_path = mapping.key_path or (("key",) if mapping.form == "canonical" else None)
@@ -167,19 +182,19 @@ def compile_mapping(stream: Stream) -> EventReader:
     def read(value: object, record_key: bytes | None, appended_us: int) -> MappedEvent:
         if not isinstance(value, dict):
             raise RejectedEventError(
-                Reason.NOT_AN_OBJECT, f"a JSON object is needed, not {_type_name(value)}"
+                Reason.NOT_AN_OBJECT, f"a JSON object is needed, not {type_name(value)}"
             )
-        earliest, latest = read_span(value)
+        earliest, latest, shape = read_timestamp(value)
         check(earliest, latest, appended_us)
         event_id = None if read_id is None else read_id(value)
         if not keyed:
-            return MappedEvent(event_id, b"", earliest, latest)
+            return MappedEvent(event_id, b"", earliest, latest, shape)
         key = None if read_key is None else read_key(value)
         if key is None and not key_needed:
             key = record_key
         if key is None:
             raise RejectedEventError(Reason.MISSING_KEY, no_key)
-        return MappedEvent(event_id, key, earliest, latest)
+        return MappedEvent(event_id, key, earliest, latest, shape)
 
     return read
 
@@ -209,15 +224,6 @@ def compile_id_reader(mapping: EventMapping) -> IdReader:
             return None
 
     return read
-
-
-def has_path(value: object, path: Path) -> bool:
-    """Say whether a record has a field."""
-    try:
-        _find(value, path)
-    except RejectedEventError:
-        return False
-    return True
 
 
 def _id_path(mapping: EventMapping) -> Path | None:
@@ -257,74 +263,6 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
     return check
 
 
-def _span_reader(mapping: EventMapping) -> Callable[[Mapping[str, object]], Span]:
-    reader = READERS.get(mapping.format) or iso8601_reader(mapping.timezone)
-    if mapping.form == "time" and mapping.time_path is not None:
-        time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
-
-        def read_time(value: Mapping[str, object]) -> Span:
-            low, high = reader(_find(value, time_path))
-            return low - before, high + after
-
-        return read_time
-    if mapping.earliest_path is not None and mapping.latest_path is not None:
-        earliest_path, latest_path = mapping.earliest_path, mapping.latest_path
-
-        def read_range(value: Mapping[str, object]) -> Span:
-            return reader(_find(value, earliest_path))[0], reader(_find(value, latest_path))[1]
-
-        return read_range
-    return _read_canonical_span
-
-
-_read_iso_utc = iso8601_reader("UTC")
-
-
-def _read_canonical_time(value: object) -> Span:
-    """Read integer microseconds, or an RFC 3339 text."""
-    return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
-
-
-def _read_canonical_span(value: Mapping[str, object]) -> Span:
-    earliest, latest = value.get("earliest"), value.get("latest")
-    if type(earliest) is int and type(latest) is int:
-        return earliest, latest  # by far the most
-    if "earliest" in value or "latest" in value:
-        low = _read_canonical_time(_find(value, ("earliest",)))[0]
-        return low, _read_canonical_time(_find(value, ("latest",)))[1]
-    if "time" not in value:
-        raise RejectedEventError(Reason.MISSING_FIELD, "an event has earliest and latest, or time")
-    low, high = _read_canonical_time(_find(value, ("time",)))
-    before = _read_duration(value, "before")
-    return low - before, high + _read_duration(value, "after")
-
-
-def _read_duration(value: Mapping[str, object], name: str) -> int:
-    duration = value.get(name, 0)
-    if isinstance(duration, str):
-        try:
-            duration = parse_duration_us(duration, name)
-        except InvalidFieldError as error:
-            raise RejectedEventError(Reason.WRONG_TYPE, str(error)) from None
-    if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
-        raise RejectedEventError(
-            Reason.WRONG_TYPE, f"{name} is not a duration: microseconds, or a text such as '2s'"
-        )
-    return duration
-
-
-def _find(value: object, path: Path) -> object:
-    found = value
-    for name in path:
-        if not isinstance(found, dict):
-            found = _MISSING
-            break
-        found = found.get(name, _MISSING)
-    if found is _MISSING:
-        raise RejectedEventError(Reason.MISSING_FIELD, f"no field {'.'.join(path)!r}")
-    return found
-
-
 def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], bytes | None]:
     """Make the reader of an id or a key: a text or an integer; None where missing or null."""
     first, *rest = path
@@ -337,7 +275,7 @@ def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], byte
             return None
         if isinstance(found, bool) or not isinstance(found, str | int):
             raise RejectedEventError(
-                Reason.WRONG_TYPE, f"{name} is a text or an integer, not {_type_name(found)}"
+                Reason.WRONG_TYPE, f"{name} is a text or an integer, not {type_name(found)}"
             )
         try:
             return str(found).encode()
@@ -347,8 +285,3 @@ def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], byte
             ) from None
 
     return read
-
-
-def _type_name(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
-    return "null" if value is None else names.get(type(value), "a number")

@@ -8,32 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from correlation.checks import check_name
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.histogram import Histogram
 from correlation.kinds import KINDS
 from correlation.limits import TIME_LIMIT_US
-from correlation.mapping import EventMapping, Path
+from correlation.mapping import EventMapping, Form
 from correlation.partitioning import Partitioning
+from correlation.paths import Path
 from correlation.progress import CLOSED, Heartbeat
 from correlation.streams import Stream
+from correlation.template import Template
 
 if TYPE_CHECKING:
     from correlation.operators import Condition
 
 VERSION = 1
+# Which form a mapping has, by the fields that it names.
+_FORM_OF_FIELD: Mapping[str, Form] = {
+    "time": "time",
+    "earliest": "range",
+    "latest": "range",
+    "detected": "template",
+    "template": "template",
+    "histogram": "histogram",
+}
 Document = dict[str, Any]
-ResourceKind = Literal["stream", "condition"]
+ResourceKind = Literal["stream", "condition", "template"]
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A record of the config topic: a stream or a condition as registered.
+    """A record of the config topic: a stream, condition or template as registered.
 
     Parameters
     ----------
-    kind : {"stream", "condition"}
+    kind : {"stream", "condition", "template"}
         What it is.
     name : str
         Its name, unique within its kind.
@@ -85,7 +97,7 @@ class Resource:
         check_version(record)
         try:
             kind: ResourceKind = record["kind"]
-            if kind not in {"stream", "condition"}:
+            if kind not in get_args(ResourceKind):
                 raise UnknownRecordVersionError(f"config record of unknown kind {kind!r}")
             return cls(
                 kind=kind,
@@ -101,6 +113,11 @@ class Resource:
     def to_stream(self) -> Stream:
         """Give the stream that the document describes."""
         return stream_from_document(self.name, self.document)
+
+    def to_template(self) -> Template:
+        """Give the template that the document describes."""
+        buckets = _need(self.document, "buckets")
+        return Template(self.name, Histogram.from_buckets(buckets), self.version)
 
     def to_condition(self) -> Condition:
         """Give the condition that the document describes."""
@@ -137,11 +154,28 @@ def stream_to_document(stream: Stream) -> Document:
         "max_delay_us": stream.max_delay_us,
         "clock": stream.clock,
         "max_skew_us": stream.max_skew_us,
+        "templates": [template_entry(template) for template in stream.templates],
+        "histograms": stream.histograms,
+        "max_rate": stream.max_rate,
+    }
+
+
+def template_to_document(template: Template) -> Document:
+    """Write a template as its normalised document; its bounds are offsets from the detection."""
+    return {"buckets": template.histogram.to_buckets()}
+
+
+def template_entry(template: Template) -> Document:
+    """Write a template as the document of a stream that uses it holds it."""
+    return {
+        "name": template.name,
+        "version": template.version,
+        **template_to_document(template),
     }
 
 
 def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
-    """Read a stream from its normalised document.
+    """Read a stream from its stored document, which holds the templates that it declares.
 
     Raises
     ------
@@ -159,6 +193,16 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
         partitioning=Partitioning(partitioning["by"], partitioning.get("groups", 1)),
         clock=document.get("clock", "live"),
         max_skew_us=document.get("max_skew_us", 1_000_000),
+        templates=tuple(
+            Template(
+                _need(it, "name"),
+                Histogram.from_buckets(_need(it, "buckets")),
+                _need(it, "version"),
+            )
+            for it in document.get("templates", ())
+        ),
+        histograms=document.get("histograms", False),
+        max_rate=document.get("max_rate"),
     )
 
 
@@ -188,6 +232,11 @@ def _mapping_to_document(mapping: EventMapping) -> Document | None:
     elif mapping.form == "range":
         document["earliest"] = _path_to_document(mapping.earliest_path)
         document["latest"] = _path_to_document(mapping.latest_path)
+    elif mapping.form == "template":
+        document["detected"] = _path_to_document(mapping.detected_path)
+        document["template"] = _path_to_document(mapping.template_path)
+    elif mapping.form == "histogram":
+        document["histogram"] = _path_to_document(mapping.histogram_path)
     if mapping.form != "canonical":
         document["format"] = mapping.format
         document["timezone"] = mapping.timezone
@@ -199,13 +248,10 @@ def _mapping_from_document(document: Mapping[str, Any] | None) -> EventMapping:
         return EventMapping()
     paths = {
         f"{name}_path": _path_from_document(document.get(name))
-        for name in ("id", "key", "time", "earliest", "latest")
+        for name in ("id", "key", *_FORM_OF_FIELD)
     }
-    form: Literal["canonical", "time", "range"] = "canonical"
-    if paths["time_path"] is not None:
-        form = "time"
-    elif paths["earliest_path"] is not None or paths["latest_path"] is not None:
-        form = "range"
+    given = (form for name, form in _FORM_OF_FIELD.items() if document.get(name) is not None)
+    form: Form = next(given, "canonical")
     return EventMapping(
         form=form,
         **paths,

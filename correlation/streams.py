@@ -8,7 +8,7 @@ from typing import Literal
 from correlation.checks import check_duration, check_name, check_topic
 from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
-from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
+from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TEMPLATE_LIMIT
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
 from correlation.template import Template
@@ -42,6 +42,8 @@ class Stream:
         Those that its events may name.
     histograms : bool
         Whether its events may carry a histogram of their own.
+    max_rate : int or None
+        Most events a second, in the long run; None: nobody says.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class Stream:
     max_skew_us: int = 1_000_000
     templates: tuple[Template, ...] = ()
     histograms: bool = False
+    max_rate: int | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -93,7 +96,29 @@ class Stream:
         return self.histograms or bool(self.templates)
 
     def _check_templates(self) -> None:
+        form = self.mapping.form
+        if form == "template" and not self.templates:
+            raise InvalidFieldError(
+                "templates", "are missing: the mapping reads templates", "name those of its events"
+            )
+        if form not in {"template", "canonical"} and self.templates:
+            raise InvalidFieldError(
+                "templates",
+                "are not read by the mapping",
+                "leave them out, or give mapping.detected and mapping.template",
+            )
+        if (form == "histogram") != self.histograms and form != "canonical":
+            raise InvalidFieldError(
+                "histograms",
+                f"is {str(self.histograms).lower()}, and the mapping reads "
+                f"{'none' if self.histograms else 'histograms'}",
+                "leave it out" if self.histograms else "set it to true",
+            )
         names = [template.name for template in self.templates]
+        if len(names) > TEMPLATE_LIMIT:
+            raise InvalidFieldError(
+                "templates", f"are {len(names)}", f"use at most {TEMPLATE_LIMIT}, or more streams"
+            )
         for name in names:
             if names.count(name) > 1:
                 raise InvalidFieldError("templates", f"{name!r} stands there twice", "name it once")

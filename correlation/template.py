@@ -8,13 +8,10 @@ Reference. Mok, Woo and Lee 2006, Definition 4; spec section 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from correlation.checks import check_name
-from correlation.errors import InvalidFieldError
-from correlation.histogram import VERSION, Histogram, check_version
+from correlation.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +24,8 @@ class Template:
         Under which events refer to it.
     histogram : Histogram
         φ; held as offsets from its latest time, whatever it was measured from.
+    version : int
+        Counts the histograms that were registered under the name, from 1.
 
     Raises
     ------
@@ -36,6 +35,7 @@ class Template:
 
     name: str
     histogram: Histogram
+    version: int = 1
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -55,16 +55,3 @@ class Template:
             If it leaves the range of times.
         """
         return self.histogram.moved(detected_us)
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Template:
-        """Read the document of a template; raises as `Histogram.from_document`."""
-        check_version(document)
-        name = document.get("name")
-        if not isinstance(name, str):
-            raise InvalidFieldError("name", "is not a text", "write the template's name")
-        return cls(name, Histogram.from_buckets(document.get("buckets")))
-
-    def to_document(self) -> dict[str, Any]:
-        """Write it as a plain document: `{"v": 1, "name": …, "buckets": […]}`."""
-        return {"v": VERSION, "name": self.name, "buckets": self.histogram.to_buckets()}

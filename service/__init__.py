@@ -1,1 +1,1 @@
-"""The control plane: streams and conditions over REST, kept in one compacted Kafka topic."""
+"""The control plane: streams and what belongs to them over REST, kept in one compacted topic."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from service.api import conditions, explain, health, stream_status, streams
+from service.api import conditions, explain, health, stream_status, streams, templates
 from service.api.problems import MEDIA_TYPE, install
 from service.api.query import check_query
 from service.exposition import make_registry
@@ -78,7 +78,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     app.state.plane = plane
     app.state.metrics_registry = registry
     install(app)
-    for module in (streams, stream_status, conditions, explain, health):
+    for module in (streams, stream_status, templates, conditions, explain, health):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)
     return app

@@ -53,6 +53,10 @@ class DependedUponError(ServiceError):
     """Conditions use the stream in a way that the write would break; they are listed."""
 
 
+class TemplateInUseError(ServiceError):
+    """Streams use the template that is to be deleted; they are listed."""
+
+
 class PreconditionError(ServiceError):
     """If-Match or If-None-Match does not hold."""
 

@@ -151,7 +151,7 @@ def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON valu
     if isinstance(value, Mapping):
         return {name: _as_parsed(f"{field}.{name}", found) for name, found in value.items()}
     if isinstance(value, list):
-        return [_as_parsed(f"{field}.{at}", found) for at, found in enumerate(value)]
+        return [_as_parsed(f"{field}[{at}]", found) for at, found in enumerate(value)]
     if isinstance(value, float):
         remedy = "use a finite number of at most 40 characters"
         raise InvalidDocumentError.of(field, "is no number that can be held", remedy)

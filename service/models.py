@@ -10,16 +10,17 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic import Field as PydanticField
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
-from correlation.limits import GROUPS_LIMIT
+from correlation.limits import GROUPS_LIMIT, TEMPLATE_LIMIT
 from correlation.operators import Field
 from correlation.times import TimeFormat
+from service.buckets import SCHEMA, read_histogram
 from service.errors import FieldProblem
-from service.fields import Document, FieldPath, Whole, document_model, spellings
+from service.fields import Document, FieldPath, ResourceName, Whole, document_model, spellings
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
@@ -56,6 +57,15 @@ class _Mapping(Document):
     )
     latest: FieldPath | None = PydanticField(
         default=None, description="Path of the latest possible time."
+    )
+    detected: FieldPath | None = PydanticField(
+        default=None, description="Path of the time of detection; goes with `template`."
+    )
+    template: FieldPath | None = PydanticField(
+        default=None, description="Path of the name of the event's template."
+    )
+    histogram: FieldPath | None = PydanticField(
+        default=None, description="Path of the list of buckets, [lo, hi, p] or {lo, hi, p}."
     )
     timezone: Annotated[str, PydanticField(max_length=64)] = PydanticField(
         default="UTC", description="IANA name of the zone of ISO 8601 times without an offset."
@@ -120,6 +130,37 @@ class _Stream(Document):
             default=_Partitioning(), description="Which events can meet; a text is short for `by`."
         )
     )
+    templates: list[ResourceName] = PydanticField(
+        default=[],
+        max_length=TEMPLATE_LIMIT,
+        description="Templates that its events may name; taken at their present versions.",
+        json_schema_extra={"uniqueItems": True},
+    )
+    histograms: Annotated[bool, PydanticField(strict=True)] = PydanticField(
+        default=False, description="Whether its events may carry a histogram of their own."
+    )
+
+
+class TemplateDocument(Document):
+    """A template: a histogram that events refer to by name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"buckets": [["0s", "20ms", "0.1"], ["20ms", "30ms", "0.9"]]}]
+        }
+    )
+    buckets: Annotated[Any, WithJsonSchema(SCHEMA)]
+
+    def _more_problems(self) -> list[FieldProblem]:
+        try:
+            read_histogram(self.buckets)
+        except InvalidFieldError as error:
+            return [FieldProblem(error.field, error.problem, error.remedy)]
+        return []
+
+    def normalised(self) -> dict[str, Any]:
+        """Give the document with bounds in µs, as offsets from the latest."""
+        return {"buckets": read_histogram(self.buckets).shape().to_buckets()}
 
 
 _FORMATS = get_args(TimeFormat)
@@ -165,6 +206,12 @@ else:
                 default=1_000_000,
             ),
             Field(
+                "max_rate",
+                "count",
+                "Most events a second, in the long run: bounds what conditions may keep.",
+                required=False,
+            ),
+            Field(
                 "clock",
                 "choice",
                 "replay: recorded data.",
@@ -186,7 +233,11 @@ else:
         Union[tuple(condition_models().values())],  # noqa: UP007  made from a tuple
         PydanticField(discriminator="kind"),
     ]
-_ROOTS: dict[str, type[Document]] = {"": StreamDocument, **condition_models()}
+_ROOTS: dict[str, type[Document]] = {
+    "": StreamDocument,
+    "template": TemplateDocument,
+    **condition_models(),
+}
 
 
 def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
@@ -195,7 +246,7 @@ def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
     Parameters
     ----------
     kind : str
-        Of the condition; empty: of a stream.
+        Of the condition, or "template"; empty: of a stream.
     above : tuple of str
         The fields that the one in question stands below.
     """

@@ -15,7 +15,12 @@ import orjson
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
-from correlation.records import Resource, ResourceKind, stream_from_document, stream_to_document
+from correlation.records import (
+    Resource,
+    ResourceKind,
+    stream_to_document,
+    template_to_document,
+)
 from service.errors import (
     InvalidDocumentError,
     NotFoundError,
@@ -41,7 +46,11 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 # The job speaks in every batch, and heartbeats make batches when nothing else does.
 JOB_SILENCE_US = 60_000_000
-_TOPIC_FIELDS: dict[ResourceKind, str] = {"stream": "topic", "condition": "output_topic"}
+_TOPIC_FIELDS: dict[ResourceKind, str] = {
+    "stream": "topic",
+    "condition": "output_topic",
+    "template": "",
+}
 
 
 class Written(NamedTuple):
@@ -79,7 +88,7 @@ class ControlPlane:
     def __init__(self, settings: Settings, now_us: Callable[[], int]) -> None:
         self.settings = settings
         self.now_us = now_us
-        self.registry = Registry()
+        self.registry = Registry(settings.max_buffered_events)
         self.metrics = MetricsView()
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
@@ -182,7 +191,7 @@ class ControlPlane:
             missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
             if missing and not dry_run:
                 self._create_topic(missing, _TOPIC_FIELDS[kind])
-            if current is not None and current.resource.document == document:
+            if current is not None and _as_written_now(current.resource) == document:
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
@@ -205,7 +214,7 @@ class ControlPlane:
         Raises
         ------
         ServiceError
-            When there is none, conditions read the stream, or Kafka does not answer.
+            When there is none, it is in use, or Kafka does not answer.
         """
         with self._writing:
             self.log.read_to_end(self.settings.broker_timeout_seconds)
@@ -213,6 +222,8 @@ class ControlPlane:
             resource = self.find(kind, name).resource
             if kind == "stream":
                 self.registry.check_unused(name, "the stream cannot be deleted")
+            elif kind == "template":
+                self.registry.check_template_unused(name)
             if dry_run:
                 return Written(resource, None)
             return self._write(resource, None)
@@ -299,10 +310,13 @@ class ControlPlane:
         self, kind: ResourceKind, name: str, version: int, document: Document
     ) -> tuple[Document, str | None]:
         """Check a document; give it as it is stored, and the topic it needs."""
+        if kind == "template":
+            found = Resource(kind, name, version, 0, document).to_template()
+            return template_to_document(found), None
         if kind == "condition":
             topic = self.registry.check_condition(name, version, document).output_topic
         else:
-            stream = stream_from_document(name, document)
+            stream = self.registry.read_stream(name, document)
             self.registry.check_stream(stream)
             document, topic = stream_to_document(stream), stream.topic
         self._check_free(kind, topic)
@@ -350,6 +364,13 @@ class ControlPlane:
     def _fail(self, error: Exception) -> None:
         _LOGGER.critical("the service stops: %s", error)
         self.on_failure()
+
+
+def _as_written_now(resource: Resource) -> Document:
+    """Give the document with the fields that streams have got since it was written."""
+    if resource.kind != "stream":
+        return resource.document
+    return stream_to_document(resource.to_stream())
 
 
 def _do_nothing() -> None:

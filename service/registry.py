@@ -1,26 +1,36 @@
-"""The registered streams and conditions: a fold of the config topic's records over two dicts."""
+"""The registered streams, conditions and templates: a fold of the config topic's records."""
 
 from __future__ import annotations
 
 import json
 import threading
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import orjson
 
 from correlation.errors import CorrelationError, InvalidFieldError
 from correlation.kinds import KINDS
-from correlation.records import Resource, ResourceKind, condition_from_document, resource_key
+from correlation.records import (
+    Resource,
+    ResourceKind,
+    condition_from_document,
+    resource_key,
+    stream_from_document,
+    template_entry,
+)
+from service.capacity import check_capacity
+from service.chains import refuse_loop
 from service.errors import (
     DependedUponError,
     FieldProblem,
     InvalidDocumentError,
+    TemplateInUseError,
     UnreadableRecordError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from correlation.operators import Condition
     from correlation.streams import Stream
@@ -28,6 +38,11 @@ if TYPE_CHECKING:
 
 
 _VERSION_HEADER = "coincide.version"
+_READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
+    "stream": Resource.to_stream,
+    "condition": Resource.to_condition,
+    "template": Resource.to_template,
+}
 
 
 class Stored(NamedTuple):
@@ -38,14 +53,22 @@ class Stored(NamedTuple):
 
 
 class Registry:
-    """Streams and conditions as the records read so far make them.
+    """Streams, conditions and templates as the records read so far make them.
 
     `apply` is called by one thread; any thread may read.
+
+    Parameters
+    ----------
+    max_buffered_events : int
+        Most events of a stream that a condition may have the job keep.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_buffered_events: int) -> None:
+        self._max_buffered_events = max_buffered_events
         self._lock = threading.Lock()
-        self._stored: dict[ResourceKind, dict[str, Stored]] = {"stream": {}, "condition": {}}
+        self._stored: dict[ResourceKind, dict[str, Stored]] = {
+            kind: {} for kind in get_args(ResourceKind)
+        }
         # Also of names that are deleted, while their deletion is remembered (it names the version,
         # for compaction leaves nothing else): a condition made anew does not repeat old alarm ids.
         self._versions: dict[bytes, int] = {}
@@ -110,7 +133,8 @@ class Registry:
         DependedUponError
             When the partitioning changes while conditions read the stream.
         InvalidDocumentError
-            When a condition that reads the stream writes its alarms to the topic.
+            When a condition that reads the stream writes its alarms to the topic, also through
+            others, or would keep too many of its events.
         """
         writers = [
             it.name
@@ -123,6 +147,12 @@ class Registry:
                 f"condition {writers[0]} reads the stream and writes its alarms to {stream.topic}",
                 "name another topic, or give the condition another output_topic first",
             )
+        conditions = self._conditions()
+        streams = self.streams() | {stream.name: stream}
+        readers = [it for it in conditions if stream.name in it.streams]
+        refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
+        for reader in (it for it in readers if streams.keys() >= set(it.streams)):
+            check_capacity(reader, streams, self._max_buffered_events, "max_rate")
         current = self.get("stream", stream.name)
         if current is None or current.resource.to_stream().partitioning == stream.partitioning:
             return
@@ -148,6 +178,52 @@ class Registry:
                 ),
             )
 
+    def read_stream(self, name: str, document: dict[str, Any]) -> Stream:
+        """Build a stream with the templates that its document names.
+
+        Raises
+        ------
+        InvalidFieldError
+            When a value is wrong in itself.
+        InvalidDocumentError
+            When it names a template that is not there.
+        """
+        with self._lock:
+            found = list(self._stored["template"].values())
+        return checked_stream(name, document, {it.resource.name: it.resource for it in found})
+
+    def template_users(self, template: str) -> dict[str, int]:
+        """Give the streams that use a template, and the version that each has of it."""
+        with self._lock:
+            return {
+                name: entry["version"]
+                for name, it in sorted(self._stored["stream"].items())
+                for entry in it.resource.document.get("templates", ())
+                if entry["name"] == template
+            }
+
+    def check_template_unused(self, template: str) -> None:
+        """Refuse when streams use the template.
+
+        Raises
+        ------
+        TemplateInUseError
+            Listing the streams.
+        """
+        streams = self.template_users(template)
+        if streams:
+            raise TemplateInUseError(
+                f"the template cannot be deleted: {', '.join(streams)} use it",
+                tuple(
+                    FieldProblem(
+                        f"streams.{name}",
+                        "uses the template",
+                        f"PUT /v1/streams/{name} without it, or DELETE the stream",
+                    )
+                    for name in streams
+                ),
+            )
+
     def check_condition(self, name: str, version: int, document: dict[str, Any]) -> Condition:
         """Build a condition and check it against the registered streams.
 
@@ -157,14 +233,55 @@ class Registry:
             When a value is wrong in itself.
         InvalidDocumentError
             When it names a stream that is not there, or streams whose events cannot meet, or
-            would write its alarms among the events that it reads.
+            would write its alarms among the events that it reads, also through other conditions,
+            or would keep too many events.
         """
-        return checked_condition(name, version, document, self.streams())
+        streams = self.streams()
+        condition = checked_condition(name, version, document, streams)
+        others = [it for it in self._conditions() if it.name != name]
+        refuse_loop([*others, condition], streams.values(), [name], "output_topic")
+        check_capacity(condition, streams, self._max_buffered_events)
+        return condition
 
     def _conditions(self) -> list[Condition]:
         with self._lock:
             found = list(self._stored["condition"].values())
         return [it.resource.to_condition() for it in found]
+
+
+def checked_stream(
+    name: str, document: dict[str, Any], templates: Mapping[str, Resource]
+) -> Stream:
+    """Build a stream with the templates that its document names, as they are now.
+
+    Parameters
+    ----------
+    name, document
+        Of the stream; its `templates` are names.
+    templates : mapping of name to Resource
+        The templates there are.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a value is wrong in itself.
+    InvalidDocumentError
+        When it names a template that is not there.
+    """
+    names = document.get("templates", [])
+    problems = tuple(
+        FieldProblem(
+            f"templates[{place}]",
+            f"no template is called {template!r}",
+            f"register it first: PUT /v1/templates/{template}",
+        )
+        for place, template in enumerate(names)
+        if template not in templates
+    )
+    if problems:
+        raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", problems)
+    entries = [template_entry(templates[template].to_template()) for template in names]
+    return stream_from_document(name, document | {"templates": entries})
 
 
 def checked_condition(
@@ -227,10 +344,7 @@ def _read_resource(record: LogRecord) -> Resource:
         resource = Resource.from_record(orjson.loads(record.value or b""))
         if resource.key != record.key:
             raise UnreadableRecordError(f"{where} stands under another key than its own")
-        if resource.kind == "stream":
-            resource.to_stream()
-        else:
-            resource.to_condition()
+        _READ[resource.kind](resource)
     except json.JSONDecodeError as error:
         raise UnreadableRecordError(f"{where} is not JSON: {error}") from error
     except InvalidFieldError as error:

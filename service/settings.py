@@ -73,6 +73,12 @@ class Settings(BaseSettings):
         description="Partitions of the event, output, alarm, late and dead-letter topics that the "
         "service creates.",
     )
+    max_buffered_events: int = Field(
+        default=20_000_000,
+        ge=1,
+        description="Most events of a stream, over all slots, that a condition may have the job "
+        "keep; checked for streams that declare max_rate. Some 40 to 60 bytes each.",
+    )
     max_body_bytes: int = Field(
         default=1_048_576, ge=1024, description="Longest request body that is read, in bytes."
     )

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path as FilePath
 
-    from correlation.mapping import Path
+    from correlation.paths import Path
 
 _SUFFIX = "_path"
 # Fields that are times or durations; the others are ids, keys and names, which stay texts.
 _TIMES = frozenset({"time", "earliest", "latest", "detected", "before", "after"})
+# The buckets of a histogram.
+_LIST = "histogram"
 _LISTED_COLUMNS = 20
 
 
@@ -36,11 +38,14 @@ class CsvColumn(NamedTuple):
         Where its cells stand in the record.
     is_number
         Whether a cell that is a number is read as one.
+    is_list
+        Whether a cell that is a list in JSON is read as one.
     """
 
     place: int
     path: Path
     is_number: bool
+    is_list: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +92,13 @@ def csv_columns(file: FilePath, stream: Stream, header: Sequence[str]) -> list[C
     for field, path in named:
         name = ".".join(path)
         _check_column(file, stream, name, header)
-        found.append(CsvColumn(header.index(name), path, field in _TIMES and epoch))
+        place, is_list = header.index(name), field == _LIST
+        found.append(CsvColumn(place, path, field in _TIMES and epoch, is_list))
     if canonical:
         taken = {column.place for column in found}
         for place, name in enumerate(header):
             if place not in taken:
-                found.append(CsvColumn(place, (name,), name in _TIMES))
+                found.append(CsvColumn(place, (name,), name in _TIMES, name == _LIST))
     return found
 
 
@@ -120,7 +126,9 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
                 moved.append((name, path))
         names.append(name)
         if field in _TIMES:
-            stamps.append(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+            stamps.append(_is_moment(kind))
+        elif field == _LIST:
+            stamps.append(_is_moment(_bound_type(kind)))
     if any(stamps) and not all(stamps):
         raise UsageError(
             f"{file}: of the times of stream {stream.name} one is a timestamp and one is none: "
@@ -166,6 +174,18 @@ def _type_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
             return None
         kind = kind.field(place).type
     return kind
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _bound_type(kind: pa.DataType) -> pa.DataType:
+    """Give the type of the bounds in a list of buckets that are structures; otherwise null."""
+    bucket = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
+    if bucket is None or not pa.types.is_struct(bucket) or bucket.get_field_index("lo") < 0:
+        return pa.null()
+    return bucket.field("lo").type
 
 
 def _check_column(file: FilePath, stream: Stream, name: str, names: Sequence[str]) -> None:

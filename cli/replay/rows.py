@@ -106,8 +106,8 @@ class CsvRows:
     def __init__(self, stream: Stream, columns: Sequence[CsvColumn], most_bytes: int) -> None:
         self.stream = stream
         self._columns = [
-            (place, path[0] if len(path) == 1 else None, path, is_number)
-            for place, path, is_number in columns
+            (it.place, it.path[0] if len(it.path) == 1 else None, it.path, _reader_of(it))
+            for it in columns
         ]
         self._most_bytes = most_bytes
         allow_long_cells(most_bytes)
@@ -157,11 +157,11 @@ class CsvRows:
 
     def _record(self, cells: list[str]) -> Record:
         record: Record = {}
-        for place, name, path, is_number in self._columns:
+        for place, name, path, read in self._columns:
             cell = cells[place]
             if cell == "":
                 continue
-            value = _as_number(cell) if is_number else cell
+            value = cell if read is None else read(cell)
             if name is not None:
                 record[name] = value
             else:
@@ -181,13 +181,30 @@ class CsvRows:
         return {"record": dict(zip(chunk.header, cells, strict=True))}
 
 
+def _reader_of(column: CsvColumn) -> Callable[[str], object] | None:
+    """Give what reads the cells of a column; None where they stay texts."""
+    if column.is_list:
+        return _as_list
+    return _as_number if column.is_number else None
+
+
 def _as_number(cell: str) -> object:
     """Read a cell as JSON's number where it is one; otherwise it stays a text."""
-    try:
-        value = orjson.loads(cell)
-    except orjson.JSONDecodeError:
-        return cell
+    value = _as_parsed(cell)
     return value if type(value) in {int, float} else cell
+
+
+def _as_list(cell: str) -> object:
+    """Read a cell as JSON's list where it is one; otherwise it stays a text."""
+    value = _as_parsed(cell)
+    return value if isinstance(value, list) else cell
+
+
+def _as_parsed(cell: str) -> object:
+    try:
+        return orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _shown_line(line: Line) -> Record:

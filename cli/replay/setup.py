@@ -1,4 +1,4 @@
-"""Streams and conditions for a replay: files as for ``apply``, checked as the service checks."""
+"""What a replay works with: files as for ``apply``, checked as the service checks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cli.errors import UsageError
 from cli.resources import read_resources
 from correlation.errors import InvalidFieldError
 from correlation.program import Control
-from correlation.records import Resource, stream_from_document
+from correlation.records import Resource
 from service.api.body import parse_json
 from service.api.problems import problem_of_field
 from service.api.wording import field_problems
 from service.errors import ServiceError
-from service.models import ConditionDocument, StreamDocument
-from service.registry import checked_condition
+from service.models import ConditionDocument, StreamDocument, TemplateDocument
+from service.registry import checked_condition, checked_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 _CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
+_TEMPLATES: TypeAdapter[Document] = TypeAdapter(TemplateDocument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Setup:
 
 
 def read_setup(options: ReplayOptions) -> Setup:
-    """Read and check the streams and conditions that a replay needs.
+    """Read and check the templates, streams and conditions that a replay needs.
 
     Parameters
     ----------
@@ -77,7 +78,8 @@ def read_setup(options: ReplayOptions) -> Setup:
         A document is wrong, a name is not known, or a stream that is needed has no file.
     """
     found = read_resources(options.resources)
-    declared = {it.name: _read_stream(it) for it in found if it.kind == "stream"}
+    templates = {it.name: _read_template(it) for it in found if it.kind == "template"}
+    declared = {it.name: _read_stream(it, templates) for it in found if it.kind == "stream"}
     streams = _with_files(declared, options.files)
     conditions = _chosen([it for it in found if it.kind == "condition"], options.conditions)
     registered = tuple(_read_condition(it, declared) for it in conditions)
@@ -101,9 +103,8 @@ def read_setup(options: ReplayOptions) -> Setup:
 
 def _refuse_unknown(saying: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
-        raise UsageError(
-            f"{saying}, which the files do not have; they have: {', '.join(sorted(known))}"
-        )
+        there = ", ".join(sorted(known)) or "none"
+        raise UsageError(f"{saying}, which the files do not have; they have: {there}")
 
 
 def _with_files(declared: dict[str, Stream], files: Iterable[EventFile]) -> dict[str, Stream]:
@@ -122,10 +123,21 @@ def _chosen(found: list[ResourceFile], names: Iterable[str]) -> list[ResourceFil
     return [it for it in found if not names or it.name in names]
 
 
-def _read_stream(resource: ResourceFile) -> Stream:
-    document = _normalised(resource, _STREAMS)
+def _read_template(resource: ResourceFile) -> Resource:
+    found = Resource("template", resource.name, 1, 0, _normalised(resource, _TEMPLATES))
     try:
-        return stream_from_document(resource.name, document)
+        found.to_template()
+    except InvalidFieldError as error:
+        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+    return found
+
+
+def _read_stream(resource: ResourceFile, templates: Mapping[str, Resource]) -> Stream:
+    document = _normalised(resource, _STREAMS)
+    for kind, name in sorted(resource.needs):
+        _refuse_unknown(f"stream {resource.name} names {kind} {name}", name, templates)
+    try:
+        return checked_stream(resource.name, document, templates)
     except InvalidFieldError as error:
         raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
 
@@ -149,7 +161,8 @@ def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[st
         body = json.dumps(resource.document).encode()
         return model.validate_python(parse_json(body)).normalised()
     except ValidationError as error:
-        raise _refusal(resource, field_problems(error.errors())) from error
+        kind = "template" if resource.kind == "template" else ""
+        raise _refusal(resource, field_problems(error.errors(), document=kind)) from error
     except InvalidFieldError as error:
         raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
     except ServiceError as error:

@@ -193,7 +193,7 @@ def _check_texts(document: object) -> None:
                 _check_text(field, name)
                 waiting.append((f"{field}.{name}" if field else name, found, depth + 1))
         elif isinstance(value, list):
-            waiting += [(f"{field}.{at}", found, depth + 1) for at, found in enumerate(value)]
+            waiting += [(f"{field}[{at}]", found, depth + 1) for at, found in enumerate(value)]
 
 
 def _check_text(field: str, text: str) -> None:

@@ -45,6 +45,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.NotFoundError: Entry(404, 40401, "No such resource"),
     errors.EventNotFoundError: Entry(404, 40402, "No such event"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
+    errors.TemplateInUseError: Entry(409, 40902, "Streams use the template"),
     errors.PreconditionError: Entry(412, 41201, "The resource is not as expected"),
     errors.BrokerError: Entry(503, 50301, "Kafka does not answer"),
     errors.TopicRefusedError: Entry(422, 42205, "The broker refuses the topic"),
@@ -158,12 +159,13 @@ def _entry(error: Exception) -> Entry:
     return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), _INTERNAL)
 
 
-async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
+async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else []
+    document = "template" if request.url.path.startswith("/v1/templates/") else ""
     problems = tuple(
         problem
         for it in found
-        for problem in field_problems([it], above=("body", "query", "path", "header"))
+        for problem in field_problems([it], ("body", "query", "path", "header"), document)
     )
     detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
     return _answer(TABLE[RequestValidationError], detail, problems)

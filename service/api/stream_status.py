@@ -59,7 +59,9 @@ class StreamReport(StreamStatus):
 
     name: str = Field(description="Name of the stream.")
     version: int = Field(description="Version registered.")
-    declared: dict[str, Any] = Field(description="What the stream promises; durations in µs.")
+    declared: dict[str, Any] = Field(
+        description="What the stream promises; durations in µs, templates with their versions."
+    )
     rejected: dict[str, int] = Field(
         description="Records that went to the dead letter since the job began, by reason."
     )
@@ -83,6 +85,8 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
             "max_delay_us": stream.max_delay_us,
             "max_skew_us": stream.max_skew_us,
             "clock": stream.clock,
+            "templates": {it.name: it.version for it in stream.templates},
+            "histograms": stream.histograms,
         },
         **describe_stream(view, name),
         rejected=view.by_label("events_rejected_total", "reason", stream=name),

@@ -1,5 +1,7 @@
 """Routes of streams."""
 
+from typing import Any
+
 from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, Field
 
@@ -22,10 +24,30 @@ from service.registry import Stored
 router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute)
 
 
+class TemplateInForce(BaseModel):
+    """A template as a stream uses it."""
+
+    name: str = Field(description="Name of the template.")
+    version: int = Field(
+        description="Version that the stream took when its document was last written."
+    )
+    buckets: list[dict[str, Any]] = Field(
+        description="lo and hi in µs, as offsets from the time of detection, and p."
+    )
+
+
+class StoredStream(StoredResource):
+    """A registered stream."""
+
+    templates: list[TemplateInForce] = Field(
+        description="The templates that the document names, in the versions that are in force."
+    )
+
+
 class StreamPage(BaseModel):
     """Some streams, by name."""
 
-    items: list[StoredResource] = Field(description="The streams.")
+    items: list[StoredStream] = Field(description="The streams.")
     next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
 
 
@@ -37,7 +59,7 @@ async def list_streams(plane: Plane, limit: Limit = 100, after: After = "") -> S
 
 
 @router.get("/{name}", responses=responses(404, 422))
-async def get_stream(name: Name, plane: Plane, response: Response) -> StoredResource:
+async def get_stream(name: Name, plane: Plane, response: Response) -> StoredStream:
     """Give a stream."""
     stored = plane.find("stream", name)
     response.headers["ETag"] = etag(stored.offset)
@@ -47,8 +69,8 @@ async def get_stream(name: Name, plane: Plane, response: Response) -> StoredReso
 @router.put(
     "/{name}",
     responses={
-        201: {"model": StoredResource, "description": "Created"},
-        202: {"model": StoredResource, "description": "Written, but not read back in time"},
+        201: {"model": StoredStream, "description": "Created"},
+        202: {"model": StoredStream, "description": "Written, but not read back in time"},
         **responses(409, 412, 413, 415, 422, 503),
     },
 )
@@ -59,8 +81,11 @@ def put_stream(
     check: Preconditions,
     response: Response,
     dry_run: DryRun = "false",
-) -> StoredResource:
-    """Register a stream, or replace its document; an unchanged one writes nothing."""
+) -> StoredStream:
+    """Register a stream, or replace its document; an unchanged one writes nothing.
+
+    The templates that it names are taken at their present versions.
+    """
     written = plane.put("stream", name, document.normalised(), check, dry_run=dry_run == "true")
     describe(response, written, f"/v1/streams/{name}")
     return _shown(Stored(written.resource, written.offset or 0))
@@ -87,11 +112,14 @@ def delete_stream(
     return response
 
 
-def _shown(stored: Stored) -> StoredResource:
+def _shown(stored: Stored) -> StoredStream:
     resource = stored.resource
-    return StoredResource(
+    entries = resource.document.get("templates", [])
+    return StoredStream(
         name=resource.name,
         version=resource.version,
         updated_at=resource.updated_at_us,
-        document=resource.document,
+        # As it may be written back: it names its templates.
+        document=resource.document | {"templates": [entry["name"] for entry in entries]},
+        templates=[TemplateInForce(**entry) for entry in entries],
     )

@@ -26,6 +26,7 @@ _REMEDIES = {
     "model_attributes_type": _OBJECT,
     "model_type": _OBJECT,
     "dict_type": _OBJECT,
+    "list_type": ("is not a list", "write a list: […]"),
     "string_type": ("is not a text", "write a text, in double quotes"),
     "bool_type": ("is not true or false", "write true or false, without quotes"),
     "int_parsing": _WHOLE,
@@ -38,6 +39,7 @@ _LIMITS = {
     "greater_than_equal": ("ge", "is less than {}", "use at least {}"),
     "less_than": ("lt", "is not less than {}", "use less than {}"),
     "less_than_equal": ("le", "is more than {}", "use at most {}"),
+    "too_long": ("max_length", "has more than {} items", "use at most {}"),
     "string_too_long": ("max_length", "is longer than {} characters", "use at most {} characters"),
     "string_too_short": ("min_length", "is too short", "use at least {} characters"),
 }
@@ -45,7 +47,7 @@ _SHOWN = 40
 
 
 def field_problems(
-    found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()
+    found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = (), document: str = ""
 ) -> tuple[FieldProblem, ...]:
     """Turn pydantic's errors into problems of fields.
 
@@ -55,8 +57,10 @@ def field_problems(
         As `ValidationError.errors()` gives them.
     above : tuple of str
         First parts of their locations that are no field.
+    document : str
+        "template", or empty: a stream, or a condition, whose locations name its kind.
     """
-    return tuple(problem for error in found for problem in _translated(error, above))
+    return tuple(problem for error in found for problem in _translated(error, above, document))
 
 
 def by_nearness(name: str, known: Iterable[str]) -> list[str]:
@@ -64,8 +68,10 @@ def by_nearness(name: str, known: Iterable[str]) -> list[str]:
     return sorted(known, key=lambda it: (-_nearness(name, it), it))
 
 
-def _translated(error: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[FieldProblem]:
-    parts, kind = [str(part) for part in error["loc"]], ""
+def _translated(
+    error: Mapping[str, Any], above: tuple[str, ...], kind: str
+) -> Iterable[FieldProblem]:
+    parts = [f"[{part}]" if isinstance(part, int) else str(part) for part in error["loc"]]
     for part in above:
         if parts[:1] == [part]:
             del parts[0]
@@ -75,16 +81,21 @@ def _translated(error: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[Fi
     context = error.get("ctx") or {}
     if error["type"] == "fields":
         for problem in context["all"]:
-            field = ".".join([*parts, problem.field])
+            field = _joined([*parts, problem.field])
             yield FieldProblem(field, problem.problem, problem.remedy)
         return
     if error["type"].startswith("union_tag"):
         parts.append("kind")
-    field = ".".join(parts)
+    field = _joined(parts)
     if error["type"] == "extra_forbidden":
         yield FieldProblem(field, *_unknown_field(parts, known_fields(kind, tuple(parts[:-1]))))
     else:
         yield FieldProblem(field, *_in_words(error, context))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """Write a field with the names above it, and places in lists: `a.b[0].c`."""
+    return ".".join(parts).replace(".[", "[")
 
 
 def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str, str]:

@@ -113,6 +113,28 @@ def test_apply_tells_what_it_created_changed_and_left(
     assert (dry.returncode, first.returncode, again.returncode) == (0, 0, 0)
 
 
+def test_apply_brings_templates_first_and_streams_take_up_their_versions(
+    environment: dict[str, str], topic_prefix: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "shapes.yaml"
+
+    def applied(middle: str, *options: str) -> list[str]:
+        file.write_text(
+            f"{{kind: stream, name: s, topic: {topic_prefix}-s, longest: 1s, max_delay: 1s, "
+            "templates: [t]}\n---\n"
+            f"{{kind: template, name: t, buckets: [[0s, {middle}, 0.5], [{middle}, 90ms, 0.5]]}}\n"
+        )
+        done = coincide("apply", "-f", str(file), *options, environment=environment)
+        assert done.returncode == 0, done.stderr
+        return [line for line in done.stdout.splitlines() if not line.startswith("dry run")]
+
+    assert applied("20ms", "--dry-run") == ["created   template t", "unchecked stream s"]
+    assert applied("20ms") == ["created   template t", "created   stream s"]
+    assert applied("20ms") == ["unchanged template t", "unchanged stream s"]
+    assert applied("30ms", "--dry-run") == ["changed   template t", "unchecked stream s"]
+    assert applied("30ms") == ["changed   template t", "changed   stream s"]
+
+
 def test_apply_reads_standard_input_and_says_what_the_service_refuses(
     environment: dict[str, str],
 ) -> None:

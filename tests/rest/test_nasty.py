@@ -70,6 +70,12 @@ DOCUMENTS = st.recursive(
                     "event",
                     "appended_at",
                     "since",
+                    "templates",
+                    "histograms",
+                    "buckets",
+                    "lo",
+                    "hi",
+                    "p",
                 ]
             )
             | st.text(max_size=5),
@@ -83,6 +89,7 @@ PATHS = st.sampled_from(
     [
         "/v1/streams/x",
         "/v1/conditions/x",
+        "/v1/templates/x",
         "/v1/conditions:validate",
         "/v1/conditions/known/explain",
     ]

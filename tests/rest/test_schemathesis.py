@@ -36,8 +36,12 @@ def app(kafka_bootstrap: str) -> Iterator[FastAPI]:
     found = create_app(fresh_settings(kafka_bootstrap))
     plane = found.state.plane
     plane.start()
+    buckets = {"buckets": [[0, 20, "0.5"], [20, 30, "0.5"]]}
+    plane.put("template", "acoustic", buckets, make_precondition(None, None))
     for name in ("acoustic", "seismic"):
-        document = {"topic": name, "longest_us": 200_000, "max_delay_us": 1_000_000}
+        document: dict[str, Any] = {"topic": name, "longest_us": 200_000, "max_delay_us": 1_000_000}
+        if name == "seismic":
+            document |= {"templates": ["acoustic"]}
         plane.put("stream", name, document, make_precondition(None, None))
     pair = dict(KINDS["mutual_deadline"].example) | {"window_us": 5}
     plane.put("condition", "acoustic", pair, make_precondition(None, None))

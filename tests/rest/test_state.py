@@ -194,6 +194,8 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
             "max_delay_us": 10_000_000,
             "max_skew_us": 1_000_000,
             "clock": "live",
+            "templates": {},
+            "histograms": False,
         }
         assert fresh["seen"]["events"] == 0
         assert fresh["advice"] == ["no event was read since the stream was declared so"]

@@ -50,6 +50,29 @@ def test_read_resources_puts_streams_first(tmp_path: Path) -> None:
     assert [resource.path for resource in read] == ["/v1/streams/acoustic", "/v1/conditions/near"]
 
 
+def test_read_resources_puts_templates_before_the_streams_that_name_them(tmp_path: Path) -> None:
+    file = tmp_path / "resources.yaml"
+    file.write_text(
+        _YAML + "{kind: stream, name: seismic, templates: [t, u]}\n---\n"
+        "{kind: template, name: t, buckets: [[0s, 20ms, 1]]}\n"
+    )
+    read = read_resources([file])
+    assert [(it.kind, it.name) for it in read] == [
+        ("template", "t"),
+        ("stream", "acoustic"),
+        ("stream", "seismic"),
+        ("condition", "near"),
+    ]
+    assert read[0].document == {"buckets": [["0s", "20ms", 1]]}
+    assert read[0].path == "/v1/templates/t"
+    assert [it.needs for it in read] == [
+        set(),
+        set(),
+        {("template", "t"), ("template", "u")},
+        {("stream", "acoustic"), ("stream", "seismic")},
+    ]
+
+
 def test_read_resources_takes_json_and_several_files(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
     first.write_text('{"kind": "stream", "name": "a", "topic": "x"}')

@@ -8,20 +8,29 @@ import pytest
 
 from correlation.durations import describe_duration, parse_duration_us
 from correlation.explaining import Form, GivenRecord, Place, Steps, read_given
+from correlation.histogram import Histogram
 from correlation.mapping import EventMapping, MappedEvent, compile_id_reader
 from correlation.partitioning import Partitioning
 from correlation.reasons import Reason
 from correlation.streams import Stream
+from correlation.template import Template
 
 STAMPED = EventMapping(
     "time", id_path=("mic",), key_path=("site",), time_path=("at",), before_us=5, format="epoch_us"
 )
+SHAPED = EventMapping(
+    "template", key_path=("key",), detected_path=("at",), template_path=("by",), format="epoch_us"
+)
+HALVES = Template("t", Histogram.from_buckets([[0, 4, "0.5"], [4, 9, "0.5"]]))
+DETECTED = MappedEvent(None, b"k", 6, 15, HALVES.histogram.shape_bytes)
 CANONICAL = {"id": "e", "key": "k", "earliest": 10, "latest": 15}
 RECORD = {"mic": "m", "site": "k", "at": 15}
 
 
 def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # noqa: ANN401 - as Stream
     declared: dict[str, Any] = {"longest_us": 20, "max_delay_us": 3, "max_skew_us": 0} | changes
+    if mapping is SHAPED:
+        declared["templates"] = (HALVES,)
     return Stream("s", "s", mapping=mapping or EventMapping(), **declared)
 
 
@@ -38,6 +47,11 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
         (STAMPED, {"mic": "m", "site": "k"}, "record", Reason.MISSING_FIELD),
         (STAMPED, {"id": "e", "earliest": 10}, "record", Reason.MISSING_FIELD),
         (STAMPED, [1], "record", Reason.NOT_AN_OBJECT),
+        # Shapes: canonical ones, and those that the mapping names.
+        (SHAPED, {"key": "k", "at": 15, "by": "t"}, "record", DETECTED),
+        (SHAPED, {"key": "k", "detected": 15, "template": "t"}, "event", DETECTED),
+        (SHAPED, {"key": "k", "detected": 15, "template": "u"}, "event", Reason.UNKNOWN_TEMPLATE),
+        (STAMPED, {"key": "k", "histogram": []}, "event", Reason.UNDECLARED_HISTOGRAM),
         # A mapping of names only: times are canonical, names are not.
         (EventMapping(key_path=("site",)), CANONICAL, "record", Reason.MISSING_KEY),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from correlation.durations import format_duration, parse_duration_us
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.histogram import Histogram
 from correlation.kinds import KINDS
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
@@ -19,8 +22,10 @@ from correlation.records import (
     condition_from_document,
     stream_from_document,
     stream_to_document,
+    template_to_document,
 )
 from correlation.streams import Stream
+from correlation.template import Template
 from correlation.timing.conditions import TimingCondition
 
 NEAR: dict[str, Any] = {
@@ -30,6 +35,8 @@ NEAR: dict[str, Any] = {
     "window_us": 5,
     "threshold": "0.7",
 }
+
+HALVES = Template("a", Histogram.from_buckets([[0, 5, "0.5"], [5, 9, "0.5"]]), 3)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +62,50 @@ NEAR: dict[str, Any] = {
             ),
             max_skew_us=7,
         ),
+        Stream("s", "t", 10, 5, templates=(HALVES, replace(HALVES, name="b", version=7))),
+        Stream(
+            "s",
+            "t",
+            10,
+            5,
+            mapping=EventMapping("template", detected_path=("a", "b"), template_path=("c.d",)),
+            templates=(HALVES,),
+        ),
+        Stream(
+            "s",
+            "t",
+            10,
+            5,
+            mapping=EventMapping("histogram", histogram_path=("h",), timezone="Asia/Tokyo"),
+            histograms=True,
+        ),
     ],
 )
 def test_streams_come_back_from_their_documents(stream: Stream) -> None:
-    assert stream_from_document("s", stream_to_document(stream)) == stream
+    document = json.loads(json.dumps(stream_to_document(stream)))
+    assert stream_from_document("s", document) == stream
+
+
+def test_stream_of_before_there_were_shapes_has_none() -> None:
+    document = stream_to_document(Stream("s", "t", 10, 5))
+    del document["templates"], document["histograms"]
+    assert stream_from_document("s", document) == Stream("s", "t", 10, 5)
+
+
+def test_template_comes_back_from_its_resource() -> None:
+    resource = Resource("template", "a", 3, 17, template_to_document(HALVES))
+    record = json.loads(json.dumps(resource.to_record()))
+    assert resource.document == {
+        "buckets": [{"lo": -9, "hi": -4, "p": "0.5"}, {"lo": -4, "hi": 0, "p": "0.5"}]
+    }
+    assert Resource.from_record(record).to_template() == HALVES
+    assert (resource.key, record.get("paused")) == (b"template/a", None)
+
+
+def test_template_without_buckets_names_them() -> None:
+    with pytest.raises(InvalidFieldError) as invalid:
+        Resource("template", "a", 1, 0, {}).to_template()
+    assert invalid.value.field == "buckets"
 
 
 @pytest.mark.parametrize(

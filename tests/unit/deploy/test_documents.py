@@ -27,7 +27,6 @@ from correlation.records import (
     Resource,
     condition_from_document,
     heartbeat_from_record,
-    stream_from_document,
 )
 from correlation.streams import Stream
 from correlation.topics import Topics
@@ -38,7 +37,8 @@ from service.api.stream_status import StreamReport
 # What the page can hold stands in one table there, which nothing else needs.
 from service.exposition import _HELP
 from service.fields import Document
-from service.models import ConditionDocument, StreamDocument
+from service.models import ConditionDocument, StreamDocument, TemplateDocument
+from service.registry import checked_stream
 from tests.oracle.intervals import Window, is_satisfied, probability
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -85,8 +85,22 @@ def _id(example: Example) -> str:
     return f"{example.file}:{example.line}"
 
 
+def _templates() -> dict[str, Resource]:
+    """Templates of the page about streams, under the names in the text above them."""
+    text = _read("streams.md")
+    found = {}
+    for block in BLOCK.finditer(text):
+        if block.group(1) == "template":
+            value = json.loads(block.group(2), parse_float=Decimal)
+            name = re.findall(r"PUT /v1/templates/(\w+)", text[: block.start()])[-1]
+            document = TemplateDocument.model_validate(value).normalised()
+            found[name] = Resource("template", name, 1, 0, document)
+    return found
+
+
 def _stream(example: Example) -> Stream:
-    return stream_from_document("example", STREAMS.validate_python(example.value).normalised())
+    document = STREAMS.validate_python(example.value).normalised()
+    return checked_stream("example", document, _templates())
 
 
 def _mapped() -> list[tuple[Example, Example, Example]]:
@@ -114,7 +128,8 @@ def test_event_becomes_what_the_manual_says(
 
 def _canonical(value: dict[str, Any]) -> MappedEvent:
     """Read a canonical event."""
-    return compile_mapping(Stream("canonical", "canonical", 2**45, 0))(value, None, ARRIVAL_US)
+    stream = Stream("canonical", "canonical", 2**45, 0, histograms=True)
+    return compile_mapping(stream)(value, None, ARRIVAL_US)
 
 
 def test_every_kind_of_condition_has_its_example() -> None:

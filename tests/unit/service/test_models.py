@@ -15,7 +15,12 @@ from correlation.records import condition_from_document, stream_from_document
 from service.api.body import parse_json
 from service.api.wording import field_problems
 from service.fields import Document, name_as_written
-from service.models import ConditionDocument, StreamDocument, condition_models
+from service.models import (
+    ConditionDocument,
+    StreamDocument,
+    TemplateDocument,
+    condition_models,
+)
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "threshold": Decimal("0.7")}
@@ -120,6 +125,7 @@ def test_stream_fills_in_the_defaults() -> None:
     assert (stream.longest_us, stream.max_delay_us, stream.shortest_us) == (200_000, 1_000_000, 0)
     assert (stream.clock, stream.max_skew_us) == ("live", 1_000_000)
     assert (stream.mapping.form, stream.partitioning.by) == ("canonical", "key")
+    assert (stream.templates, stream.histograms) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +170,82 @@ def test_stream_reads_a_mapping() -> None:
         ({"topic": "no spaces"}, ["topic"]),
         ({"clock": "broken"}, ["clock"]),
         ({"longest_us": 3}, ["longest"]),
+        ({"templates": "s1"}, ["templates"]),
+        ({"templates": ["s1", "No Name", 5]}, ["templates[1]", "templates[2]"]),
+        ({"templates": [f"t{n}" for n in range(201)]}, ["templates"]),
+        ({"histograms": "yes"}, ["histograms"]),
+        ({"mapping": {"detected": ""}}, ["mapping.detected"]),
     ],
 )
 def test_stream_names_the_wrong_field(changes: dict[str, Any], fields: list[str]) -> None:
     with pytest.raises(ValidationError) as caught:
         StreamDocument.model_validate({**STREAM, **changes})
     assert [it.field for it in field_problems(caught.value.errors())] == fields
+
+
+@pytest.mark.parametrize(
+    "buckets",
+    [
+        [[0, 20, "0.1"], [20, 30, Decimal("0.3")], [30, 40, Decimal("0.60")]],
+        [["0s", "20us", "0.1"], ["0.020ms", "30us", "0.3"], [30, Decimal("40.0"), "0.6"]],
+        [
+            {"lo": 100, "hi_ms": Decimal("0.12"), "p": "0.1"},
+            {"lo_us": 120, "hi": "130us", "p": Decimal("0.3")},
+            {"lo_s": Decimal("0.00013"), "hi_us": Decimal("1.4E2"), "p": "0.6"},
+        ],
+        [[0, 20, "0.1"], [20, 30, "0.3"], [30, 40, "0.6"], [40, 50, 0]],
+    ],
+)
+def test_template_is_held_as_offsets_from_its_end(buckets: object) -> None:
+    document = TemplateDocument.model_validate({"buckets": buckets}).normalised()
+    assert document == {
+        "buckets": [
+            {"lo": -40, "hi": -20, "p": "0.1"},
+            {"lo": -20, "hi": -10, "p": "0.3"},
+            {"lo": -10, "hi": 0, "p": "0.6"},
+        ]
+    }
+    assert TemplateDocument.model_validate(document).normalised() == document
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({}, "buckets"),
+        ({"bucket": [], "buckets": [[0, 1, 1]]}, "bucket"),
+        ({"buckets": None}, "buckets"),
+        ({"buckets": []}, "buckets"),
+        ({"buckets": [[0, 1, 1]] * 101}, "buckets"),
+        ({"buckets": [[0, 1, "0.9"]]}, "buckets"),
+        ({"buckets": [[0, 1]]}, "buckets[0]"),
+        ({"buckets": ["0, 1, 1"]}, "buckets[0]"),
+        ({"buckets": [[0, 5, "0.5"], [6, 9, "0.5"]]}, "buckets[1].lo"),
+        ({"buckets": [[0, Decimal("0.5"), 1]]}, "buckets[0].hi"),
+        ({"buckets": [[0, float("inf"), 1]]}, "buckets[0].hi"),
+        ({"buckets": [[True, 1, 1]]}, "buckets[0].lo"),
+        ({"buckets": [["soon", 1, 1]]}, "buckets[0].lo"),
+        ({"buckets": [[0, 1, float("inf")]]}, "buckets[0].p"),
+        ({"buckets": [[0, 1, None]]}, "buckets[0].p"),
+        ({"buckets": [{"lo": 0, "hi": 1}]}, "buckets[0].p"),
+        ({"buckets": [{"lo": 0, "p": 1}]}, "buckets[0].hi"),
+        ({"buckets": [{"lo": 0, "lo_ms": 0, "hi": 1, "p": 1}]}, "buckets[0].lo"),
+        ({"buckets": [{"lo": 0, "hi_ms": "1", "p": 1}]}, "buckets[0].hi_ms"),
+        ({"buckets": [{"lo": 0, "hi": 1, "p": 1, "q": 1}]}, "buckets[0].q"),
+    ],
+)
+def test_template_names_the_wrong_field(document: object, field: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TemplateDocument.model_validate(document)
+    (found,) = field_problems(caught.value.errors(), document="template")
+    assert found.field == field
+    assert found.remedy
+
+
+def test_misspelt_field_of_a_template_is_told_from_those_of_streams() -> None:
+    with pytest.raises(ValidationError) as caught:
+        TemplateDocument.model_validate({"bucket": [[0, 1, 1]], "buckets": [[0, 1, 1]]})
+    (found,) = field_problems(caught.value.errors(), document="template")
+    assert found.remedy == "did you mean buckets?"
 
 
 def test_normalised_refuses_parts_of_a_microsecond() -> None:

@@ -22,6 +22,7 @@ BODIES: dict[str, Any] = {
         "window": "1s",
         "threshold": 1,
     },
+    "/v1/templates/{name}": {"buckets": [[0, 10, 1]]},
     "/v1/conditions:validate": {"condition": {}},
     "/v1/conditions/{name}/explain": {"a": {"id": "a1"}, "b": {"id": "b1"}},
 }
@@ -61,7 +62,7 @@ def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: 
 
 
 def test_every_route_is_tried() -> None:
-    assert len(OPERATIONS) == 16
+    assert len(OPERATIONS) == 20
     assert {name for _, _, known in OPERATIONS for name in known} == {"dry_run", "limit", "after"}
 
 

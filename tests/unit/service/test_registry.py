@@ -6,8 +6,13 @@ import orjson
 import pytest
 
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
-from correlation.records import Resource
-from service.errors import DependedUponError, InvalidDocumentError, UnreadableRecordError
+from correlation.records import Resource, stream_to_document
+from service.errors import (
+    DependedUponError,
+    InvalidDocumentError,
+    TemplateInUseError,
+    UnreadableRecordError,
+)
 from service.log import LogRecord
 from service.registry import Registry, deletion_headers
 
@@ -23,9 +28,14 @@ def condition(name: str, version: int = 1, **changes: object) -> Resource:
     return Resource("condition", name, version, 0, PAIR | changes)
 
 
-def fold(*entries: Resource | bytes) -> Registry:
+def template(name: str, version: int = 1, middle: int = 5) -> Resource:
+    buckets = [[0, middle, "0.5"], [middle, 9, "0.5"]]
+    return Resource("template", name, version, 0, {"buckets": buckets})
+
+
+def fold(*entries: Resource | bytes, limit: int = 10**9) -> Registry:
     """Apply resources, and deletions given by their key."""
-    registry = Registry()
+    registry = Registry(limit)
     for offset, entry in enumerate(entries):
         if isinstance(entry, bytes):
             registry.apply(LogRecord(offset, entry, None, 0))
@@ -85,9 +95,14 @@ def test_fold_keeps_the_newest_record_of_every_key(
             UnreadableRecordError,
         ),
         (
+            b"planet/x",
+            orjson.dumps(stream("x").to_record() | {"kind": "planet"}),
+            UnknownRecordVersionError,
+        ),
+        (
             b"template/x",
             orjson.dumps(stream("x").to_record() | {"kind": "template"}),
-            UnknownRecordVersionError,
+            UnreadableRecordError,
         ),
     ],
 )
@@ -233,10 +248,41 @@ def test_check_condition_passes_on_what_a_value_type_refuses() -> None:
 
 def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
     """After compaction nothing else is left of the name."""
-    registry = Registry()
+    registry = Registry(10**9)
     key = condition("x").key
     registry.apply(LogRecord(9, key, None, 0, deletion_headers(condition("x", version=7))))
     assert registry.next_version("condition", "x") == 8
     # One that says nothing, written by other means, takes nothing away.
     registry.apply(LogRecord(10, key, None, 0))
     assert registry.next_version("condition", "x") == 8
+
+
+def test_stream_takes_the_templates_that_it_names_as_they_are_now() -> None:
+    registry = fold(template("t"), template("u"), template("t", 2, middle=3))
+    found = registry.read_stream("x", STREAM | {"templates": ["u", "t"]})
+    assert [(it.name, it.version) for it in found.templates] == [("u", 1), ("t", 2)]
+    assert found.templates[1].histogram.edges_us == (-9, -6, 0)
+    # What a stream has taken stays, whatever becomes of the template.
+    kept = Resource("stream", "x", 1, 0, stream_to_document(found))
+    registry = fold(template("t"), template("t", 2, middle=3), kept, template("t", 3))
+    assert registry.streams() == {"x": found}
+    assert registry.template_users("t") == {"x": 2}
+
+
+def test_stream_that_names_unknown_templates_is_refused_for_each() -> None:
+    with pytest.raises(InvalidDocumentError) as refused:
+        fold(template("t")).read_stream("x", STREAM | {"templates": ["a", "t", "b"]})
+    assert [(it.field, it.remedy) for it in refused.value.problems] == [
+        ("templates[0]", "register it first: PUT /v1/templates/a"),
+        ("templates[2]", "register it first: PUT /v1/templates/b"),
+    ]
+
+
+def test_template_in_use_is_kept_for_its_streams() -> None:
+    registry = fold(template("t"))
+    document = stream_to_document(registry.read_stream("x", STREAM | {"templates": ["t"]}))
+    registry = fold(template("t"), *(Resource("stream", it, 1, 0, document) for it in "yx"))
+    with pytest.raises(TemplateInUseError) as refused:
+        registry.check_template_unused("t")
+    assert [it.field for it in refused.value.problems] == ["streams.x", "streams.y"]
+    registry.check_template_unused("another")

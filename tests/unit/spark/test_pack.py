@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from correlation.events import Events
+from correlation.histogram import Histogram
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
 from correlation.reasons import Reason
 from correlation.streams import Stream
+from correlation.template import Template
 from correlation.topics import Topics
 from spark_jobs.envelope import Record, unpack_headers, unpack_records
 from spark_jobs.pack import Packer
@@ -129,6 +132,39 @@ def test_event_columns_hold_what_the_record_says_and_the_record_itself() -> None
     packed = events.extra["record_headers"].to_list()
     assert [part[:1] for part in packed] == [b"\1", b"\1", b"\0"]
     assert unpack_headers(packed[0][1:]) == [("h", b"1")]
+
+
+def test_events_keep_how_their_times_are_distributed() -> None:
+    halves = Template("t", Histogram.from_buckets([[0, 40, "0.5"], [40, 90, "0.5"]]))
+    own = Histogram.from_buckets([[5, 25, "0.15"], [25, 45, "0.85"]])
+    shaped = replace(STREAM, templates=(halves,), histograms=True)
+    values = [
+        b'{"key":"k","detected":100,"template":"t"}',
+        event(),
+        b'{"key":"k","histogram":[[5,25,0.15],[25,45,0.85]]}',
+        b'{"key":"k","detected":100,"template":"u"}',
+        b'{"key":"k","histogram":[[5,25,0.15],[25,45,0.80]]}',
+        b'{"key":"k","detected":200,"template":"t"}',
+    ]
+    records = [SourceRecord("events", value, None, 0, n) for n, value in enumerate(values)]
+    for streams, reasons in (
+        ([shaped], [b"unknown_template", b"bad_histogram"]),
+        ([STREAM], [*[b"unknown_template", b"undeclared_histogram"] * 2, b"unknown_template"]),
+    ):
+        rows = pack(records, streams)
+        found = [dict(letter.headers)["coincide.error.reason"] for letter in dead_letters(rows)]
+        assert found == reasons
+        (row,) = rows_of(rows, "events")
+        events = Events.from_bytes(row[3])
+        if streams == [STREAM]:
+            assert (events.offset.tolist(), events.shape) == ([1], None)
+            continue
+        assert events.offset.tolist() == [0, 1, 2, 5]
+        assert events.earliest.tolist() == [10, 0, 5, 110]
+        assert events.latest.tolist() == [100, 100, 45, 200]
+        assert events.shape is not None
+        template_shape = halves.histogram.shape_bytes
+        assert events.shape.to_list() == [template_shape, None, own.shape_bytes, template_shape]
 
 
 def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:

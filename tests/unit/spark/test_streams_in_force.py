@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from correlation.errors import UnknownRecordVersionError
+from correlation.histogram import Histogram
 from correlation.mapping import EventMapping
 from correlation.streams import Stream
+from correlation.template import Template
 from correlation.topics import Topics
 from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
 
@@ -40,6 +42,16 @@ def test_topics_of_the_installation_are_no_event_topics(topic: str) -> None:
 def test_stored_streams_come_back_equal() -> None:
     found = StreamsInForce({"a": A, "b": B}, {"a": 3, "b": 3})
     assert StreamsInForce.from_bytes(found.to_bytes()) == found
+
+
+def test_stored_streams_keep_the_versions_of_their_templates() -> None:
+    halves = Template("t", Histogram.from_buckets([[0, 4, "0.5"], [4, 9, "0.5"]]), 2)
+    shaped = replace(A, templates=(halves,), histograms=True)
+    found = StreamsInForce({"a": shaped}, {"a": 3})
+    assert StreamsInForce.from_bytes(found.to_bytes()) == found
+    # A new version is another stream: the job restarts its query for it.
+    newer = replace(shaped, templates=(replace(halves, version=3),))
+    assert StreamsInForce({"a": newer}, {"a": 3}) != found
 
 
 def test_streams_of_another_version_are_refused() -> None:

@@ -1,0 +1,86 @@
+"""Conditions that build on each other, and what they would keep: what the registry refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from correlation.records import stream_from_document
+from service.errors import InvalidDocumentError
+from service.registry import Registry
+from tests.unit.service.test_registry import PAIR, STREAM, condition, fold, stream
+
+# Exact times: horizons are windows and delays, and nothing else.
+POINTS = {"longest_us": 0}
+
+
+def _chain(*conditions: tuple[str, str, str]) -> Registry:
+    """Register streams named as their topics, and conditions: name, what each reads and writes."""
+    streams = [stream(name, topic=name) for name in "pqrs"]
+    return fold(
+        *streams,
+        *(
+            condition(name, a=reads, b="s", output_topic=writes)
+            for name, reads, writes in conditions
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "reads", "writes", "way"),
+    [
+        ([("c1", "q", "r")], "p", "q", None),
+        ([("c1", "q", "r"), ("c2", "r", "elsewhere")], "p", "q", None),
+        ([("c1", "q", "p")], "p", "q", "c0 -> c1 -> c0"),
+        ([("c1", "q", "r"), ("c2", "r", "p"), ("c3", "q", "x")], "p", "q", "c0 -> c1 -> c2 -> c0"),
+        # A loop that is there already, of others, is none of this condition's.
+        ([("c1", "q", "r"), ("c2", "r", "q")], "p", "q", None),
+    ],
+)
+def test_condition_that_closes_a_loop_is_refused(
+    others: list[tuple[str, str, str]], reads: str, writes: str, way: str | None
+) -> None:
+    registry = _chain(*others)
+    document = PAIR | {"a": reads, "b": "s", "output_topic": writes}
+    if way is None:
+        registry.check_condition("c0", 1, document)
+        return
+    with pytest.raises(InvalidDocumentError, match=way) as caught:
+        registry.check_condition("c0", 1, document)
+    assert caught.value.problems[0].field == "output_topic"
+
+
+def test_condition_takes_the_place_of_its_last_version() -> None:
+    registry = _chain(("c0", "p", "q"), ("c1", "q", "r"))
+    # Turned round it would close the loop with what it was, but that is gone then.
+    registry.check_condition("c0", 2, PAIR | {"a": "p", "b": "s", "output_topic": "x"})
+
+
+def test_stream_that_closes_a_loop_is_refused() -> None:
+    registry = _chain(("c0", "p", "q"), ("c1", "q", "x"))
+    moved = stream_from_document("p", STREAM | {"topic": "x"})
+    with pytest.raises(InvalidDocumentError, match="c0 -> c1 -> c0") as caught:
+        registry.check_stream(moved)
+    assert caught.value.problems[0].field == "topic"
+    registry.check_stream(stream_from_document("p", STREAM | {"topic": "y"}))
+
+
+def test_condition_that_keeps_more_than_is_allowed_is_refused() -> None:
+    # x is kept for the window and the delay of y: 10 s + 1 s.
+    registry = fold(stream("x", **POINTS, max_rate=1_000), stream("y", **POINTS), limit=11_000)
+    registry.check_condition("c", 1, PAIR | {"window_us": 10_000_000})
+    with pytest.raises(InvalidDocumentError) as caught:
+        registry.check_condition("c", 1, PAIR | {"window_us": 11_000_000})
+    (problem,) = caught.value.problems
+    assert problem.field == "window"
+    assert "stream x for 12s: up to 12,000 at 1,000 a second, 11,000 are allowed" in problem.problem
+    assert problem.remedy.startswith("keep them for at most 11s: ")
+
+
+def test_stream_whose_conditions_would_keep_more_than_is_allowed_is_refused() -> None:
+    registry = fold(
+        stream("x"), stream("y", **POINTS), condition("c", window_us=10_000_000), limit=11_000
+    )
+    registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_000}))
+    with pytest.raises(InvalidDocumentError, match="condition c would keep") as caught:
+        registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_001}))
+    assert caught.value.problems[0].field == "max_rate"
