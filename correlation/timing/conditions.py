@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"
 PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
+# How pairs are written: one record each, or many in one.
+FACTORED = "factored"
+OUTPUT_CHOICES = (PAIRS, FACTORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class TimingCondition:
     emit : str
         One of EMIT_CHOICES: every satisfied pair, the most probable B of each A, or each A without
         a B.
+    output : str
+        One of OUTPUT_CHOICES: a record for each pair, or factored records.
     """
 
     name: str
@@ -60,6 +65,7 @@ class TimingCondition:
     algorithm: str = DEFAULT_ALGORITHM
     output_topic: str | None = None
     emit: str = PAIRS
+    output: str = PAIRS
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -87,11 +93,17 @@ def build_condition(
         Naming the field and what to write instead.
     """
     threshold = read_threshold(values["threshold"])
-    for field, choices in (("algorithm", ALGORITHM_CHOICES), ("emit", EMIT_CHOICES)):
+    for field, choices in (
+        ("algorithm", ALGORITHM_CHOICES),
+        ("emit", EMIT_CHOICES),
+        ("output", OUTPUT_CHOICES),
+    ):
         if field in values and values[field] not in choices:
             raise InvalidFieldError(
                 field, f"unknown: {values[field]!r}", f"use one of: {', '.join(choices)}"
             )
+    if values.get("output") == FACTORED:
+        _check_factored(values)
     output_topic = values.get("output_topic")
     if output_topic is not None:
         check_topic(output_topic, "output_topic")
@@ -107,7 +119,30 @@ def build_condition(
         algorithm=values.get("algorithm", DEFAULT_ALGORITHM),
         output_topic=output_topic,
         emit=values.get("emit", PAIRS),
+        output=values.get("output", PAIRS),
     )
+
+
+def _check_factored(values: Mapping[str, Any]) -> None:
+    """Refuse what has no factored form."""
+    instead = "or use output pairs"
+    if values.get("emit", PAIRS) != PAIRS:
+        raise InvalidFieldError(
+            "emit", f"{values['emit']} reports each A once, not factored", f"use pairs, {instead}"
+        )
+    if values.get("algorithm", DEFAULT_ALGORITHM) != DEFAULT_ALGORITHM:
+        raise InvalidFieldError(
+            "algorithm",
+            f"{values['algorithm']} writes pair by pair, not factored",
+            f"use {DEFAULT_ALGORITHM}, {instead}",
+        )
+    if values["a"] == values["b"]:
+        raise InvalidFieldError(
+            "output",
+            "the pairs of a stream with itself have no factored form: which of its two orders is "
+            "reported is decided pair by pair",
+            "use output pairs",
+        )
 
 
 def read_threshold(value: object) -> Decimal:

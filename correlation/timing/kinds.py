@@ -10,11 +10,14 @@ from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
     DEFAULT_ALGORITHM,
     EMIT_CHOICES,
+    FACTORED,
+    OUTPUT_CHOICES,
     PAIRS,
     TimingCondition,
     build_condition,
 )
 from correlation.timing.explain import explain_pair
+from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
@@ -54,6 +57,15 @@ _COMMON = (
         default=PAIRS,
         choices=EMIT_CHOICES,
     ),
+    Field(
+        "output",
+        "choice",
+        "How pairs are written: a record for each, or factored: a record for each event of a "
+        "block, with the range and the bitmaps of all that it is a pair with.",
+        required=False,
+        default=PAIRS,
+        choices=OUTPUT_CHOICES,
+    ),
 )
 _HORIZON = Field(
     "horizon", "duration", "Pairs whose latest times are farther apart are not looked at."
@@ -86,6 +98,8 @@ _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
 
 
 def _make_operator(condition: TimingCondition, streams: Mapping[str, Stream]) -> Operator:
+    if condition.output == FACTORED:
+        return FactoredOperator(condition, streams)
     if condition.emit == PAIRS:
         return TimingOperator(condition, streams)
     return FinalOperator(condition, streams)

@@ -8,7 +8,7 @@ it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md, P-KEEP).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,14 @@ from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
 from correlation.timing.satisfaction import bounds, satisfied
+
+
+class Meeting(NamedTuple):
+    """A block's events, the segment they are to be searched in, and whether the former are of A."""
+
+    base: Segment
+    target: Segment
+    base_is_a: bool
 
 
 class _Found(NamedTuple):
@@ -79,20 +87,26 @@ class TimingOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
+        return self._find_pairs(view, self._meetings(view))
+
+    def _find_pairs(self, view: View, meetings: Iterable[Meeting]) -> Evaluation:
+        """Search segments, and give their pairs one by one."""
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
-        for pairs, probes, algorithm in self._search(view):
+        for base, target, base_is_a in meetings:
+            pairs, probes, algorithm = self._meet(base, target, base_is_a=base_is_a)
             counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
             searches[algorithm] += 1
             if self._self_correlation:
                 fresh = view.fresh[self._condition.b]
-                pairs = pairs.select(self._is_reported(pairs, fresh))  # noqa: PLW2901 - the kept part
+                pairs = pairs.select(self._is_reported(pairs, fresh))
             if len(pairs):
                 found.append(_Found(pairs, self._appended(view, pairs)))
         return self._summarise(found, counts, searches)
 
-    def _search(self, view: View) -> Iterator[_Met]:
+    def _meetings(self, view: View) -> Iterator[Meeting]:
+        """Give the segments in which pairs may be."""
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         if fresh_a is not None:
@@ -101,11 +115,11 @@ class TimingOperator:
                 targets.append(fresh_b)
             for target in targets:
                 if self._may_meet(fresh_a, target):
-                    yield self._meet(fresh_a, target, base_is_a=True)
+                    yield Meeting(fresh_a, target, base_is_a=True)
         if fresh_b is not None:
             for _, target in view.buffers[condition.a].segments:
                 if self._may_meet(target, fresh_b):
-                    yield self._meet(fresh_b, target, base_is_a=False)
+                    yield Meeting(fresh_b, target, base_is_a=False)
 
     def _may_meet(self, a: Segment, b: Segment) -> bool:
         """Whether some max_B - max_A lies where a pair can be satisfied."""
