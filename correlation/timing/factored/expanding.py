@@ -118,6 +118,8 @@ class Expander:
         if table is None or len(table.ids) < table.head["size"]:
             raise MissingTableError(f"table {ident} stands before where reading began")
         places, certain = _places(record)
+        if min(places, default=0) < 0:
+            raise ValueError("a place before the first")
         yield from _write_alarms(record, table, places, certain)
         table.uses -= 1
         if table.uses == 0:
@@ -147,7 +149,7 @@ def _places(record: Mapping[str, Any]) -> tuple[list[int], int]:
     places = list(range(*record.get("certain", (0, 0))))
     certain = len(places)
     for first, bitmap in record.get("probed", ()):
-        for number, byte in enumerate(a2b_base64(bitmap)):
+        for number, byte in enumerate(a2b_base64(bitmap, strict_mode=True)):
             places += [first + 8 * number + bit for bit in range(8) if byte & (128 >> bit)]
     return places, certain
 
