@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.report import Report, describe_machine
 
-NAMES = ("kernel", "buffer", "path", "response", "waiting", "longrun", "kills")
+NAMES = ("kernel", "buffer", "factored", "path", "response", "waiting", "longrun", "kills")
 _PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 _HEAD = """\
 # Performance
