@@ -12,7 +12,17 @@ from pathlib import Path
 
 from benchmarks.report import Report, describe_machine
 
-NAMES = ("kernel", "buffer", "factored", "path", "response", "waiting", "longrun", "kills")
+NAMES = (
+    "kernel",
+    "buffer",
+    "factored",
+    "path",
+    "sharing",
+    "response",
+    "waiting",
+    "longrun",
+    "kills",
+)
 _PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 _HEAD = """\
 # Performance

@@ -35,6 +35,7 @@ from benchmarks.workload import (
 )
 from cli.jars import default_folder, home_of
 from cli.processes import ChildProcess
+from correlation.records import Resource
 
 WARM_SECONDS = 10
 
@@ -90,7 +91,14 @@ def measure_job(
     on: Bench, workload: Workload, warm: list[Records], measured: list[Records]
 ) -> tuple[float, float]:
     """Run the job; gives wall and CPU seconds of the measured events."""
-    on.register(*resources(workload.lower_us, workload.upper_us))
+    return measure_resources(on, resources(workload.lower_us, workload.upper_us), warm, measured)
+
+
+def measure_resources(
+    on: Bench, registered: list[Resource], warm: list[Records], measured: list[Records]
+) -> tuple[float, float]:
+    """Run the job with these streams and conditions; as `measure_job`."""
+    on.register(*registered)
     process = job_process(on)
     topics = ("events-a", "events-b")
     return _measure(process, on, topics, (warm, measured), lambda: consumed(on))

@@ -6,7 +6,7 @@ are merged as in a log-structured merge tree, so that every event is moved O(log
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -50,53 +50,60 @@ class StreamBuffer:
         """Memory of the columns, in bytes."""
         return sum(segment.nbytes for _, segment in self.segments)
 
-    def age(self, segment: Segment | None, keep: int, number: int) -> int:
+    def age(
+        self,
+        fresh: tuple[int, Segment] | None,
+        keep: int,
+        number: int,
+        held: Collection[int] = (),
+    ) -> int:
         """Add a block's events and remove what is not needed any more.
 
         Parameters
         ----------
-        segment : Segment or None
-            The block's events, if there are any.
+        fresh : (int, Segment) or None
+            The block's events, if there are any, and their number.
         keep : int
             Keep value: events with a smaller `latest` need not be kept, in µs.
         number : int
-            First number free for new segments.
+            First number free for segments that are rewritten.
+        held : collection of int
+            Numbers of segments that stay as they are; none of their events may go.
 
         Returns
         -------
         int
             First number that is still free.
         """
-        if segment is not None:
+        if fresh is not None:
+            segment = fresh[1]
             self.greatest_latest = max(self.greatest_latest, segment.greatest_latest)
             if segment.greatest_latest >= keep:
-                number = self.insert(segment, number, keep)
+                self.insert(*fresh, keep, held)
         # What comes later is kept for its own keep value, so only what has come may be missing.
         self.forgotten_below = max(self.forgotten_below, min(keep, self.greatest_latest + 1))
         return self.drop(keep, number)
 
-    def insert(self, segment: Segment, number: int, keep: int) -> int:
+    def insert(self, number: int, segment: Segment, keep: int, held: Collection[int] = ()) -> None:
         """Add a block's events and merge small young segments with it.
 
         Parameters
         ----------
+        number : int
+            Of the segment that they become part of.
         segment : Segment
             The block's events.
-        number : int
-            First number free for new segments.
         keep : int
             Keep value: events with a smaller `latest` are not taken along, in µs.
-
-        Returns
-        -------
-        int
-            First number that is still free.
+        held : collection of int
+            Numbers of segments that are not merged.
         """
         young = [segment]
         size = len(segment)
-        while self.segments:
-            length = len(self.segments[-1][1])
-            if length > 2 * size or length + size > FULL_SEGMENT_EVENTS:
+        while self.segments and number not in held:
+            last, segment_before = self.segments[-1]
+            length = len(segment_before)
+            if last in held or length > 2 * size or length + size > FULL_SEGMENT_EVENTS:
                 break
             young.append(self.segments.pop()[1])
             size += length
@@ -104,8 +111,6 @@ class StreamBuffer:
         merged = segment if whole else Segment.merge(young[::-1], keep)
         if merged is not None:
             self.segments.append((number, merged))
-            number += 1
-        return number
 
     def drop(self, keep: int, number: int) -> int:
         """Remove events whose `latest` is below the keep value.

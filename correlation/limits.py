@@ -23,3 +23,5 @@ MASS_PLACES = 10
 # Buckets of a histogram: a hundred percentiles fit. An exact decision then takes at most 200 steps,
 # an s-window at most 20,402 pieces, and the float64 filter leaves less than 2**-43 in doubt.
 BUCKET_LIMIT = 100
+# Most events of a block.
+BLOCK_SIZE_LIMIT = 1_000_000

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -112,12 +120,22 @@ class View:
         Events of earlier blocks.
     marks : mapping of stream to int
         Low marks with the block's progress in them, in µs.
+    numbers : mapping of stream to int
+        Numbers that the fresh segments have in the buffers later, unless they are merged.
+    clock_us : int
+        How late it is by the records: the greatest timestamp of Kafka's and wall time of a
+        heartbeat so far, µs since 1970; CLOSED in a block that closes a stream.
+    shared : mutable mapping
+        What conditions find out about the block's segments and leave for others.
     """
 
     fresh: Mapping[str, Segment]
     appended_us: Mapping[str, Int64s]
     buffers: Mapping[str, StreamBuffer]
     marks: Mapping[str, int]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    clock_us: int = 0
+    shared: MutableMapping[Hashable, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +194,14 @@ class Operator(Protocol):
             Low marks: no event still to come has a smaller `latest`, in µs.
         """
 
+    def held(self) -> Mapping[str, Collection[int]]:
+        """Give, per stream, the numbers of segments that must be there as they are next time."""
+
     def dump(self) -> bytes:
         """Give the state it keeps beside the shared buffers; empty when there is none."""
 
 
-FieldType = Literal["duration", "decimal", "stream", "choice", "flag", "topic"]
+FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", "topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +213,7 @@ class Field:
     name : str
         As the user writes it; a duration is stored with `_us` behind its name.
     type : str
-        duration (µs), decimal (exact), stream (a name), choice, flag or topic.
+        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag or topic.
     description : str
         For the API's documentation.
     required : bool

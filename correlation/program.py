@@ -22,7 +22,7 @@ from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
 from correlation.operators import Condition, Operator, View
-from correlation.progress import LowMarks
+from correlation.progress import LowMarks, RecordClock
 from correlation.records import Resource
 from correlation.segment import Segment
 from correlation.streams import Stream
@@ -71,6 +71,7 @@ class Program:
         self._totals = Totals()
         self._config_offset = -1
         self._next_number = 0
+        self._clock = RecordClock()
         self._stored: set[int] = set()
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
@@ -88,12 +89,15 @@ class Program:
         fresh, appended_us, late = self._sort_in(block.events)
         self._marks.advance(block.progress, block.heartbeats)
         marks = self._marks.values()
-        view = View(fresh, appended_us, self._buffers, marks)
+        numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
+        self._next_number += len(fresh)
+        clock_us = self._clock.advance(appended_us.values(), block.heartbeats)
+        view = View(fresh, appended_us, self._buffers, marks, numbers, clock_us)
         running = [entry for entry in self._conditions.values() if entry.operator is not None]
         evaluations = [
             (entry, entry.operator.evaluate(view)) for entry in running if entry.operator
         ]
-        self._age(fresh, marks)
+        self._age({name: (numbers[name], fresh[name]) for name in fresh}, marks)
         now_us = clock()
         for (stream, reason), count in block.rejected.items():
             self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
@@ -216,10 +220,17 @@ class Program:
                     keep[stream] = min(keep[stream], value)
         return keep
 
-    def _age(self, fresh: Mapping[str, Segment], marks: Mapping[str, int]) -> None:
+    def _age(self, fresh: Mapping[str, tuple[int, Segment]], marks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop what nothing needs any more."""
+        held: dict[str, set[int]] = {name: set() for name in self._streams}
+        for entry in self._conditions.values():
+            if entry.operator is not None:
+                for name, numbers in entry.operator.held().items():
+                    held[name].update(numbers)
         for name, keep in self._keep_values(marks).items():
-            self._next_number = self._buffers[name].age(fresh.get(name), keep, self._next_number)
+            self._next_number = self._buffers[name].age(
+                fresh.get(name), keep, self._next_number, held[name]
+            )
 
     def _describe(self, now_us: int) -> dict[str, Any]:
         """Write the slot's record for the metrics topic."""
@@ -295,6 +306,7 @@ class Program:
             "v": MANIFEST_VERSION,
             "config_offset": self._config_offset,
             "next_number": self._next_number,
+            "clock_us": self._clock.now_us,
             "buffers": {
                 name: [number for number, _ in buffer.segments]
                 for name, buffer in self._buffers.items()
@@ -356,6 +368,7 @@ class Program:
     def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
         self._config_offset = manifest["config_offset"]
         self._next_number = manifest["next_number"]
+        self._clock = RecordClock(manifest["clock_us"])
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
         for name, numbers in manifest["buffers"].items():

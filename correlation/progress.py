@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from correlation.columns import Int64s
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
 
 # read_up_to of the heartbeat that closes a stream: later than any time.
@@ -203,3 +204,36 @@ def _apply_waiting(partition: _Partition) -> None:
     """Let the heartbeats hold whose offset has been read."""
     for offset in [offset for offset in partition.waiting if partition.next_offset >= offset]:
         partition.mark = max(partition.mark, partition.waiting.pop(offset))
+
+
+class RecordClock:
+    """How late it is by what records say: the same whenever they are read.
+
+    Parameters
+    ----------
+    now_us : int
+        Where it stands, in µs since 1970.
+    """
+
+    def __init__(self, now_us: int = 0) -> None:
+        self.now_us = now_us
+
+    def advance(self, appended_us: Iterable[Int64s], heartbeats: Iterable[Heartbeat]) -> int:
+        """Take in what a block brought; it never goes back.
+
+        Parameters
+        ----------
+        appended_us : iterable of int64[n]
+            Kafka's timestamps of the block's events, in µs.
+        heartbeats : iterable of Heartbeat
+            Of the block.
+
+        Returns
+        -------
+        int
+            The time; CLOSED if a stream is closed with this block, for nothing more may come.
+        """
+        told = [heartbeat.read_up_to_us for heartbeat in heartbeats]
+        stamps = [int(column.max()) for column in appended_us]
+        self.now_us = max([self.now_us, *stamps, *(it for it in told if it != CLOSED)])
+        return CLOSED if CLOSED in told else self.now_us

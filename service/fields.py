@@ -321,6 +321,7 @@ def _definitions(field: Field) -> Definitions:
         "decimal": ExactDecimal,
         "stream": ResourceName,
         "topic": TopicName,
+        "count": Annotated[int, PydanticField(strict=True, ge=1)],
         "flag": Annotated[bool, PydanticField(strict=True)],
         "choice": Literal[field.choices] if field.choices else str,
     }

@@ -11,7 +11,7 @@ from correlation.checks import check_duration, check_name, check_topic
 from correlation.decimals import without_zeros
 from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
-from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
+from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.choosing import AUTO
 from correlation.timing.window import TimingWindow
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"
+# How long events wait for a block to fill.
+DEFAULT_INTERVAL_US, MOST_INTERVAL_US = 1_000_000, 3_600_000_000
 PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
 # How pairs are written: one record each, or many in one.
 FACTORED = "factored"
@@ -52,6 +54,10 @@ class TimingCondition:
         a B.
     output : str
         One of OUTPUT_CHOICES: a record for each pair, or factored records.
+    block_size : int or None
+        So many events are evaluated together; None: those of a micro-batch.
+    block_interval_us : int
+        They wait no longer than this for a block to fill, in µs.
     """
 
     name: str
@@ -66,6 +72,8 @@ class TimingCondition:
     output_topic: str | None = None
     emit: str = PAIRS
     output: str = PAIRS
+    block_size: int | None = None
+    block_interval_us: int = DEFAULT_INTERVAL_US
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -120,7 +128,26 @@ def build_condition(
         output_topic=output_topic,
         emit=values.get("emit", PAIRS),
         output=values.get("output", PAIRS),
+        **_read_block(values),
     )
+
+
+def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Read how large blocks are, and how long they are waited for."""
+    size = values.get("block_size")
+    if size is None:
+        return {}
+    if not 1 <= size <= BLOCK_SIZE_LIMIT:
+        raise InvalidFieldError("block_size", f"is {size}", f"use 1 to {BLOCK_SIZE_LIMIT}")
+    if values.get("emit", PAIRS) != PAIRS:
+        raise InvalidFieldError(
+            "block_size",
+            "does not go with emit best or unmatched, which wait for the low mark",
+            "leave block_size out, or emit pairs",
+        )
+    interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)
+    check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
+    return {"block_size": size, "block_interval_us": interval}
 
 
 def _check_factored(values: Mapping[str, Any]) -> None:

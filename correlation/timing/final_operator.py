@@ -111,6 +111,10 @@ class FinalOperator:
             # What only the wider window needs may be gone.
             self._held_from = max(self._held_from, held)
 
+    def held(self) -> dict[str, list[int]]:
+        """See `Operator.held`."""
+        return {}
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         state = {
@@ -296,8 +300,8 @@ def _name(segment: Segment, row: int) -> tuple[bytes, bool]:
 
 
 def _read_state(dumped: bytes) -> dict[str, Any] | None:
-    """Read what `dump` wrote; None of nothing."""
-    if not dumped:
+    """Read what `dump` wrote; None of nothing, or of what another operator wrote."""
+    if not dumped.startswith(b"{"):
         return None
     state: dict[str, Any] = json.loads(dumped)
     if state.get("v") != _VERSION:

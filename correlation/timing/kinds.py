@@ -6,9 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from correlation.operators import ConditionKind, Field
+from correlation.timing.block_operator import BlockOperator
 from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
     DEFAULT_ALGORITHM,
+    DEFAULT_INTERVAL_US,
     EMIT_CHOICES,
     FACTORED,
     OUTPUT_CHOICES,
@@ -66,6 +68,19 @@ _COMMON = (
         default=PAIRS,
         choices=OUTPUT_CHOICES,
     ),
+    Field(
+        "block_size",
+        "count",
+        "So many events are evaluated together; without it, what a micro-batch brings.",
+        required=False,
+    ),
+    Field(
+        "block_interval",
+        "duration",
+        "Events wait no longer than this for a block to fill; only with block_size.",
+        required=False,
+        default=DEFAULT_INTERVAL_US,
+    ),
 )
 _HORIZON = Field(
     "horizon", "duration", "Pairs whose latest times are farther apart are not looked at."
@@ -99,9 +114,9 @@ _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
 
 def _make_operator(condition: TimingCondition, streams: Mapping[str, Stream]) -> Operator:
     if condition.output == FACTORED:
-        return FactoredOperator(condition, streams)
+        return BlockOperator(condition, FactoredOperator(condition, streams))
     if condition.emit == PAIRS:
-        return TimingOperator(condition, streams)
+        return BlockOperator(condition, TimingOperator(condition, streams))
     return FinalOperator(condition, streams)
 
 

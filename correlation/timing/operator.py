@@ -16,21 +16,23 @@ from numpy.typing import NDArray
 
 from correlation.columns import Int64s
 from correlation.operators import Evaluation, View
-from correlation.segment import Segment, match_groups
+from correlation.segment import Segment
 from correlation.streams import Stream
 from correlation.timing.alarms import PairBatch
 from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
+from correlation.timing.meetings import find_meetings, matched_groups
 from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
 from correlation.timing.satisfaction import bounds, satisfied
 
 
-class Meeting(NamedTuple):
-    """A block's events, the segment they are to be searched in, and whether the former are of A."""
+class Search(NamedTuple):
+    """Events of a block, the segment they are searched in, which groups, and who is A."""
 
     base: Segment
     target: Segment
+    groups: NDArray[np.int64]
     base_is_a: bool
 
 
@@ -78,6 +80,10 @@ class TimingOperator:
             return {condition.a: min(keep_a, keep_b)}
         return {condition.a: keep_a, condition.b: keep_b}
 
+    def held(self) -> dict[str, list[int]]:
+        """See `Operator.held`."""
+        return {}
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         return b""
@@ -87,15 +93,15 @@ class TimingOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
-        return self._find_pairs(view, self._meetings(view))
+        return self._find_pairs(view, self._searches(view))
 
-    def _find_pairs(self, view: View, meetings: Iterable[Meeting]) -> Evaluation:
-        """Search segments, and give their pairs one by one."""
+    def _find_pairs(self, view: View, searches_of_block: Iterable[Search]) -> Evaluation:
+        """Give the pairs of some searches one by one."""
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
-        for base, target, base_is_a in meetings:
-            pairs, probes, algorithm = self._meet(base, target, base_is_a=base_is_a)
+        for search in searches_of_block:
+            pairs, probes, algorithm = self._meet(search)
             counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
             searches[algorithm] += 1
             if self._self_correlation:
@@ -105,8 +111,15 @@ class TimingOperator:
                 found.append(_Found(pairs, self._appended(view, pairs)))
         return self._summarise(found, counts, searches)
 
-    def _meetings(self, view: View) -> Iterator[Meeting]:
-        """Give the segments in which pairs may be."""
+    def _searches(self, view: View) -> Iterator[Search]:
+        """Give the searches of a block, but those that find no base event with a target in it."""
+        for base, target, base_is_a in self._segments(view):
+            groups = self._groups(view, base, target, base_is_a=base_is_a)
+            if len(groups):
+                yield Search(base, target, groups, base_is_a)
+
+    def _segments(self, view: View) -> Iterator[tuple[Segment, Segment, bool]]:
+        """Give base, target, and whether the base is of A, where pairs may be."""
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         if fresh_a is not None:
@@ -115,11 +128,11 @@ class TimingOperator:
                 targets.append(fresh_b)
             for target in targets:
                 if self._may_meet(fresh_a, target):
-                    yield Meeting(fresh_a, target, base_is_a=True)
+                    yield fresh_a, target, True
         if fresh_b is not None:
             for _, target in view.buffers[condition.a].segments:
                 if self._may_meet(target, fresh_b):
-                    yield Meeting(fresh_b, target, base_is_a=False)
+                    yield fresh_b, target, False
 
     def _may_meet(self, a: Segment, b: Segment) -> bool:
         """Whether some max_B - max_A lies where a pair can be satisfied."""
@@ -128,12 +141,23 @@ class TimingOperator:
             and b.least_latest - a.greatest_latest <= self._greatest_s
         )
 
-    def _meet(self, base: Segment, target: Segment, *, base_is_a: bool) -> _Met:
+    def _groups(
+        self, view: View, base: Segment, target: Segment, *, base_is_a: bool
+    ) -> NDArray[np.int64]:
+        """Give the groups to search, without what is too far apart unless all is to be decided."""
+        if self._algorithm == "simple":
+            return matched_groups(view.shared, base, target)
+        least, greatest = self._least_s, self._greatest_s
+        reach = (least, greatest) if base_is_a else (-greatest, -least)
+        return find_meetings(view.shared, base, target, reach)
+
+    def _meet(self, search: Search) -> _Met:
+        base, target, groups, base_is_a = search
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         events = (
             Side(base.earliest, base.latest),
             Side(target.earliest, target.latest),
-            match_groups(base, target),
+            groups,
             window,
         )
         lengths = (target.shortest, target.longest)

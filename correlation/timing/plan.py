@@ -57,6 +57,11 @@ def derive_costs(
     )
     horizon_a, horizon_b = max(greatest, 0) + b.max_delay_us, max(-least, 0) + a.max_delay_us
     latency = max(a.max_delay_us, b.max_delay_us)
+    if condition.block_size is not None:
+        latency += condition.block_interval_us
+        # What waits for a block keeps its partners as well.
+        horizon_a += condition.block_interval_us
+        horizon_b += condition.block_interval_us
     if condition.emit != PAIRS:
         # B events wait with the A that may need them until that is final.
         horizon_b = max(max(a.max_delay_us, greatest + b.max_delay_us) - least, 0)
@@ -98,13 +103,29 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         "regions": describe_regions(condition.window, *lengths),
         "emit": condition.emit,
         "output": condition.output,
-        "reported": "as soon as both events of a pair are read"
+        "reported": _describe_block(condition)
         if condition.emit == PAIRS
         else f"when the low mark of {condition.b} has passed latest of {condition.a} "
         f"+ ({format_duration(greatest)}): no {condition.b} can come for it any more",
         "keep": _describe_keep(condition, least, greatest),
-        "sharing": "one buffer per stream and slot, kept for all conditions on the stream",
+        "sharing": "one buffer per stream and slot, kept for all conditions on the stream; "
+        + (
+            "which events are near enough is searched once for all conditions on these streams "
+            "with similar windows"
+            if condition.emit == PAIRS and condition.algorithm != "simple"
+            else "searched for this condition alone"
+        ),
     }
+
+
+def _describe_block(condition: TimingCondition) -> str:
+    """Say when a pair is reported."""
+    if condition.block_size is None:
+        return "as soon as both events of a pair are read"
+    return (
+        f"when {condition.block_size} events of the slot wait for it, or the first of them has for "
+        f"{format_duration(condition.block_interval_us)}"
+    )
 
 
 def _describe_search(

@@ -17,6 +17,7 @@ from correlation.histogram import Bucket, Histogram
 from correlation.operators import OutputRecord
 from correlation.partitioning import Partitioning
 from correlation.program import Block, Outcome, Program
+from correlation.progress import CLOSED, Heartbeat
 from correlation.timing.factored.expanding import Expander, expand
 from tests.oracle.intervals import is_satisfied, probability
 from tests.support.slots import (
@@ -35,6 +36,7 @@ DOCUMENTS = {
     **{name: it for name, it in CONDITIONS.items() if it["a"] != it["b"]},
     "certain": {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 60, "threshold": "1"},
     "silent": {**CONDITIONS["near"], "report_probability": False},
+    "blocks": {**CONDITIONS["near"], "block_size": 7, "block_interval_us": 10},
 }
 
 
@@ -63,6 +65,8 @@ def run(
     """Send the same blocks through a slot for each output; restart them now and then."""
     for output, slot in slots.items():
         slot.advance(make_block([], controls_of(names, output)))
+    # What waits for a block is evaluated when the streams are closed.
+    closing = Block(heartbeats=[Heartbeat(name, None, CLOSED, None) for name in "xy"])
     found: dict[str, list[OutputRecord]] = {output: [] for output in slots}
     rest = list(arrivals)
     while rest:
@@ -73,6 +77,8 @@ def run(
             found[output] += read_records(slot.advance(make_block(taken, [])))
             if restarts:
                 slot.restart()
+    for output, slot in slots.items():
+        found[output] += read_records(slot.advance(closing))
     return found
 
 

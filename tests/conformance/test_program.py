@@ -15,7 +15,7 @@ from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from tests.oracle.intervals import is_satisfied, probability
+from tests.oracle.intervals import probability
 from tests.support.slots import (
     CONDITIONS,
     DELAY,
@@ -25,27 +25,11 @@ from tests.support.slots import (
     Slot,
     control_records,
     draw_arrivals,
+    judged_pairs,
     judged_window,
     make_block,
     read_alarms,
 )
-
-
-def _expected(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
-    window = judged_window(document)
-    pairs = set()
-    for a in arrivals:
-        for b in arrivals:
-            if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
-                continue
-            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
-                continue
-            if document["a"] == document["b"]:
-                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
-                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
-                    continue
-            pairs.add((a.id, b.id))
-    return pairs
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
@@ -87,7 +71,7 @@ def test_program_reports_the_judges_pairs_once(
             if alarm["condition"] == name
         ]
         assert len({pair[:2] for pair in found}) == len(found)
-        assert {pair[:2] for pair in found} == _expected(arrivals, document), name
+        assert {pair[:2] for pair in found} == judged_pairs(arrivals, document), name
         for a, b, reported in found:
             exact = probability(by_id[a].interval, by_id[b].interval, judged_window(document))
             assert reported == pytest.approx(float(exact), abs=1e-9)

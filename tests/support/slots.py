@@ -15,7 +15,7 @@ from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
-from tests.oracle.intervals import Window
+from tests.oracle.intervals import Window, is_satisfied
 
 LONGEST, DELAY = 12, 9
 PARTITIONS = 2
@@ -187,6 +187,24 @@ class Slot:
         self.program = Program.restore(
             snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
         )
+
+
+def judged_pairs(arrivals: Sequence[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
+    """Find, by the judge, the ids of the pairs that a condition reports."""
+    window = judged_window(document)
+    pairs = set()
+    for a in arrivals:
+        for b in arrivals:
+            if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
+                continue
+            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
+                continue
+            if document["a"] == document["b"]:
+                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
+                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
+                    continue
+            pairs.add((a.id, b.id))
+    return pairs
 
 
 def control_record(

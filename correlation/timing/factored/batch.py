@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
@@ -17,6 +16,8 @@ from correlation.timing.alarms import as_text, event_record, framed, make_headin
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from correlation.columns import Int64s
     from correlation.operators import Encode
     from correlation.segment import Segment
@@ -27,8 +28,6 @@ VERSION = 1
 # What `record` says, and what the CloudEvents header of both.
 TARGETS, BASE = "targets", "base"
 CE_TYPE = "coincide.alarm.factored.v1"
-
-Named = Iterator[tuple[str, dict[str, Any]]]
 
 
 class _BaseEvent(NamedTuple):
@@ -149,7 +148,10 @@ class FactoredBatch:
         condition, target = self.condition, self.target
         begin, end = int(table.cuts[0]), int(table.cuts[-1])
         digest = blake2b(digest_size=16)
-        words = [condition.name, condition.version, self.base_is_a, self._facts(), self.keyed]
+        words = [
+            *(condition.name, condition.version, condition.a, condition.b, self.base_is_a),
+            *(self._facts(), self.keyed, int(table.pieces.sum())),
+        ]
         for part in (
             encode_json(words),
             key or b"",

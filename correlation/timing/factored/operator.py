@@ -14,7 +14,6 @@ import numpy as np
 
 from correlation.errors import InvalidFieldError
 from correlation.operators import Evaluation
-from correlation.segment import match_groups
 from correlation.timing.factored.batch import FactoredBatch
 from correlation.timing.factored.ranges import greatest_in_ranges
 from correlation.timing.factored.search import correlate_spans
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
     from correlation.columns import Int64s
     from correlation.operators import View
-    from correlation.segment import Segment
     from correlation.streams import Stream
     from correlation.timing.conditions import TimingCondition
+    from correlation.timing.operator import Search
 
 
 class _Found(NamedTuple):
@@ -66,12 +65,11 @@ class FactoredOperator(TimingOperator):
         found = []
         counts: Counter[tuple[str, str, str]] = Counter()
         shaped = []
-        for meeting in self._meetings(view):
-            base, target, base_is_a = meeting
-            if base.shape is not None or target.shape is not None:
-                shaped.append(meeting)
+        for search in self._searches(view):
+            if search.base.shape is not None or search.target.shape is not None:
+                shaped.append(search)
                 continue
-            batch = self._factor(base, target, base_is_a=base_is_a)
+            batch = self._factor(search)
             self._count(batch, counts)
             if len(batch.spans.base):
                 found.append(_Found(batch, self._base_appended(view, batch)))
@@ -91,12 +89,13 @@ class FactoredOperator(TimingOperator):
             appended_us=np.concatenate([rest.appended_us, *(it.appended_us for it in found)]),
         )
 
-    def _factor(self, base: Segment, target: Segment, *, base_is_a: bool) -> FactoredBatch:
+    def _factor(self, search: Search) -> FactoredBatch:
+        base, target, groups, base_is_a = search
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         spans = correlate_spans(
             Side(base.earliest, base.latest),
             Side(target.earliest, target.latest),
-            match_groups(base, target),
+            groups,
             window,
             target_lengths=(target.shortest, target.longest),
         )

@@ -137,7 +137,7 @@ def test_a_buffer_keeps_all_that_is_needed_and_little_more(
     seen: dict[int, Segment] = {}
     for rows, step in blocks:
         keep = max(keep, step)
-        number = buffer.age(_segment(rows, count), keep, number)
+        number = buffer.age((number, _segment(rows, count)), keep, number + 1)
         plain += _plain(rows, count)
         count += len(rows)
         held = [row for _, segment in buffer.segments for row in _rows(segment)]
@@ -159,7 +159,8 @@ def test_a_buffer_knows_from_when_on_it_holds_all(
     buffer, number, count = StreamBuffer(), 0, 0
     plain: list[tuple[bytes, int, int, bytes, bool]] = []
     for rows, keep in blocks:
-        number = buffer.age(None if rows is None else _segment(rows, count), keep, number)
+        fresh = None if rows is None else (number, _segment(rows, count))
+        number = buffer.age(fresh, keep, number + 1)
         plain += _plain(rows or [], count)
         count += len(rows or [])
         held = {row for _, segment in buffer.segments for row in _rows(segment)}
@@ -173,12 +174,25 @@ def test_small_segments_are_merged_and_full_ones_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(buffer_module, "FULL_SEGMENT_EVENTS", 64)
-    buffer, number = StreamBuffer(), 0
+    buffer = StreamBuffer()
     sizes = []
     for block in range(40):
         rows: list[Row] = [(b"k", 8 * block + i, 0, False) for i in range(8)]
-        number = buffer.insert(_segment(rows), number, -100)
+        buffer.insert(block, _segment(rows), -100)
         sizes.append(len(buffer.segments))
     assert len(buffer) == 320
     assert max(len(segment) for _, segment in buffer.segments) <= 64
     assert max(sizes) <= 10
+
+
+def test_held_segments_stay_as_they_are_until_they_are_let_go() -> None:
+    buffer = StreamBuffer()
+    for number in range(4):
+        held = {1, 2} if number < 3 else {1, 2, 3}
+        rows: list[Row] = [(b"k", number, 0, False)]
+        assert buffer.age((number, _segment(rows)), -9, 100, held) == 100
+    assert [number for number, _ in buffer.segments] == [0, 1, 2, 3]
+    # Merged by the next block, when nobody needs them apart any more.
+    buffer.age((4, _segment([(b"k", 4, 0, False)])), -9, 100)
+    assert [number for number, _ in buffer.segments] == [4]
+    assert len(buffer) == 5

@@ -59,6 +59,15 @@ def test_latency_of_recorded_streams_has_no_skew() -> None:
     assert derive(document("best", -2, 10), recorded)["worst_case_alarm_latency_us"] == 15 * SECOND
 
 
+def test_blocks_are_waited_for() -> None:
+    pairs = document("pairs", -2, 10)
+    found = derive({**pairs, "block_size": 500, "block_interval_us": 3 * SECOND})
+    assert found["worst_case_alarm_latency_us"] == 8 * SECOND
+    assert found["buffer_horizon_us"] == {"x": 18 * SECOND, "y": 8 * SECOND}
+    told = plan({**pairs, "block_size": 500, "block_interval_us": 3 * SECOND})["reported"]
+    assert told == "when 500 events of the slot wait for it, or the first of them has for 3s"
+
+
 def test_pairs_wait_for_nothing_but_their_records() -> None:
     found = derive(document("pairs", -2, 10))
     assert found["worst_case_alarm_latency_us"] == 5 * SECOND
