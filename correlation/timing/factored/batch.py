@@ -31,10 +31,17 @@ CE_TYPE = "coincide.alarm.factored.v1"
 
 
 class _BaseEvent(NamedTuple):
+    """An event with its spans: as `Spans` has them, by the row."""
+
     id: bytes
     earliest: int
     latest: int
     late: bool
+    certain: list[int]
+    # First targets of the left and of the right region.
+    firsts: tuple[int, int]
+    bits_at: list[int]
+    pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +125,16 @@ class FactoredBatch:
                     yield OutputRecord(record_key, value, f"{ident}-{sort}-{number}")
 
     def _base_events(self) -> list[_BaseEvent]:
-        rows = self.spans.base
+        spans, rows = self.spans, self.spans.base
         columns = zip(
             self.base.id.take(rows).to_list(),
             self.base.earliest[rows].tolist(),
             self.base.latest[rows].tolist(),
             self.base.late[rows].tolist(),
+            spans.certain.tolist(),
+            zip(spans.left[:, 0].tolist(), spans.right[:, 0].tolist(), strict=True),
+            spans.bits_at.tolist(),
+            spans.pairs.tolist(),
             strict=True,
         )
         return [_BaseEvent(*column) for column in columns]
@@ -190,29 +201,29 @@ class FactoredBatch:
         self, table: Table, key: bytes | None, base: list[_BaseEvent]
     ) -> Iterator[dict[str, Any]]:
         role, stream = ("a", self.condition.a) if self.base_is_a else ("b", self.condition.b)
-        counts = zip(table.rows.tolist(), table.pieces.tolist(), base, strict=True)
-        for row, pieces, event in counts:
+        origin = int(table.cuts[0])
+        for event, pieces in zip(base, table.pieces.tolist(), strict=True):
             head = {
                 role: event_record(stream, event.id, key, event.earliest, event.latest),
                 "late": event.late,
             }
             for piece in range(pieces):
-                yield head | self._write_spans(row, piece, pieces, int(table.cuts[0]))
+                yield head | self._write_spans(event, piece, pieces, origin)
 
-    def _write_spans(self, row: int, piece: int, pieces: int, origin: int) -> dict[str, Any]:
+    def _write_spans(
+        self, event: _BaseEvent, piece: int, pieces: int, origin: int
+    ) -> dict[str, Any]:
         """Give a base event's pairs; the certain ones in its first record, bitmaps by size."""
-        spans = self.spans
-        begin, end = spans.certain[row].tolist()
+        begin, end = event.certain
         content: dict[str, Any] = {}
         if begin < end and piece == 0:
             content["certain"] = [begin - origin, end - origin]
         pairs = end - begin if piece == 0 else 0
         probed = []
-        ends = spans.bits_at[row].tolist()
         skipped = piece * BITMAP_BYTES
-        for side, first in enumerate((int(spans.left[row, 0]), int(spans.right[row, 0]))):
-            at = ends[side] + skipped
-            bits = spans.bits[at : min(at + BITMAP_BYTES, ends[side + 1])].tobytes()
+        for side, first in enumerate(event.firsts):
+            at = event.bits_at[side] + skipped
+            bits = self.spans.bits[at : min(at + BITMAP_BYTES, event.bits_at[side + 1])].tobytes()
             if bits:
                 probed.append(
                     [first + 8 * skipped - origin, b2a_base64(bits, newline=False).decode()]
@@ -220,7 +231,7 @@ class FactoredBatch:
                 pairs += int.from_bytes(bits, "big").bit_count()
         if probed:
             content["probed"] = probed
-        return {"pairs": int(spans.pairs[row]) if pieces == 1 else pairs, **content}
+        return {"pairs": event.pairs if pieces == 1 else pairs, **content}
 
 
 def _slice(column: BytesColumn, begin: int, end: int) -> list[bytes]:
