@@ -39,7 +39,17 @@ class Page(NamedTuple):
 
 _PERFORMANCE = Page(
     _DOCS / "performance.md",
-    ("kernel", "buffer", "path", "sharing", "response", "waiting", "longrun", "kills"),
+    (
+        "kernel",
+        "buffer",
+        "factored",
+        "path",
+        "sharing",
+        "response",
+        "waiting",
+        "longrun",
+        "kills",
+    ),
     """\
 # Performance
 

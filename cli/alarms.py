@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cli.errors import BrokerError
 from cli.topics import open_consumer, partitions_of
+from correlation.errors import CorrelationError
+from correlation.timing.factored.expanding import Expander
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,12 +69,17 @@ def follow_alarms(
         The broker does not answer, or has no such topic.
     """
     topics = [topic or settings.topics.alarms]
+    expander = Expander()
     for message in _follow(settings, topics, from_beginning=from_beginning):
-        alarm = read_alarm(message.value()) if message is not None else None
-        if message is not None and alarm is None:
+        if message is None:
+            yield None
+            continue
+        try:
+            yield from alarms_of(message.value(), expander)
+        except CorrelationError as error:
+            tell(f"{_place(message)}: {error}")
+        except ValueError:
             tell(f"{_place(message)} is no alarm")
-        else:
-            yield alarm
 
 
 def follow_set_aside(
@@ -95,27 +102,41 @@ def follow_set_aside(
             tell(f"{_place(message)} is no record that was set aside")
 
 
-def read_alarm(value: str | bytes | None) -> Alarm | None:
-    """Return a record's value as an alarm; None where it is none.
+def alarms_of(value: str | bytes | None, expander: Expander) -> Iterator[Alarm]:
+    """Give the alarm that a record's value is, or those that it stands for.
 
     Parameters
     ----------
     value
         Of the record.
+    expander
+        Holds the tables of factored records.
+
+    Raises
+    ------
+    ValueError
+        It is no alarm.
+    CorrelationError
+        It is a factored record that cannot be read.
     """
-    try:
-        found = orjson.loads(value or b"")
-    except ValueError:
-        return None
+    record = orjson.loads(value or b"")
+    for alarm in expander.take(record) if isinstance(record, dict) else [record]:
+        if not _is_alarm(alarm):
+            raise ValueError("no alarm")
+        yield alarm
+
+
+def _is_alarm(found: object) -> TypeGuard[Alarm]:
+    """Tell whether something is an alarm, as far as it is shown."""
     if not _has(found, _ALARM_FIELDS) or not isinstance(
         found.get("probability"), int | float | None
     ):
-        return None
+        return False
     events = [found["a"]] if found["b"] is None else [found["a"], found["b"]]
-    return found if all(_has(event, _EVENT_FIELDS) for event in events) else None
+    return all(_has(event, _EVENT_FIELDS) for event in events)
 
 
-def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> bool:
+def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> TypeGuard[Alarm]:
     """Tell whether something is an object with these fields of these types."""
     return isinstance(found, dict) and all(
         name in found and isinstance(found[name], kind) for name, kind in fields.items()

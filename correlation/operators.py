@@ -151,7 +151,8 @@ class Evaluation:
     counts : sequence of (metric, labels, increase)
         Beyond those that Program counts for every condition.
     ready_us : int64[alarms]
-        max(max_A, max_B) of each result: response time counts from here, in µs.
+        max(max_A, max_B) of each result: response time counts from here, in µs. Fewer where one
+        record tells many results: of the last of them.
     appended_us : int64[k]
         Kafka's timestamp of the later record of each result that a record of the block completed
         (time that passed completes others), in µs.

@@ -330,6 +330,8 @@ def checked_condition(
         ][:1]
     if problems:
         raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
+    # What streams it can be evaluated on, its operator says.
+    KINDS[condition.kind].operator(condition, streams)
     return condition
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -164,7 +164,7 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
         The result.
     """
     meta = {"topics": [topic], "headers": heading.headers}
-    for chunk in _batched(records, _BLOB_RESULTS):
+    for chunk in _batched(records):
         columns: dict[str, Column] = {
             "key": BytesColumn.from_list([record.key for record in chunk]),
             "value": BytesColumn.from_list([record.value for record in chunk]),
@@ -185,10 +185,17 @@ def _decompressed(blob: bytes) -> bytes:
     return whole
 
 
-def _batched(records: Iterable[OutputRecord], size: int) -> Iterator[list[OutputRecord]]:
-    """Cut an iterable into lists (itertools has this from Python 3.12 on)."""
-    iterator = iter(records)
-    while chunk := list(islice(iterator, size)):
+def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
+    """Cut results into lists of a bounded number and size: tables of targets are large."""
+    chunk: list[OutputRecord] = []
+    room = _BLOB_BYTES
+    for record in records:
+        chunk.append(record)
+        room -= len(record.value)
+        if len(chunk) == _BLOB_RESULTS or room <= 0:
+            yield chunk
+            chunk, room = [], _BLOB_BYTES
+    if chunk:
         yield chunk
 
 

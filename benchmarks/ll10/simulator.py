@@ -206,7 +206,8 @@ def play_blocks(
         for buffer, segment, keep in zip(
             buffers, fresh, workload.keep_values(ready_us), strict=True
         ):
-            number = buffer.age(segment, keep, number)
+            mine = None if segment is None else (number, segment)
+            number = buffer.age(mine, keep, number + 1)
         took_us = (time.process_time() - started) * 1e6
         if is_measured:
             done_us = measured.serve(ready_us, took_us)

@@ -13,6 +13,7 @@ from cli.resources import read_resources
 from correlation.errors import InvalidFieldError
 from correlation.program import Control
 from correlation.records import Resource
+from correlation.timing.conditions import PAIRS
 from service.api.body import parse_json
 from service.api.problems import problem_of_field
 from service.api.wording import field_problems
@@ -152,7 +153,8 @@ def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Re
         raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
-    return Resource("condition", resource.name, 1, 0, document)
+    # Files are of alarms: each line is one, however the job would write it to Kafka.
+    return Resource("condition", resource.name, 1, 0, document | {"output": PAIRS})
 
 
 def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from correlation.timing.conditions import TimingCondition
 from correlation.timing.pairs import DECIDED_BY
 from correlation.timing.probability import probability
 
+# Of the records.
+ALARM_VERSION = 1
 # What decides that there is no B, beside the ways in which pairs are decided.
 LOW_MARK = "low_mark"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,16 +36,16 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> s
         Ids of the events; None where there is no B.
     """
     digest = _alarm_digest(condition, version)
-    digest.update(_framed(a_id) + (b"" if b_id is None else _framed(b_id)))
+    digest.update(framed(a_id) + (b"" if b_id is None else framed(b_id)))
     return digest.hexdigest()
 
 
 def _alarm_digest(condition: str, version: int) -> blake2b:
     """Start the digest that all alarms of a condition have in common."""
-    return blake2b(_framed(condition.encode()) + _framed(str(version).encode()), digest_size=16)
+    return blake2b(framed(condition.encode()) + framed(str(version).encode()), digest_size=16)
 
 
-def _framed(part: bytes) -> bytes:
+def framed(part: bytes) -> bytes:
     """Put the length before a part, so that no two lists of parts look alike."""
     return len(part).to_bytes(8, "little") + part
 
@@ -91,7 +93,7 @@ class PairBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Give channel, topic and CloudEvents headers; see `Result.heading`."""
-        return _make_heading(self.condition, detected_at_us)
+        return make_heading(self.condition, detected_at_us)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""
@@ -110,7 +112,7 @@ class PairBatch:
             encode,
             keys,
             [
-                _framed(a_id) + _framed(b_id)
+                framed(a_id) + framed(b_id)
                 for a_id, b_id in zip(a_ids.to_list(), b_ids.to_list(), strict=True)
             ],
             self._encode_verdicts(encode),
@@ -165,7 +167,7 @@ class UnmatchedBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Give channel, topic and CloudEvents headers; see `Result.heading`."""
-        return _make_heading(self.condition, detected_at_us)
+        return make_heading(self.condition, detected_at_us)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""
@@ -183,19 +185,22 @@ class UnmatchedBatch:
             detected_at_us,
             encode,
             keys,
-            [_framed(a_id) for a_id in self.a.id.take(self.a_rows).to_list()],
+            [framed(a_id) for a_id in self.a.id.take(self.a_rows).to_list()],
             (words[late] for late in self.a.late[self.a_rows].tolist()),
             _encode_events(condition.a, self.a, self.a_rows, keys, encode),
             repeat(encode(None), len(self)),
         )
 
 
-def _make_heading(condition: TimingCondition, detected_at_us: int) -> Heading:
+def make_heading(
+    condition: TimingCondition, detected_at_us: int, ce_type: str = "coincide.alarm.v1"
+) -> Heading:
+    """Give channel, topic and CloudEvents headers of what a condition found."""
     moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
     headers = {
         "content-type": "application/json",
         "ce_specversion": "1.0",
-        "ce_type": "coincide.alarm.v1",
+        "ce_type": ce_type,
         "ce_source": f"/coincide/conditions/{condition.name}",
         "ce_time": moment,
     }
@@ -218,7 +223,7 @@ def _write_alarms(
     """
     start = _alarm_digest(condition.name, condition.version)
     common = {
-        "v": 1,
+        "v": ALARM_VERSION,
         "condition": condition.name,
         "version": condition.version,
         "kind": condition.kind,
@@ -264,16 +269,23 @@ def _encode_events(
         segment.latest[distinct].tolist(),
         strict=True,
     )
-    events = [
-        encode(
-            {
-                "id": event_id.decode("utf-8", "backslashreplace"),
-                "stream": stream,
-                "key": None if key is None else key.decode("utf-8", "backslashreplace"),
-                "earliest": earliest,
-                "latest": latest,
-            }
-        )
-        for event_id, key, earliest, latest in columns
-    ]
+    events = [encode(event_record(stream, *event)) for event in columns]
     return [events[place] for place in places.tolist()]
+
+
+def event_record(
+    stream: str, event_id: bytes, key: bytes | None, earliest: int, latest: int
+) -> dict[str, object]:
+    """Give an event as it stands in an alarm."""
+    return {
+        "id": as_text(event_id),
+        "stream": stream,
+        "key": None if key is None else as_text(key),
+        "earliest": earliest,
+        "latest": latest,
+    }
+
+
+def as_text(name: bytes) -> str:
+    """Give an id or a key as it stands in an alarm: keys of records may be any bytes."""
+    return name.decode("utf-8", "backslashreplace")

@@ -26,6 +26,9 @@ DEFAULT_ALGORITHM = "lazy_lookup"
 # How long events wait for a block to fill.
 DEFAULT_INTERVAL_US, MOST_INTERVAL_US = 1_000_000, 3_600_000_000
 PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
+# How pairs are written: one record each, or many in one.
+FACTORED = "factored"
+OUTPUT_CHOICES = (PAIRS, FACTORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class TimingCondition:
     emit : str
         One of EMIT_CHOICES: every satisfied pair, the most probable B of each A, or each A without
         a B.
+    output : str
+        One of OUTPUT_CHOICES: a record for each pair, or factored records.
     block_size : int or None
         So many events are evaluated together; None: those of a micro-batch.
     block_interval_us : int
@@ -68,6 +73,7 @@ class TimingCondition:
     algorithm: str = DEFAULT_ALGORITHM
     output_topic: str | None = None
     emit: str = PAIRS
+    output: str = PAIRS
     block_size: int | None = None
     block_interval_us: int = DEFAULT_INTERVAL_US
 
@@ -97,11 +103,17 @@ def build_condition(
         Naming the field and what to write instead.
     """
     threshold = read_threshold(values["threshold"])
-    for field, choices in (("algorithm", ALGORITHM_CHOICES), ("emit", EMIT_CHOICES)):
+    for field, choices in (
+        ("algorithm", ALGORITHM_CHOICES),
+        ("emit", EMIT_CHOICES),
+        ("output", OUTPUT_CHOICES),
+    ):
         if field in values and values[field] not in choices:
             raise InvalidFieldError(
                 field, f"unknown: {values[field]!r}", f"use one of: {', '.join(choices)}"
             )
+    if values.get("output") == FACTORED:
+        _check_factored(values)
     output_topic = values.get("output_topic")
     if output_topic is not None:
         check_topic(output_topic, "output_topic")
@@ -117,6 +129,7 @@ def build_condition(
         algorithm=values.get("algorithm", DEFAULT_ALGORITHM),
         output_topic=output_topic,
         emit=values.get("emit", PAIRS),
+        output=values.get("output", PAIRS),
         **_read_block(values),
     )
 
@@ -137,6 +150,28 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
     interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)
     check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
     return {"block_size": size, "block_interval_us": interval}
+
+
+def _check_factored(values: Mapping[str, Any]) -> None:
+    """Refuse what has no factored form."""
+    instead = "or use output pairs"
+    if values.get("emit", PAIRS) != PAIRS:
+        raise InvalidFieldError(
+            "emit", f"{values['emit']} reports each A once, not factored", f"use pairs, {instead}"
+        )
+    if values.get("algorithm", DEFAULT_ALGORITHM) != DEFAULT_ALGORITHM:
+        raise InvalidFieldError(
+            "algorithm",
+            f"{values['algorithm']} writes pair by pair, not factored",
+            f"use {DEFAULT_ALGORITHM}, {instead}",
+        )
+    if values["a"] == values["b"]:
+        raise InvalidFieldError(
+            "output",
+            "the pairs of a stream with itself have no factored form: which of its two orders is "
+            "reported is decided pair by pair",
+            "use output pairs",
+        )
 
 
 def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> None:

@@ -12,12 +12,15 @@ from correlation.timing.conditions import (
     DEFAULT_ALGORITHM,
     DEFAULT_INTERVAL_US,
     EMIT_CHOICES,
+    FACTORED,
+    OUTPUT_CHOICES,
     PAIRS,
     TimingCondition,
     build_condition,
     check_streams,
 )
 from correlation.timing.explain import explain_pair
+from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
@@ -56,6 +59,15 @@ _COMMON = (
         required=False,
         default=PAIRS,
         choices=EMIT_CHOICES,
+    ),
+    Field(
+        "output",
+        "choice",
+        "How pairs are written: a record for each, or factored: a record for each event of a "
+        "block, with the range and the bitmaps of all that it is a pair with.",
+        required=False,
+        default=PAIRS,
+        choices=OUTPUT_CHOICES,
     ),
     Field(
         "block_size",
@@ -102,6 +114,8 @@ _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
 
 
 def _make_operator(condition: TimingCondition, streams: Mapping[str, Stream]) -> Operator:
+    if condition.output == FACTORED:
+        return BlockOperator(condition, FactoredOperator(condition, streams))
     if condition.emit == PAIRS:
         return BlockOperator(condition, TimingOperator(condition, streams))
     return FinalOperator(condition, streams)

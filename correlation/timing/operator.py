@@ -8,7 +8,7 @@ it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md, P-KEEP).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,15 @@ from correlation.timing.conditions import TimingCondition
 from correlation.timing.meetings import find_meetings, matched_groups
 from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
 from correlation.timing.satisfaction import bounds, satisfied
+
+
+class Search(NamedTuple):
+    """Events of a block, the segment they are searched in, which groups, and who is A."""
+
+    base: Segment
+    target: Segment
+    groups: NDArray[np.int64]
+    base_is_a: bool
 
 
 class _Found(NamedTuple):
@@ -84,20 +93,33 @@ class TimingOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
+        return self._find_pairs(view, self._searches(view))
+
+    def _find_pairs(self, view: View, searches_of_block: Iterable[Search]) -> Evaluation:
+        """Give the pairs of some searches one by one."""
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
-        for pairs, probes, algorithm in self._search(view):
+        for search in searches_of_block:
+            pairs, probes, algorithm = self._meet(search)
             counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
             searches[algorithm] += 1
             if self._self_correlation:
                 fresh = view.fresh[self._condition.b]
-                pairs = pairs.select(self._is_reported(pairs, fresh))  # noqa: PLW2901 - the kept part
+                pairs = pairs.select(self._is_reported(pairs, fresh))
             if len(pairs):
                 found.append(_Found(pairs, self._appended(view, pairs)))
         return self._summarise(found, counts, searches)
 
-    def _search(self, view: View) -> Iterator[_Met]:
+    def _searches(self, view: View) -> Iterator[Search]:
+        """Give the searches of a block, but those that find no base event with a target in it."""
+        for base, target, base_is_a in self._segments(view):
+            groups = self._groups(view, base, target, base_is_a=base_is_a)
+            if len(groups):
+                yield Search(base, target, groups, base_is_a)
+
+    def _segments(self, view: View) -> Iterator[tuple[Segment, Segment, bool]]:
+        """Give base, target, and whether the base is of A, where pairs may be."""
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         if fresh_a is not None:
@@ -106,11 +128,11 @@ class TimingOperator:
                 targets.append(fresh_b)
             for target in targets:
                 if self._may_meet(fresh_a, target):
-                    yield from self._meet(view, fresh_a, target, base_is_a=True)
+                    yield fresh_a, target, True
         if fresh_b is not None:
             for _, target in view.buffers[condition.a].segments:
                 if self._may_meet(target, fresh_b):
-                    yield from self._meet(view, fresh_b, target, base_is_a=False)
+                    yield fresh_b, target, False
 
     def _may_meet(self, a: Segment, b: Segment) -> bool:
         """Whether some max_B - max_A lies where a pair can be satisfied."""
@@ -130,13 +152,8 @@ class TimingOperator:
         reach = (least, greatest) if base_is_a else (-greatest, -least)
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
-    def _meet(
-        self, view: View, base: Segment, target: Segment, *, base_is_a: bool
-    ) -> Iterator[_Met]:
-        """Search a segment, if any base event has a target in it."""
-        groups = self._groups(view, base, target, base_is_a=base_is_a)
-        if not len(groups):
-            return
+    def _meet(self, search: Search) -> _Met:
+        base, target, groups, base_is_a = search
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         events = (
             Side(base.earliest, base.latest),
@@ -152,7 +169,7 @@ class TimingOperator:
         sides = [(base, pairs.base_index), (target, pairs.target_index)]
         (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
         batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
-        yield _Met(batch, pairs.counts, algorithm)
+        return _Met(batch, pairs.counts, algorithm)
 
     def _is_reported(self, pairs: PairBatch, fresh: Segment) -> NDArray[np.bool_]:
         """Choose one of the two orders in which a pair of a self-correlation may be found.

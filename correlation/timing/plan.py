@@ -104,6 +104,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         **_describe_search(condition, lengths),
         "regions": describe_regions(condition.window, *lengths),
         "emit": condition.emit,
+        "output": condition.output,
         "reported": _describe_block(condition)
         if condition.emit == PAIRS
         else f"when the low mark of {condition.b} has passed latest of {condition.a} "

@@ -28,6 +28,7 @@ from tests.support.slots import (
     beat,
     control_record,
     draw_arrivals,
+    draw_late_arrivals,
     judged_window,
     make_block,
     point,
@@ -124,22 +125,6 @@ def test_p_final_every_a_is_released_once_with_the_judges_verdict(
             assert alarm["probability"] == pytest.approx(float(probability(a, b, window)), abs=1e-9)
     metrics = slot.advance(Block()).metrics
     assert all(v == 0 for name, _, v in metrics["gauges"] if name == "buffered_events")
-
-
-def draw_late_arrivals(rng: random.Random, count: int) -> list[Arrival]:
-    """Move some arrivals back, so that they come later than promised."""
-    arrivals = draw_arrivals(rng, count)
-    order = [
-        (place + rng.choice([0, 0, 0, rng.randint(5, 40)]), a) for place, a in enumerate(arrivals)
-    ]
-    order.sort(key=lambda entry: entry[0])
-    counts: Counter[tuple[str, int]] = Counter()
-    moved = []
-    for _, arrival in order:
-        place = (arrival.stream, arrival.partition)
-        moved.append(replace(arrival, offset=counts[place]))
-        counts[place] += 1
-    return moved
 
 
 @given(

@@ -11,9 +11,11 @@ import pytest
 
 from cli.broker import free_port
 from correlation.reasons import Reason
+from correlation.timing.factored.expanding import expand
 from correlation.topics import Topics, error_headers
 from tests.support.command import coincide, running_service
 from tests.support.kafka import Sent, create_topics, produce, read_committed
+from tests.support.slots import CONDITIONS, Arrival, Slot, control_record, make_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -260,6 +262,27 @@ def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix
     assert (as_json.returncode, pretty.returncode) == (0, 0)
     said = [f"{topic}-0@{offset} is no alarm" for offset in (0, 1)]
     assert (as_json.stderr.splitlines(), pretty.stderr.splitlines()) == (said, said)
+
+
+def test_tail_shows_the_pairs_of_factored_records(kafka_bootstrap: str, topic_prefix: str) -> None:
+    topic = f"{topic_prefix}.alarms"
+    create_topics(kafka_bootstrap, {topic: 1})
+    arrivals = [Arrival(name, 0, "k", f"{name}{i}", i, i + 2, i) for i in range(4) for name in "xy"]
+    control = control_record(0, "near", {**CONDITIONS["near"], "output": "factored"})
+    outcome = Slot().advance(make_block(arrivals, [control]))
+    records = [it for result in outcome.results for it in result.records(outcome.detected_at_us)]
+    # Reading begins behind a table: that of the last base record, which comes first here.
+    sent = [records[-1], *records]
+    produce(kafka_bootstrap, topic, [Sent(it.value, it.key) for it in sent])
+    environment = {"COINCIDE_BOOTSTRAP": kafka_bootstrap, "COINCIDE_PREFIX": topic_prefix}
+    arguments = ("tail", "--from-beginning", "-n", "16", "--json")
+    done = coincide(*arguments, environment=environment)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found == list(expand(it.value for it in records))
+    assert {(it["a"]["id"], it["b"]["id"]) for it in found} == {
+        (f"x{i}", f"y{j}") for i in range(4) for j in range(4)
+    }
+    assert re.search(rf"{topic}-0@0: table \w+ stands before where reading began", done.stderr)
 
 
 def test_tail_shows_what_was_set_aside_and_why(kafka_bootstrap: str, topic_prefix: str) -> None:

@@ -12,15 +12,23 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from correlation.streams import Stream
+from correlation.timing.factored.expanding import Expander
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import create_topics
-from tests.support.workload import NearCondition, Occurrence, Workload, stream_resource
+from tests.support.workload import (
+    NearCondition,
+    Occurrence,
+    Workload,
+    alarm_pairs,
+    stream_resource,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from correlation.records import Resource
+    from tests.support.kafka import Received
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -109,6 +117,36 @@ def test_alarms_of_a_missing_output_topic_are_dead_letters(job: JobUnderTest) ->
 
     create_topics(job.bootstrap, {topic: 1})
     job.wait_for_job(lambda record: record["missing_topics"] == [])
+    job.delete(mine.resource)
+
+
+def test_factored_records_expand_partition_by_partition(job: JobUnderTest) -> None:
+    topic = f"{PREFIX}-factored"
+    create_topics(job.bootstrap, {topic: 2})
+    mine = replace(NEAR, name="factored", window_us=400_000)
+    resource = with_output(mine, topic)
+    job.register(replace(resource, document={**resource.document, "output": "factored"}))
+    job.wait_for_slots(lambda slots: all("factored" in slot["conditions"] for slot in slots))
+    events = live_events("ab", 300, 8, LONGEST_US)
+    job.send(events)
+    awaited = mine.pairs(events)
+
+    # Partitions by themselves: a reader of one needs nothing of the other.
+    readers, looked_at = [Expander(), Expander()], 0
+    found: list[tuple[str, str, str]] = []
+
+    def complete(records: list[Received]) -> bool:
+        nonlocal looked_at
+        for record in records[looked_at:]:
+            alarms = readers[record.partition].take(json.loads(record.value or b""))
+            found.extend(alarm_pairs(json.dumps(alarm).encode() for alarm in alarms))
+        looked_at = len(records)
+        return len(found) >= len(awaited)
+
+    records = job.read(topic, complete)
+    assert sorted(found) == sorted(awaited)
+    assert 4 * len(records) < len(awaited)
+    assert len({it.headers["ce_id"] for it in records}) == len(records)
     job.delete(mine.resource)
 
 

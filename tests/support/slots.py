@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -147,6 +148,22 @@ def draw_arrivals(rng: random.Random, count: int) -> list[Arrival]:
         ordered.append(replace(arrival, offset=offsets[place]))
         offsets[place] += 1
     return ordered
+
+
+def draw_late_arrivals(rng: random.Random, count: int) -> list[Arrival]:
+    """Move some arrivals back, so that they come later than promised."""
+    arrivals = draw_arrivals(rng, count)
+    order = [
+        (place + rng.choice([0, 0, 0, rng.randint(5, 40)]), a) for place, a in enumerate(arrivals)
+    ]
+    order.sort(key=lambda entry: entry[0])
+    counts: Counter[tuple[str, int]] = Counter()
+    moved = []
+    for _, arrival in order:
+        place = (arrival.stream, arrival.partition)
+        moved.append(replace(arrival, offset=counts[place]))
+        counts[place] += 1
+    return moved
 
 
 def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:

@@ -7,8 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from cli.alarms import read_alarm
+from cli.alarms import alarms_of
 from cli.lines import describe_alarm, describe_set_aside, printable
+from correlation.errors import CorrelationError
+from correlation.timing.factored.expanding import Expander
 
 _ALARM: dict[str, Any] = {
     "condition": "near",
@@ -56,9 +58,14 @@ def test_describe_set_aside_tells_the_topic_that_did_not_take_an_alarm() -> None
     assert describe_set_aside(letter) == "output_refused  t  no such topic  {}"
 
 
-def test_read_alarm_takes_an_alarm_whole() -> None:
-    assert read_alarm(orjson.dumps(_ALARM)) == _ALARM
-    assert read_alarm(orjson.dumps(_ALARM | {"probability": None})) is not None
+def _read(value: bytes | None) -> list[dict[str, Any]]:
+    return list(alarms_of(value, Expander()))
+
+
+def test_alarms_of_takes_an_alarm_whole() -> None:
+    assert _read(orjson.dumps(_ALARM)) == [_ALARM]
+    unknown = _ALARM | {"probability": None}
+    assert _read(orjson.dumps(unknown)) == [unknown]
 
 
 @pytest.mark.parametrize(
@@ -78,8 +85,30 @@ def test_read_alarm_takes_an_alarm_whole() -> None:
         orjson.dumps(_ALARM | {"probability": "high"}),
     ],
 )
-def test_read_alarm_tells_what_is_none(value: bytes | None) -> None:
-    assert read_alarm(value) is None
+def test_alarms_of_tells_what_is_none(value: bytes | None) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the JSON reader has words of its own
+        _read(value)
+
+
+def test_alarms_of_expands_factored_records() -> None:
+    common = {"v": 1, "table": "t", "condition": "near", "version": 1}
+    facts = {"kind": "mutual_deadline", "threshold": 0.6, "report_probability": False}
+    window = {"lower_us": -5, "upper_us": 5}
+    of_all = {"record": "targets", "stream": "y", "key": "k", "size": 3, "uses": 1}
+    columns = {"first": 0, "ids": ["y0", "y1", "y2"], "late": [2]}
+    times = {"earliest": [0, 1, 2], "latest": [3, 4, 5]}
+    table = common | facts | window | of_all | columns | times
+    pairs = {"pairs": 2, "certain": [0, 1], "probed": [[1, "QA=="]]}
+    base = common | pairs | {"record": "base", "late": False, "a": _ALARM["a"], "detected_at": 9}
+    expander = Expander()
+    with pytest.raises(CorrelationError, match="table t stands before"):
+        list(alarms_of(orjson.dumps(base), expander))
+    assert list(alarms_of(orjson.dumps(table), expander)) == []
+    found = list(alarms_of(orjson.dumps(base), expander))
+    assert [(it["b"]["id"], it["decided_by"], it["late"]) for it in found] == [
+        ("y0", "satisfaction_region", False),
+        ("y2", "probe", True),
+    ]
 
 
 _NASTY = "\x1b[2J\nfake\r\u202e\u2028\x9b"

@@ -76,6 +76,7 @@ def test_duration_is_normalised_exactly(field: str, value: object, window_us: in
         ({"window": "2s", "threshold": float("inf")}, ["threshold"]),
         ({"window": "2s", "a": "X", "b": 3}, ["a", "b"]),
         ({"window": "2s", "emit": "all"}, ["emit"]),
+        ({"window": "2s", "output": "zip"}, ["output"]),
         ({"window": "2s", "report_probability": "yes"}, ["report_probability"]),
         ({"kind": "unheard_of"}, ["kind"]),
         ({"kind": None}, ["kind"]),

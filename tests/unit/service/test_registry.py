@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.records import Resource, stream_to_document
+from correlation.streams import Stream
 from service.errors import (
     DependedUponError,
     InvalidDocumentError,
@@ -14,7 +17,7 @@ from service.errors import (
     UnreadableRecordError,
 )
 from service.log import LogRecord
-from service.registry import Registry, deletion_headers
+from service.registry import Registry, checked_condition, deletion_headers
 
 STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}
@@ -176,6 +179,16 @@ def test_check_condition_names_the_streams_that_are_missing(
     with pytest.raises(InvalidDocumentError) as caught:
         registry.check_condition("c", 1, PAIR | changes)
     assert [it.field for it in caught.value.problems] == fields
+
+
+def test_factored_output_is_refused_for_streams_with_histograms() -> None:
+    plain = Stream("x", "tx", 200_000, 0)
+    shaped = Stream("y", "ty", 200_000, 0, histograms=True)
+    factored = PAIR | {"output": "factored"}
+    assert checked_condition("c", 1, factored, {"x": plain, "y": replace(plain, name="y")})
+    with pytest.raises(InvalidFieldError, match="stream y may carry histograms") as caught:
+        checked_condition("c", 1, factored, {"x": plain, "y": shaped})
+    assert (caught.value.field, caught.value.remedy) == ("output", "use output pairs")
 
 
 def test_check_condition_needs_equal_partitioning() -> None:

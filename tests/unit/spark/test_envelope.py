@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.operators import Heading, OutputRecord
 from spark_jobs.envelope import (
     Record,
     RecordPacker,
     pack_headers,
+    pack_result,
     unpack_headers,
     unpack_meta,
     unpack_records,
@@ -56,6 +59,17 @@ def test_large_records_close_a_blob() -> None:
     blobs = packer.finish()
     assert len(blobs) == 3
     assert [record for blob in blobs for record in unpack_records(blob)] == records
+
+
+@pytest.mark.parametrize(("size", "count", "blobs"), [(3_000_000, 5, 3), (10, 20_001, 3)])
+def test_results_close_a_blob_by_size_and_by_number(size: int, count: int, blobs: int) -> None:
+    results = [OutputRecord(b"k", bytes(size), str(number)) for number in range(count)]
+    packed = list(pack_result("t", Heading("alarms", None, {}), iter(results)))
+    assert len(packed) == blobs
+    found = [record for blob in packed for record in unpack_records(blob)]
+    assert [(it.key, it.value, dict(it.headers)["ce_id"]) for it in found] == [
+        (it.key, it.value, it.ident.encode()) for it in results
+    ]
 
 
 def test_nothing_packed_gives_no_blob() -> None:

@@ -1,0 +1,1 @@
+"""Many pairs as few records: what is certain as ranges, what was probed as bitmaps."""

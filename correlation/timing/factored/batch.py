@@ -1,0 +1,241 @@
+"""Factored records: tables of targets, and base events that refer to them (docs/factored.md)."""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from correlation.columns import BytesColumn
+from correlation.operators import Heading, OutputRecord, encode_json
+from correlation.timing.alarms import as_text, event_record, framed, make_heading
+from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from correlation.columns import Int64s
+    from correlation.operators import Encode
+    from correlation.segment import Segment
+    from correlation.timing.conditions import TimingCondition
+    from correlation.timing.factored.search import Spans
+
+VERSION = 1
+# What `record` says, and what the CloudEvents header of both.
+TARGETS, BASE = "targets", "base"
+CE_TYPE = "coincide.alarm.factored.v1"
+
+
+class _BaseEvent(NamedTuple):
+    """An event with its spans: as `Spans` has them, by the row."""
+
+    id: bytes
+    earliest: int
+    latest: int
+    late: bool
+    certain: list[int]
+    # First targets of the left and of the right region.
+    firsts: tuple[int, int]
+    bits_at: list[int]
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactoredBatch:
+    """The pairs of a block's events with those of a segment, of one condition.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        That the pairs satisfy.
+    keyed : bool
+        Whether the join key is the users' own (partitioning by key).
+    base, target : Segment
+        Hold the events.
+    base_is_a : bool
+        Which of the two streams is A.
+    spans : Spans
+        The pairs; at least one.
+    """
+
+    condition: TimingCondition
+    keyed: bool
+    base: Segment
+    target: Segment
+    base_is_a: bool
+    spans: Spans
+    tables: tuple[Table, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(lay_out(self.spans, self.target.id)))
+
+    def __len__(self) -> int:
+        return sum(self.count_records().values())
+
+    def count_records(self) -> dict[str, int]:
+        """Count the records of either sort."""
+        return {
+            TARGETS: sum(len(table.cuts) - 1 for table in self.tables),
+            BASE: sum(int(table.pieces.sum()) for table in self.tables),
+        }
+
+    def heading(self, detected_at_us: int) -> Heading:
+        """Give channel, topic and CloudEvents headers; see `Result.heading`."""
+        return make_heading(self.condition, detected_at_us, CE_TYPE)
+
+    def base_ready_us(self) -> Int64s:
+        """Give, for each base event, from when on all of its pairs could be known."""
+        last = self.spans.reach()[:, 1] - 1
+        return np.maximum(self.base.latest[self.spans.base], self.target.latest[last])
+
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`; a table's is when the last of its targets had happened."""
+        base_ready = self.base_ready_us()
+        parts = [np.zeros(0, np.int64)]
+        for table in self.tables:
+            parts.append(self.target.latest[table.cuts[1:] - 1])
+            parts.append(np.repeat(base_ready[table.rows], table.pieces))
+        return np.concatenate(parts)
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
+        """Give the records; see `Result.records`. Those of a table stand before its base events."""
+        moments = iter(np.broadcast_to(np.asarray(detected_at_us, np.int64), len(self)).tolist())
+        common = {"v": VERSION, "condition": self.condition.name, "version": self.condition.version}
+        events = self._base_events()
+        for table in self.tables:
+            key = self.target.key_of_rows(table.cuts[:1])[0] if self.keyed else None
+            base = [events[row] for row in table.rows.tolist()]
+            ident = self._identify(table, key, base)
+            record_key = self.condition.name.encode() if key is None else key
+            for sort, written in (
+                (TARGETS, self._write_targets(table, key)),
+                (BASE, self._write_base(table, key, base)),
+            ):
+                for number, content in enumerate(written):
+                    moment = next(moments)
+                    if sort == BASE:
+                        content["detected_at"] = moment
+                    value = encode({**common, "record": sort, "table": ident, **content})
+                    yield OutputRecord(record_key, value, f"{ident}-{sort}-{number}")
+
+    def _base_events(self) -> list[_BaseEvent]:
+        spans, rows = self.spans, self.spans.base
+        columns = zip(
+            self.base.id.take(rows).to_list(),
+            self.base.earliest[rows].tolist(),
+            self.base.latest[rows].tolist(),
+            self.base.late[rows].tolist(),
+            spans.certain.tolist(),
+            zip(spans.left[:, 0].tolist(), spans.right[:, 0].tolist(), strict=True),
+            spans.bits_at.tolist(),
+            spans.pairs.tolist(),
+            strict=True,
+        )
+        return [_BaseEvent(*column) for column in columns]
+
+    def _facts(self) -> dict[str, Any]:
+        """Give what alarms say of the condition, and what their probability follows from."""
+        condition = self.condition
+        return {
+            "kind": condition.kind,
+            "threshold": float(condition.threshold),
+            "report_probability": condition.report_probability,
+            "lower_us": condition.window.lower_us,
+            "upper_us": condition.window.upper_us,
+        }
+
+    def _identify(self, table: Table, key: bytes | None, base: list[_BaseEvent]) -> str:
+        """Derive the id from all that the table says, and from the events that refer to it.
+
+        A pair is searched once: so no other table, of any time, has this id, unless it says the
+        same and is referred to by events of the same ids.
+        """
+        condition, target = self.condition, self.target
+        begin, end = int(table.cuts[0]), int(table.cuts[-1])
+        digest = blake2b(digest_size=16)
+        words = [
+            *(condition.name, condition.version, condition.a, condition.b, self.base_is_a),
+            *(self._facts(), self.keyed, int(table.pieces.sum())),
+        ]
+        for part in (
+            encode_json(words),
+            key or b"",
+            *(
+                column[begin:end].astype("<i8").tobytes()
+                for column in (target.earliest, target.latest, target.late)
+            ),
+            (target.id.offsets[begin : end + 1] - target.id.offsets[begin]).astype("<i8").tobytes(),
+            target.id.data[target.id.offsets[begin] : target.id.offsets[end]].tobytes(),
+            *(event.id for event in base),
+        ):
+            digest.update(framed(part))
+        return digest.hexdigest()
+
+    def _write_targets(self, table: Table, key: bytes | None) -> Iterator[dict[str, Any]]:
+        condition, target = self.condition, self.target
+        cuts = table.cuts.tolist()
+        facts = {
+            **self._facts(),
+            "stream": condition.b if self.base_is_a else condition.a,
+            "key": None if key is None else as_text(key),
+            "size": cuts[-1] - cuts[0],
+            "uses": int(table.pieces.sum()),
+        }
+        for begin, end in pairwise(cuts):
+            yield {
+                **facts,
+                "first": begin - cuts[0],
+                "ids": [as_text(event_id) for event_id in _slice(target.id, begin, end)],
+                "earliest": target.earliest[begin:end].tolist(),
+                "latest": target.latest[begin:end].tolist(),
+                "late": np.flatnonzero(target.late[begin:end]).tolist(),
+            }
+
+    def _write_base(
+        self, table: Table, key: bytes | None, base: list[_BaseEvent]
+    ) -> Iterator[dict[str, Any]]:
+        role, stream = ("a", self.condition.a) if self.base_is_a else ("b", self.condition.b)
+        origin = int(table.cuts[0])
+        for event, pieces in zip(base, table.pieces.tolist(), strict=True):
+            head = {
+                role: event_record(stream, event.id, key, event.earliest, event.latest),
+                "late": event.late,
+            }
+            for piece in range(pieces):
+                yield head | self._write_spans(event, piece, pieces, origin)
+
+    def _write_spans(
+        self, event: _BaseEvent, piece: int, pieces: int, origin: int
+    ) -> dict[str, Any]:
+        """Give a base event's pairs; the certain ones in its first record, bitmaps by size."""
+        begin, end = event.certain
+        content: dict[str, Any] = {}
+        if begin < end and piece == 0:
+            content["certain"] = [begin - origin, end - origin]
+        pairs = end - begin if piece == 0 else 0
+        probed = []
+        skipped = piece * BITMAP_BYTES
+        for side, first in enumerate(event.firsts):
+            at = event.bits_at[side] + skipped
+            bits = self.spans.bits[at : min(at + BITMAP_BYTES, event.bits_at[side + 1])].tobytes()
+            if bits:
+                probed.append(
+                    [first + 8 * skipped - origin, b2a_base64(bits, newline=False).decode()]
+                )
+                pairs += int.from_bytes(bits, "big").bit_count()
+        if probed:
+            content["probed"] = probed
+        return {"pairs": event.pairs if pieces == 1 else pairs, **content}
+
+
+def _slice(column: BytesColumn, begin: int, end: int) -> list[bytes]:
+    """Give consecutive values, without a look at the others."""
+    offsets = column.offsets[begin : end + 1]
+    data = column.data[offsets[0] : offsets[-1]]
+    return BytesColumn(data, offsets - offsets[0]).to_list()

@@ -1,0 +1,209 @@
+"""From factored records back to alarms, as they would stand in records of their own.
+
+A table is held until all base records that refer to it have come: it says how many there are. In a
+transaction it stands before them, in the same partition. What else comes is passed on as it is, so
+that a topic may carry both forms.
+"""
+
+from __future__ import annotations
+
+import json
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from correlation.errors import CorrelationError, UnknownRecordVersionError
+from correlation.limits import DURATION_LIMIT_US
+from correlation.timing.alarms import ALARM_VERSION, alarm_id
+from correlation.timing.factored.batch import BASE, TARGETS, VERSION
+from correlation.timing.pairs import DECIDED_BY, PROBE, SATISFACTION_REGION
+from correlation.timing.probability import probability
+from correlation.timing.window import TimingWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Alarm = dict[str, Any]
+
+# Of a table, beside its targets.
+_HEAD = (
+    *("size", "stream", "key", "kind", "threshold", "report_probability"),
+    *("lower_us", "upper_us"),
+)
+
+
+class MissingTableError(CorrelationError):
+    """A base record's table has not come, or not all of it: reading began behind it."""
+
+
+class FactoredFormatError(CorrelationError):
+    """A record that says it is factored is not as docs/factored.md describes."""
+
+
+@dataclass(slots=True)
+class _Table:
+    """The targets of a table, as far as they have come, and what its records have in common."""
+
+    head: Mapping[str, Any]
+    uses: int = 0
+    ids: list[str] = field(default_factory=list)
+    earliest: list[int] = field(default_factory=list)
+    latest: list[int] = field(default_factory=list)
+    late: set[int] = field(default_factory=set)
+
+
+class Expander:
+    """Reads the records of one partition, or of all, in the order in which they stand there."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Table] = {}
+
+    @property
+    def held(self) -> int:
+        """Number of the targets that are held."""
+        return sum(len(table.ids) for table in self._tables.values())
+
+    def take(self, record: Mapping[str, Any]) -> Iterator[Alarm]:
+        """Take a record's value; give the alarms that it stands for.
+
+        Parameters
+        ----------
+        record : mapping
+            Of factored output, or of any other kind: that is given back as it is.
+
+        Raises
+        ------
+        MissingTableError
+            Its table has not come.
+        UnknownRecordVersionError
+            Another version of this software wrote it.
+        FactoredFormatError
+            It is damaged.
+        """
+        if record.get("record") not in (TARGETS, BASE):
+            yield dict(record)
+            return
+        if record.get("v") != VERSION:
+            raise UnknownRecordVersionError(
+                f"factored record of version {record.get('v')!r}, this software reads {VERSION}"
+            )
+        try:
+            if record["record"] == TARGETS:
+                self._hold(record)
+            else:
+                yield from self._expand(record)
+        except (KeyError, IndexError, TypeError, ValueError, Base64Error) as error:
+            raise FactoredFormatError(f"factored record: {error!r}") from error
+
+    def _hold(self, record: Mapping[str, Any]) -> None:
+        ident = record["table"]
+        if ident not in self._tables:
+            self._tables[ident] = _Table({name: record[name] for name in _HEAD})
+        table = self._tables[ident]
+        first = record["first"]
+        if first == 0:
+            table.uses += record["uses"]
+        # A part that is there already came again: equal ids, equal tables.
+        if first == len(table.ids):
+            table.late.update(first + place for place in record["late"])
+            table.ids += record["ids"]
+            table.earliest += record["earliest"]
+            table.latest += record["latest"]
+
+    def _expand(self, record: Mapping[str, Any]) -> Iterator[Alarm]:
+        ident = record["table"]
+        table = self._tables.get(ident)
+        if table is None or len(table.ids) < table.head["size"]:
+            raise MissingTableError(f"table {ident} stands before where reading began")
+        places, certain = _places(record)
+        if min(places, default=0) < 0:
+            raise ValueError("a place before the first")
+        yield from _write_alarms(record, table, places, certain)
+        table.uses -= 1
+        if table.uses == 0:
+            del self._tables[ident]
+
+
+def expand(values: Iterable[bytes | str]) -> Iterator[Alarm]:
+    """Give the alarms of a partition's records.
+
+    Parameters
+    ----------
+    values : iterable of bytes or str
+        Values of the records, in order; tables before the base records that refer to them.
+
+    Raises
+    ------
+    MissingTableError, UnknownRecordVersionError, FactoredFormatError
+        See `Expander.take`.
+    """
+    expander = Expander()
+    for value in values:
+        yield from expander.take(json.loads(value))
+
+
+def _places(record: Mapping[str, Any]) -> tuple[list[int], int]:
+    """Give the places of a base event's targets, and how many of them are certain."""
+    places = list(range(*record.get("certain", (0, 0))))
+    certain = len(places)
+    for first, bitmap in record.get("probed", ()):
+        for number, byte in enumerate(a2b_base64(bitmap, strict_mode=True)):
+            places += [first + 8 * number + bit for bit in range(8) if byte & (128 >> bit)]
+    return places, certain
+
+
+def _write_alarms(
+    record: Mapping[str, Any], table: _Table, places: list[int], certain: int
+) -> Iterator[Alarm]:
+    """Put the alarms of a base record together."""
+    head = table.head
+    role, other = ("a", "b") if "a" in record else ("b", "a")
+    base = record[role]
+    common: dict[str, Any] = {"v": ALARM_VERSION}
+    common |= {name: record[name] for name in ("condition", "version", "detected_at")}
+    common |= {name: head[name] for name in ("kind", "threshold")}
+    chances = _probabilities(head, role, base, table, places)
+    for number, place in enumerate(places):
+        ids = {role: base["id"], other: table.ids[place]}
+        alarm = {
+            **common,
+            "alarm_id": alarm_id(
+                record["condition"], record["version"], ids["a"].encode(), ids["b"].encode()
+            ),
+            "decided_by": DECIDED_BY[SATISFACTION_REGION if number < certain else PROBE],
+            "late": record["late"] or place in table.late,
+            role: base,
+            other: {
+                "id": table.ids[place],
+                "stream": head["stream"],
+                "key": head["key"],
+                "earliest": table.earliest[place],
+                "latest": table.latest[place],
+            },
+        }
+        if chances is not None:
+            alarm["probability"] = chances[number]
+        yield alarm
+
+
+def _probabilities(
+    head: Mapping[str, Any], role: str, base: Mapping[str, Any], table: _Table, places: list[int]
+) -> list[float] | None:
+    if not head["report_probability"]:
+        return None
+    lower, upper = head["lower_us"], head["upper_us"]
+    # The horizon and the threshold play no part in a probability.
+    window = TimingWindow(
+        lower,
+        upper,
+        -DURATION_LIMIT_US if lower is None else None,
+        DURATION_LIMIT_US if upper is None else None,
+        Fraction(1),
+    )
+    mine = (base["earliest"], base["latest"])
+    others = ([table.earliest[it] for it in places], [table.latest[it] for it in places])
+    (a1, a2), (b1, b2) = (mine, others) if role == "a" else (others, mine)
+    found: list[float] = probability(a1, a2, b1, b2, window).tolist()
+    return found

@@ -1,0 +1,125 @@
+"""Evaluates one timing condition, and gives its pairs in factored records.
+
+As `timing.operator`, whose searches these are; only that certain pairs are never written down.
+Where events carry histograms, as a stream's buffer may hold them from before it was declared anew,
+pairs are given one by one: consumers take both (factored.expanding).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from correlation.errors import InvalidFieldError
+from correlation.operators import Evaluation
+from correlation.timing.factored.batch import FactoredBatch
+from correlation.timing.factored.ranges import greatest_in_ranges
+from correlation.timing.factored.search import correlate_spans
+from correlation.timing.operator import TimingOperator
+from correlation.timing.pairs import DECIDED_BY, Side
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from correlation.columns import Int64s
+    from correlation.operators import View
+    from correlation.streams import Stream
+    from correlation.timing.conditions import TimingCondition
+    from correlation.timing.operator import Search
+
+
+class _Found(NamedTuple):
+    batch: FactoredBatch
+    appended_us: Int64s
+
+
+class FactoredOperator(TimingOperator):
+    """Operator of a timing condition whose output is factored; it keeps no state of its own.
+
+    Parameters
+    ----------
+    condition, streams
+        As of `TimingOperator`.
+
+    Raises
+    ------
+    InvalidFieldError
+        If the times of a stream's events may have any shape.
+    """
+
+    def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
+        for name in condition.streams:
+            if streams[name].has_shapes:
+                raise InvalidFieldError(
+                    "output",
+                    f"factored records tell intervals, and events of stream {name} may carry "
+                    "histograms",
+                    "use output pairs",
+                )
+        super().__init__(condition, streams)
+
+    def evaluate(self, view: View) -> Evaluation:
+        """See `Operator.evaluate`."""
+        found = []
+        counts: Counter[tuple[str, str, str]] = Counter()
+        shaped = []
+        for search in self._searches(view):
+            if search.base.shape is not None or search.target.shape is not None:
+                shaped.append(search)
+                continue
+            batch = self._factor(search)
+            self._count(batch, counts)
+            if len(batch.spans.base):
+                found.append(_Found(batch, self._base_appended(view, batch)))
+        name = {"condition": self._condition.name}
+        rest = self._find_pairs(view, shaped)
+        return Evaluation(
+            results=[*rest.results, *(batch for batch, _ in found)],
+            alarms=rest.alarms + sum(int(batch.spans.pairs.sum()) for batch, _ in found),
+            counts=[
+                *rest.counts,
+                *(
+                    (metric, name | ({label: value} if label else {}), count)
+                    for (metric, label, value), count in counts.items()
+                ),
+            ],
+            ready_us=np.concatenate([rest.ready_us, *(it.batch.base_ready_us() for it in found)]),
+            appended_us=np.concatenate([rest.appended_us, *(it.appended_us for it in found)]),
+        )
+
+    def _factor(self, search: Search) -> FactoredBatch:
+        base, target, groups, base_is_a = search
+        window = self._condition.window if base_is_a else self._condition.window.mirrored()
+        spans = correlate_spans(
+            Side(base.earliest, base.latest),
+            Side(target.earliest, target.latest),
+            groups,
+            window,
+            target_lengths=(target.shortest, target.longest),
+        )
+        return FactoredBatch(self._condition, self._keyed, base, target, base_is_a, spans)
+
+    def _count(self, batch: FactoredBatch, counts: Counter[tuple[str, str, str]]) -> None:
+        spans = batch.spans
+        for way, pairs in zip(DECIDED_BY, spans.decided.tolist(), strict=True):
+            counts["pairs_total", "decided_by", way] += pairs
+        for metric, count in zip(
+            ("probe_region_events_total", "lookup_hits_total", "probability_evaluations_total"),
+            spans.counts,
+            strict=True,
+        ):
+            counts[metric, "", ""] += count
+        counts["searches_total", "algorithm", self._algorithm] += 1
+        for sort, records in batch.count_records().items():
+            counts["factored_records_total", "record", sort] += records
+
+    def _base_appended(self, view: View, batch: FactoredBatch) -> Int64s:
+        """Kafka's timestamp of the latest record of each base event's pairs."""
+        condition, spans = self._condition, batch.spans
+        names = (condition.a, condition.b) if batch.base_is_a else (condition.b, condition.a)
+        stamps = view.appended_us[names[0]][spans.base]
+        if batch.target is not view.fresh.get(names[1]):
+            return stamps
+        return np.maximum(stamps, greatest_in_ranges(view.appended_us[names[1]], spans.reach()))

@@ -1,0 +1,264 @@
+"""Satisfied pairs by base event: a range of targets, and bits for those that had to be decided.
+
+Problem. All satisfied pairs of the events of each group, as `pairs.Correlate` finds them, without
+writing one by one those that positions decide.
+
+Definitions. Of a base event that has a pair: *certain*, its satisfaction region as positions in the
+targets; *left* and *right*, its probe regions from the first satisfied target to the last; one bit
+for each target in these, the highest bit of a byte being the first target, each region beginning
+with a byte of its own.
+
+Algorithm. LL10 Algorithms 6 and 7 (timing.lazy_lookup) with room for the probe regions only; what
+their look-up tables and exact decisions find is marked and packed.
+
+Cost. O(b log t + probed) time for b base events and t targets in reach; memory 32 bytes a base
+event, 8 a target and at most 18 a probed target. The certain pairs cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from correlation.timing.collecting import make_columns
+from correlation.timing.lazy_lookup import _collect_left_kernel, _collect_right_kernel
+from correlation.timing.locating import locate_block
+from correlation.timing.pairs import DECIDED_BY, Pairs, ProbeCounts, check_inputs
+
+if TYPE_CHECKING:
+    from correlation.timing.locating import Located
+    from correlation.timing.pairs import Side
+    from correlation.timing.window import TimingWindow
+
+Int64s = NDArray[np.int64]
+# The segments are never one and the same: no stream is correlated with itself.
+_EXCLUDE_SAME = False
+
+
+class Spans(NamedTuple):
+    """The satisfied pairs of k base events, each of which has one at least.
+
+    Attributes
+    ----------
+    base, group : int64[k]
+        Position of the base event, ascending within its group, and number of its group.
+    left, certain, right : int64[k, 2]
+        Half-open ranges of target positions; equal ends where there is none.
+    bits : uint8[n]
+        The packed bits of all of them.
+    bits_at : int64[k, 3]
+        Where in `bits` the left region begins, the right one, and where that ends.
+    pairs : int64[k]
+        Number of pairs.
+    decided : int64[3]
+        Pairs by what decided them, as in DECIDED_BY.
+    counts : ProbeCounts
+        Of the search.
+    """
+
+    base: Int64s
+    group: Int64s
+    left: Int64s
+    certain: Int64s
+    right: Int64s
+    bits: NDArray[np.uint8]
+    bits_at: Int64s
+    pairs: Int64s
+    decided: Int64s
+    counts: ProbeCounts
+
+    def reach(self) -> Int64s:
+        """Give, for each base event, the first of its targets and the one behind the last."""
+        left, certain, right = self.left, self.certain, self.right
+        has_left, has_certain = left[:, 0] < left[:, 1], certain[:, 0] < certain[:, 1]
+        has_right = right[:, 0] < right[:, 1]
+        begin = np.where(has_left, left[:, 0], np.where(has_certain, certain[:, 0], right[:, 0]))
+        end = np.where(has_right, right[:, 1], np.where(has_certain, certain[:, 1], left[:, 1]))
+        return np.column_stack((begin, end))
+
+
+def correlate_spans(
+    base: Side,
+    target: Side,
+    groups: NDArray[np.int64],
+    window: TimingWindow,
+    *,
+    target_lengths: tuple[int, int] | None = None,
+) -> Spans:
+    """Find the satisfied pairs by base event.
+
+    Parameters
+    ----------
+    base, target, groups, window, target_lengths
+        As `pairs.Correlate` takes them.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together.
+    """
+    base, target, groups = check_inputs(base, target, groups)
+    located = locate_block(base, target, groups, window, target_lengths)
+    probed = _collect_probed(base, target, groups, window, located)
+    decided = np.bincount(probed.decided_by, minlength=len(DECIDED_BY)).astype(np.int64)
+    decided[0] += located.certain
+    listed = _list_events(groups, located.rows, len(base.latest))
+    marks = np.zeros(located.probed, np.bool_)
+    _mark_found_kernel(
+        probed.base_index, probed.target_index, listed.row_of, located.rows, listed.marks_at, marks
+    )
+    ranges = np.empty((len(located.rows), 7), np.int64)
+    _trim_regions_kernel(located.rows, listed.marks_at, marks, ranges)
+    rows = np.flatnonzero(ranges[:, 6])
+    ranges = ranges[rows]
+    bits, bits_at = _pack_marks(ranges, located.rows[rows], listed.marks_at[rows], marks)
+    return Spans(
+        listed.base[rows],
+        listed.group[rows],
+        ranges[:, 0:2],
+        ranges[:, 2:4],
+        ranges[:, 4:6],
+        bits,
+        bits_at,
+        ranges[:, 6],
+        decided,
+        probed.counts,
+    )
+
+
+def _collect_probed(
+    base: Side, target: Side, groups: NDArray[np.int64], window: TimingWindow, located: Located
+) -> Pairs:
+    """Find the satisfied pairs of the probe regions."""
+    base_index, target_index, decided_by = columns = make_columns(located.probed)
+    found = probed = hits = 0
+    if located.probed:
+        table = np.empty(len(target.latest), np.int64)
+        for collect in (_collect_left_kernel, _collect_right_kernel):
+            found, more_probed, more_hits = collect(
+                base.earliest,
+                base.latest,
+                target.earliest,
+                target.latest,
+                groups,
+                located.rows,
+                window.scalars(),
+                _EXCLUDE_SAME,
+                table,
+                columns,
+                found,
+            )
+            probed += int(more_probed)
+            hits += int(more_hits)
+    return Pairs(
+        base_index[:found],
+        target_index[:found],
+        decided_by[:found],
+        ProbeCounts(probed, hits, probed - hits),
+    )
+
+
+class _Listed(NamedTuple):
+    """The r base events of all groups in order, as the rows of `Located` are."""
+
+    base: Int64s
+    group: Int64s
+    # Of each base event of the side; -1 outside the groups.
+    row_of: Int64s
+    # Where the marks of its left probe region begin; those of the right one follow.
+    marks_at: Int64s
+
+
+def _list_events(groups: Int64s, located: Int64s, events: int) -> _Listed:
+    sizes = groups[:, 1] - groups[:, 0]
+    group = np.repeat(np.arange(len(groups)), sizes)
+    starts = np.cumsum(sizes) - sizes
+    base = groups[group, 0] + np.arange(len(group)) - starts[group]
+    row_of = np.full(events, -1, np.int64)
+    row_of[base] = np.arange(len(base))
+    probed = located[:, 1] - located[:, 0] + located[:, 3] - located[:, 2]
+    return _Listed(base, group, row_of, np.cumsum(probed) - probed)
+
+
+def _pack_marks(
+    ranges: Int64s, located: Int64s, marks_at: Int64s, marks: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint8], Int64s]:
+    """Pack the marks between the ends of either region, each from a byte of its own."""
+    left_bytes = (ranges[:, 1] - ranges[:, 0] + 7) // 8
+    right_bytes = (ranges[:, 5] - ranges[:, 4] + 7) // 8
+    ends = np.cumsum(left_bytes + right_bytes)
+    bits_at = np.column_stack((ends - left_bytes - right_bytes, ends - right_bytes, ends))
+    bits = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    _pack_marks_kernel(ranges, located, marks_at, marks, bits_at, bits)
+    return bits, bits_at
+
+
+@njit(cache=True)
+def _mark_found_kernel(
+    base_index: NDArray[np.int64],
+    target_index: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    located: NDArray[np.int64],
+    marks_at: NDArray[np.int64],
+    marks: NDArray[np.bool_],
+) -> None:
+    """Mark the satisfied targets of the probe regions."""
+    for k in range(len(base_index)):
+        row = row_of[base_index[k]]
+        j = target_index[k]
+        place = marks_at[row] + j - located[row, 0]
+        if j >= located[row, 2]:
+            place -= located[row, 2] - located[row, 1]
+        marks[place] = True
+
+
+@njit(cache=True)
+def _trim_regions_kernel(
+    located: NDArray[np.int64],
+    marks_at: NDArray[np.int64],
+    marks: NDArray[np.bool_],
+    ranges: NDArray[np.int64],
+) -> None:
+    """Fill, for each row, the ends of left, certain and right, and the number of pairs."""
+    for row in range(len(located)):
+        sure, right = located[row, 1], located[row, 2]
+        ranges[row, 2] = sure
+        ranges[row, 3] = right
+        pairs = right - sure
+        place = marks_at[row]
+        for side, first, end in ((0, located[row, 0], sure), (4, right, located[row, 3])):
+            ranges[row, side] = sure if side == 0 else right
+            ranges[row, side + 1] = ranges[row, side]
+            seen = 0
+            for j in range(first, end):
+                if marks[place]:
+                    if seen == 0:
+                        ranges[row, side] = j
+                    ranges[row, side + 1] = j + 1
+                    seen += 1
+                place += 1
+            pairs += seen
+        ranges[row, 6] = pairs
+
+
+@njit(cache=True)
+def _pack_marks_kernel(
+    ranges: NDArray[np.int64],
+    located: NDArray[np.int64],
+    marks_at: NDArray[np.int64],
+    marks: NDArray[np.bool_],
+    bits_at: NDArray[np.int64],
+    bits: NDArray[np.uint8],
+) -> None:
+    for row in range(len(ranges)):
+        skipped = located[row, 0]
+        for side in range(2):
+            first, end = ranges[row, 4 * side], ranges[row, 4 * side + 1]
+            place = marks_at[row] + first - skipped
+            for k in range(end - first):
+                if marks[place + k]:
+                    bits[bits_at[row, side] + k // 8] |= np.uint8(128 >> (k % 8))
+            skipped += located[row, 2] - located[row, 1]
