@@ -38,6 +38,7 @@ class Segment:
     """
 
     __slots__ = (
+        "__weakref__",
         "_groups",
         "earliest",
         "greatest_latest",
