@@ -27,12 +27,17 @@ def side_of_events(events: Sequence[Histogram]) -> ShapedSide:
     return make_side(times[:, 0], times[:, 1], column)
 
 
-def draw_histogram(rng: np.random.Generator, lengths: Sequence[int], parts: int = 10) -> Histogram:
-    """Draw a shape of 1 to 4 buckets, its length among those given, masses coarse: gaps, ties."""
+def draw_histogram(
+    rng: np.random.Generator, lengths: Sequence[int], parts: int = 10, scale: int = 1
+) -> Histogram:
+    """Draw a shape of 1 to 4 buckets, its length among those given, times the scale.
+
+    Masses are multiples of 1 / parts: gaps and ties are common.
+    """
     length = int(rng.choice(np.array(lengths)))
     count = min(int(rng.integers(1, 5)), max(length, 1))
     if count == 1:
-        return Histogram.from_interval(-length, 0)
+        return Histogram.from_interval(-length * scale, 0)
     cuts = np.sort(rng.choice(np.arange(1, length), count - 1, replace=False)).tolist()
     edges = [-length, *(cut - length for cut in cuts), 0]
     masses = rng.multinomial(parts, [1 / count] * count)
@@ -40,11 +45,11 @@ def draw_histogram(rng: np.random.Generator, lengths: Sequence[int], parts: int 
     masses[0] += masses[0] == 0
     masses[-1] += parts - masses.sum()
     if masses[-1] <= 0:
-        return Histogram.from_interval(-length, 0)
+        return Histogram.from_interval(-length * scale, 0)
     whole = WHOLE_MASS // parts
     return Histogram(
         tuple(
-            Bucket(lo, hi, int(mass) * whole)
+            Bucket(lo * scale, hi * scale, int(mass) * whole)
             for lo, hi, mass in zip(edges, edges[1:], masses.tolist(), strict=False)
         )
     )

@@ -27,18 +27,17 @@ from numba import njit
 
 from correlation.timing.arguments import as_column
 from correlation.timing.collecting import _fill_certain_kernel, make_columns
-from correlation.timing.histogram_filter import VIOLATED
-from correlation.timing.pairs import LOOKUP, PROBE, ProbeCounts
+from correlation.timing.pairs import LOOKUP, PROBE, Pairs, ProbeCounts
 from correlation.timing.shaped.locating import BASE, BEGIN, END, HOW, locate_block
 from correlation.timing.shaped.pieces import CERTAIN, LEFT, RIGHT
-from correlation.timing.shaped.search import _decide_kernel, settle_pairs
+from correlation.timing.template_ranges import _decide_template_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.timing.collecting import Columns
-    from correlation.timing.pairs import Pairs
     from correlation.timing.shaped.search import Search
+    from correlation.timing.shapes import Shapes
 
 _NO_ENTRY = -1
 
@@ -75,7 +74,7 @@ def correlate_lazy_lookup(search: Search, shifts: NDArray[np.int64]) -> Pairs:
         probed += int(more)
         hits += int(decided)
     counts = ProbeCounts(probed, hits, probed - hits)
-    return settle_pairs(search, (out[0][:found], out[1][:found], out[2][:found]), counts)
+    return Pairs(out[0][:found], out[1][:found], out[2][:found], counts)
 
 
 @njit(cache=True)
@@ -111,6 +110,12 @@ def _collect_probed_kernel(
 
     Returns the number of pairs, the targets in these pieces and the look-up hits.
     """
+    # No array is taken out of the search inside the loop: that would count its references.
+    codes = search.target_codes
+    targets = search.target_latest
+    shapes = search.target_shapes
+    grid = search.grid
+    entries, times = table
     probed = 0
     hits = 0
     for n in range(len(ranges)):
@@ -119,18 +124,34 @@ def _collect_probed_kernel(
         if ranges[k, HOW] != side:
             continue
         i = ranges[k, BASE]
+        a = search.base_codes[i]
+        latest = search.base_latest[i]
+        uncut = latest + search.window.lower
         for j in range(ranges[k, BEGIN], ranges[k, END]):
             if search.exclude_same and i == j:
                 continue
             probed += 1
             how = PROBE
-            if _is_known_kernel(search, i, j, side, shifts, table):
+            entry = entries[j]
+            if side == LEFT:
+                # A left piece ends where the upper end begins to cut.
+                known = entry >= 0 and times[j] - latest >= shifts[entry, a]
+            else:
+                known = entry >= 0 and latest - times[j] >= shifts[a, entry]
+                # Right, the lower end may cut where the window is narrow.
+                known = known and targets[j] + _find_earliest_kernel(shapes, codes[j]) >= uncut
+            if known:
                 how = LOOKUP
                 hits += 1
-            elif _decide_kernel(search, i, j) == VIOLATED:
+            elif not _decide_template_kernel(grid, a, codes[j], targets[j] - latest):
                 continue
-            else:
-                _note_kernel(search, i, j, side, short, table)
+            elif entry < 0 or (
+                latest - short[a] >= times[j] - short[entry]
+                if side == LEFT
+                else latest + short[a] <= times[j] + short[entry]
+            ):
+                entries[j] = a
+                times[j] = latest
             out[0][found] = i
             out[1][found] = j
             out[2][found] = how
@@ -139,48 +160,7 @@ def _collect_probed_kernel(
 
 
 @njit(cache=True)
-def _is_known_kernel(
-    search: Search,
-    i: int,
-    j: int,
-    side: int,
-    shifts: NDArray[np.int64],
-    table: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> bool:
-    """Tell whether the entry of target j decides for base event i."""
-    entry = table[0][j]
-    if entry < 0:
-        return False
-    base = search.base_codes[i]
-    latest = search.base_latest[i]
-    if side == LEFT:
-        # A left piece ends where the upper end begins to cut.
-        return bool(table[1][j] - latest >= shifts[entry, base])
-    shapes = search.target_shapes
-    code = search.target_codes[j]
-    earliest = search.target_latest[j] + shapes.edges[shapes.starts[code] + code]
-    return bool(
-        earliest - latest >= search.window.lower and latest - table[1][j] >= shifts[base, entry]
-    )
-
-
-@njit(cache=True)
-def _note_kernel(
-    search: Search,
-    i: int,
-    j: int,
-    side: int,
-    short: NDArray[np.int64],
-    table: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> None:
-    """Let a satisfied base event be the entry of target j if it reaches farther."""
-    base = search.base_codes[i]
-    latest = search.base_latest[i]
-    entry = table[0][j]
-    if entry >= 0:
-        if side == LEFT and latest - short[base] < table[1][j] - short[entry]:
-            return
-        if side == RIGHT and latest + short[base] > table[1][j] + short[entry]:
-            return
-    table[0][j] = base
-    table[1][j] = latest
+def _find_earliest_kernel(shapes: Shapes, code: int) -> int:
+    """Earliest time of a class, as offset from its latest one."""
+    earliest: int = shapes.edges[shapes.starts[code] + code]
+    return earliest

@@ -176,13 +176,26 @@ def _probe_kernel(
 
     All of them lie between floor and ceiling. Returns what is found, and how many were decided.
     """
+    # No array is taken out of the search inside a loop: that would count its references.
+    own = i if search.exclude_same and begin <= i < end else -1
+    decided = end - begin if own < 0 else end - begin - 1
+    codes = search.target_codes
+    targets = search.target_latest
+    latest = search.base_latest[i]
+    a = search.base_codes[i]
+    if search.grid.width > 0:
+        found = _probe_windows_kernel(
+            i, begin, end, own, a, latest, codes, targets, search.grid, out, found
+        )
+        return found, decided
+    bases = search.base_shapes
+    shapes = search.target_shapes
+    window = search.window
     base_index, target_index, decided_by = out
-    decided = 0
     for j in range(begin, end):
-        if search.exclude_same and i == j:
+        if j == own:
             continue
-        decided += 1
-        verdict = _decide_kernel(search, i, j)
+        verdict = _filter_pair_kernel(bases, a, shapes, codes[j], targets[j] - latest, window)
         if verdict == VIOLATED:
             continue
         base_index[found] = i
@@ -190,3 +203,35 @@ def _probe_kernel(
         decided_by[found] = DOUBT if verdict == DOUBTFUL else PROBE
         found += 1
     return found, decided
+
+
+@njit(cache=True)
+def _probe_windows_kernel(
+    i: int,
+    begin: int,
+    end: int,
+    own: int,
+    a: int,
+    latest: int,
+    codes: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    grid: GridColumns,
+    out: Columns,
+    found: int,
+) -> int:
+    """Decide by the s-windows of class a, all but target `own`; returns what is found."""
+    starts = grid.starts
+    low = grid.low
+    high = grid.high
+    row = a * grid.width
+    base_index, target_index, decided_by = out
+    for j in range(begin, end):
+        cell = row + codes[j]
+        s = targets[j] - latest
+        for w in range(starts[cell], starts[cell + 1]):
+            if low[w] <= s <= high[w] and j != own:
+                base_index[found] = i
+                target_index[found] = j
+                decided_by[found] = PROBE
+                found += 1
+    return found
