@@ -20,7 +20,7 @@ from correlation.timing.shaped.locating import locate_block
 from correlation.timing.shaped.search import make_search
 from correlation.timing.shaped.simple import correlate_simple
 from correlation.timing.shaped.ssort import correlate_ssort
-from correlation.timing.shaped.windows import mirror_grid
+from correlation.timing.shaped.windows import PRICE_AT_ONCE, mirror_grid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,8 +101,8 @@ def _find_grid(
 ) -> Grid | None:
     """Give the s-windows of the classes, base events being of A, if they are to be used."""
     a, b = (base.classes, target.classes) if base_is_a else (target.classes, base.classes)
-    probes = None
-    if asked != "indexed" and book.count_missing(a, b):
+    price, probes = book.price(a, b), None
+    if price > (PRICE_AT_ONCE if asked == "indexed" else 0):
         probes = locate_block(search).probed
     grid = book.find_grid(a, b, probes)
     return grid if grid is None or base_is_a else mirror_grid(grid, len(b))

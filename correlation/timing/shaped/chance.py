@@ -5,7 +5,7 @@ intervals, as timing.chance assumes. The s-window of two shapes may be several i
 is what they hold together. How often which histogram occurs in a stream whose events carry their
 own, nobody has said: there is no mean.
 
-Cost. An s-window for each two shapes, `WINDOW_LIMIT` at most.
+Cost. An s-window for each two shapes, which have `_EDGE_PAIR_LIMIT` pairs of edges at most.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from correlation.timing.intervals import Intervals
     from correlation.timing.window import TimingWindow
 
-# About a second, for shapes of some ten buckets.
-WINDOW_LIMIT = 2048
+# About two seconds at worst.
+_EDGE_PAIR_LIMIT = 100_000
 
 
 def measure_widths(
@@ -62,7 +62,8 @@ def measure_widths(
     if a.histograms or b.histograms:
         return None
     us, vs = _list_shapes(a, lengths_a), _list_shapes(b, lengths_b)
-    if len(us) * len(vs) > WINDOW_LIMIT:
+    edges_a, edges_b = (sum(len(it.edges_us) for it in shapes) for shapes in (us, vs))
+    if edges_a * edges_b > _EDGE_PAIR_LIMIT:
         return None
     widths = [[_measure(u, v, window, either_order=either_order) for v in vs] for u in us]
     return np.array(widths, np.float64)

@@ -57,6 +57,11 @@ class Classes:
         return as_column(-self.shapes.edges[places])
 
     @cached_property
+    def edge_counts(self) -> list[int]:
+        """Number of edges of each class."""
+        return [count + 1 for count in np.diff(self.shapes.starts).tolist()]
+
+    @cached_property
     def keys(self) -> tuple[bytes, ...]:
         """What tells each class from every other, in whatever segment it occurs."""
         return tuple(b"".join(column.tobytes() for column in self._at(i)) for i in range(len(self)))

@@ -146,7 +146,7 @@ def find_shaped_targets(
     groups = match_groups(base, gathered.segment)
     search = make_search(*sides, groups, book.window, None, exclude_same=False)
     classes = sides[0].classes, sides[1].classes
-    probes = locate_block(search).probed if book.count_missing(*classes) else None
+    probes = locate_block(search).probed if book.price(*classes) else None
     grid = book.find_grid(*classes, probes)
     if grid is not None:
         search = make_search(*sides, groups, book.window, grid, exclude_same=False)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from correlation.streams import Stream
     from correlation.timing.window import TimingWindow
 
-# Up to about a second for templates of 20 buckets.
-_PAIR_LIMIT = 1024
+# A tenth of a second for templates of a few buckets, some seconds for those of a hundred.
+_PAIR_LIMIT = 256
 _POINT = Histogram.from_interval(0, 0)
 
 

@@ -18,6 +18,7 @@ from correlation.streams import Stream
 from correlation.template import Template
 from correlation.timing.pairs import LOOKUP, SATISFACTION_REGION
 from correlation.timing.satisfaction import bounds
+from correlation.timing.shaped import algorithms as shaped_algorithms
 from correlation.timing.shaped import windows as shaped_windows
 from correlation.timing.shaped.algorithms import correlate_shaped
 from correlation.timing.shaped.best import choose_best
@@ -145,7 +146,7 @@ def test_reach_of_own_histograms_is_that_of_supports() -> None:
     assert stream_reach(window, a, b) == (-120, 350)
     # Too many templates to look at each two of them.
     many = tuple(
-        Template(f"t{k}", described((-20, -k - 1, "0.5"), (-k - 1, 0, "0.5"))) for k in range(18)
+        Template(f"t{k}", described((-20, -k - 1, "0.5"), (-k - 1, 0, "0.5"))) for k in range(15)
     )
     templates = [Stream(n, n, 20, 0, templates=many) for n in "ab"]
     assert stream_reach(window, *templates)[0] > -120
@@ -311,7 +312,30 @@ def test_s_windows_are_bought_when_probes_have_cost_as_much() -> None:
 
     # Each search probes 40 x 40 pairs; the one s-window costs as much as 2,000 of them.
     assert [run() for _ in range(3)] == ["lazy", "indexed", "indexed"]
-    assert book.count_missing(base_side.classes, target_side.classes) == 0
+    assert book.price(base_side.classes, target_side.classes) == 0
+
+
+def test_indexed_waits_where_s_windows_cost_too_much_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shaped_algorithms, "PRICE_AT_ONCE", 2 * shaped_windows.PROBES_PER_WINDOW)
+    window = TimingWindow(-90, 90, None, None, Fraction(1, 2))
+    shapes = [described((-9, -k, "0.5"), (-k, 0, "0.5")) for k in (1, 2, 3)]
+
+    def run(count: int) -> str:
+        side = side_of_events(shapes[:count])
+        return correlate_shaped(
+            "indexed",
+            side,
+            side,
+            np.array([[0, count, 0, count]]),
+            WindowBook(window),
+            base_is_a=True,
+            exclude_same=False,
+        )[1]
+
+    # One pair of classes, and four.
+    assert [run(1), run(2)] == ["indexed", "lazy"]
 
 
 def test_of_many_s_windows_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,6 +345,6 @@ def test_of_many_s_windows_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPa
     book = WindowBook(TimingWindow(-90, 90, None, None, Fraction(1, 2)))
     one, two = (side_of_events([it]).classes for it in (MODES, other))
     assert book.find_grid(one, one, None) == book.find_grid(one, one, None)
-    assert book.count_missing(one, one) == 0
+    assert book.price(one, one) == 0
     book.find_grid(two, two, None)
-    assert book.count_missing(one, one) == 1
+    assert book.price(one, one) == shaped_windows.PROBES_PER_WINDOW
