@@ -23,6 +23,7 @@ from correlation.timing.shaped import windows as shaped_windows
 from correlation.timing.shaped.algorithms import correlate_shaped
 from correlation.timing.shaped.best import choose_best
 from correlation.timing.shaped.classes import make_side, side_of
+from correlation.timing.shaped.final import find_shaped_targets
 from correlation.timing.shaped.pieces import CERTAIN, LEFT, split_by_supports
 from correlation.timing.shaped.reach import stream_reach
 from correlation.timing.shaped.windows import WindowBook
@@ -348,3 +349,34 @@ def test_of_many_s_windows_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPa
     assert book.price(one, one) == 0
     book.find_grid(two, two, None)
     assert book.price(one, one) == shaped_windows.PROBES_PER_WINDOW
+
+
+@pytest.mark.parametrize(("own", "matched"), [(None, True), (0, False)])
+def test_a_tie_that_float_cannot_tell_matches_unless_it_is_the_event_itself(
+    monkeypatch: pytest.MonkeyPatch, own: int | None, *, matched: bool
+) -> None:
+    # Without s-windows: P = 1/2 is computed, and lies within the rounding bound of the threshold.
+    monkeypatch.setattr(shaped_windows, "CLASS_PAIR_LIMIT", -1)
+    book = WindowBook(TimingWindow(None, 0, -500, None, Fraction(1, 2)))
+    segment = _segment([MODES], [b"a"], [False])
+    places = None if own is None else (np.array([0]), np.array([own]))
+    found = find_shaped_targets(segment, [segment], places, (-500, 100), book)
+    assert found is not None
+    marked = np.zeros(1, np.bool_)
+    # Once in float64, once in integers.
+    assert found.mark_matched(marked) == (0 if own == 0 else 2)
+    assert marked.tolist() == [matched]
+    rows, targets, looked_at = found.find_best()
+    assert (rows.tolist(), targets.tolist()) == (([0], [0]) if matched else ([], []))
+    assert looked_at == 1
+
+
+def test_targets_out_of_reach_are_not_gathered() -> None:
+    base = _segment([MODES.moved(1000)], [b"a"], [False])
+    book = WindowBook(TimingWindow(-5, 5, None, None, Fraction(1, 2)))
+    far = _segment([MODES], [b"b"], [False])
+    near = _segment([MODES.moved(1), MODES.moved(1005)], [b"c", b"d"], [False, False])
+    assert find_shaped_targets(base, [far], None, (-105, 105), book) is None
+    found = find_shaped_targets(base, [far, near], None, (-105, 105), book)
+    assert found is not None
+    assert found.segment.id.to_list() == [b"d"]
