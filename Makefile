@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 KERNEL_TESTS := tests/unit/timing tests/unit/correlation tests/conformance
 FAST := not kafka and not spark and not slow
 # Compiled kernels hold code of other files: after a change of any of them all are made anew.
-SOURCES := $(sort $(wildcard correlation/*.py correlation/*/*.py))
+SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
@@ -47,6 +47,7 @@ static: setup
 
 test: setup jars ## all tests, on a real Kafka and a real Spark
 	$(BIN)/pytest
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q tests/conformance/test_many_pairs.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(BIN)/pytest -q $(KERNEL_TESTS)
 

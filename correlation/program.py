@@ -171,13 +171,23 @@ class Program:
             entry.operator.begin(self._marks.values(), held_from, before)
 
     def _declared_streams(self) -> dict[str, Stream]:
-        """Give the streams, their lengths widened to those of events buffered before a change."""
+        """Give the streams, widened to lengths and shapes of events buffered before a change."""
         declared = {}
         for name, stream in self._streams.items():
             segments = [segment for _, segment in self._buffers[name].segments]
             shortest = min([stream.shortest_us, *(segment.shortest for segment in segments)])
             longest = max([stream.longest_us, *(segment.longest for segment in segments)])
-            declared[name] = replace(stream, shortest_us=shortest, longest_us=longest)
+            known = {template.histogram.shape_bytes for template in stream.templates}
+            strange = any(
+                segment.shape is not None and not known.issuperset(segment.shape.values.to_list())
+                for segment in segments
+            )
+            declared[name] = replace(
+                stream,
+                shortest_us=shortest,
+                longest_us=longest,
+                histograms=stream.histograms or strange,
+            )
         return declared
 
     def _sort_in(

@@ -39,6 +39,7 @@ class Segment:
     """
 
     __slots__ = (
+        "__weakref__",
         "_groups",
         "earliest",
         "greatest_latest",

@@ -16,7 +16,7 @@ from correlation.operators import Encode, Heading, OutputRecord, encode_json
 from correlation.segment import Segment
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.pairs import DECIDED_BY
-from correlation.timing.probability import probability
+from correlation.timing.shaped.rows import probability_rows
 
 # Of the records.
 ALARM_VERSION = 1
@@ -132,12 +132,8 @@ class PairBatch:
         return (b'%b,"probability":%b' % pair for pair in pairs)
 
     def _probabilities(self) -> list[float]:
-        return probability(  # type: ignore[no-any-return]
-            self.a.earliest[self.a_rows],
-            self.a.latest[self.a_rows],
-            self.b.earliest[self.b_rows],
-            self.b.latest[self.b_rows],
-            self.condition.window,
+        return probability_rows(  # type: ignore[no-any-return]
+            self.a, self.a_rows, self.b, self.b_rows, self.condition.window
         ).tolist()
 
 

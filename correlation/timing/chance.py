@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from correlation.timing.satisfaction import s_window
+from correlation.timing.shaped.chance import measure_widths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +42,9 @@ _LENGTHS = 64
 _SECONDS_PER_HOUR = 3600.0
 
 
-def count_chance_alarms(condition: TimingCondition, a: Stream, b: Stream, load: Load) -> float:
+def count_chance_alarms(
+    condition: TimingCondition, a: Stream, b: Stream, load: Load
+) -> float | None:
     """Compute the expected alarms per hour of streams that are independent of each other.
 
     Parameters
@@ -49,15 +52,37 @@ def count_chance_alarms(condition: TimingCondition, a: Stream, b: Stream, load: 
     condition : TimingCondition
         Every satisfied pair counts as an alarm.
     a, b : Stream
-        Its streams; lengths are uniform between what they declare.
+        Its streams; their templates are equally frequent, or else lengths uniform between what
+        they declare.
     load : Load
         Rates of both, and their keys.
 
     Returns
     -------
-    float
-        Alarms per hour.
+    float or None
+        Alarms per hour; None where events carry histograms of their own (shaped.chance).
     """
+    keys = load.keys if a.partitioning.by == "key" else 1.0
+    if a.has_shapes or b.has_shapes:
+        width = _average_shapes(condition, a, b)
+    else:
+        width = _average_lengths(condition, a, b)
+    if width is None:
+        return None
+    rate = load.rates[condition.a] * load.rates[condition.b]
+    return rate * width / 1e6 / keys * _SECONDS_PER_HOUR
+
+
+def _average_shapes(condition: TimingCondition, a: Stream, b: Stream) -> float | None:
+    """Mean width of the s-windows of templates, in µs."""
+    itself = condition.a == condition.b
+    lengths = spread_lengths(a).tolist(), spread_lengths(b).tolist()
+    widths = measure_widths(condition.window, a, b, *lengths, either_order=itself)
+    return None if widths is None else float(widths.mean()) / (2 if itself else 1)
+
+
+def _average_lengths(condition: TimingCondition, a: Stream, b: Stream) -> float:
+    """Mean width of the s-windows of intervals, in µs."""
     lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
     pairs_a = np.repeat(lengths_a, len(lengths_b))
     pairs_b = np.tile(lengths_b, len(lengths_a))
@@ -67,9 +92,7 @@ def count_chance_alarms(condition: TimingCondition, a: Stream, b: Stream, load: 
         other_low, other_high = s_window(pairs_b, pairs_a, condition.window)
         shared = _count_integers(np.maximum(low, -other_high), np.minimum(high, -other_low))
         widths = (widths + _count_integers(other_low, other_high) - shared) / 2
-    keys = load.keys if a.partitioning.by == "key" else 1.0
-    rate = load.rates[condition.a] * load.rates[condition.b]
-    return rate * float(widths.mean()) / 1e6 / keys * _SECONDS_PER_HOUR
+    return float(widths.mean())
 
 
 def spread_lengths(stream: Stream) -> NDArray[np.int64]:

@@ -4,12 +4,14 @@ Problem. For two records, say what the job makes of them as a pair of the condit
 of it failed first (correlation.explaining).
 
 Definitions. s = max_B - max_A. *Reach*: the least and the greatest s of any satisfied pair of the
-two streams, which the keep values go by (docs/proofs.md, P-KEEP): beyond it one of the events is
-forgotten before the other one can come. The regions are those of lengths as declared; the job
-takes the lengths of the events that a buffer holds, whose range is no wider, so that its
-satisfaction regions hold these (docs/proofs.md, P-EXPLAIN).
+two streams, which the keep values go by (docs/proofs.md, P-KEEP, P-SHAPED-KEEP): beyond it one of
+the events is forgotten before the other one can come. The regions are those of lengths as declared,
+by supports alone where streams declare templates or histograms; the job takes the lengths of the
+events that a buffer holds, whose range is no wider, so that its satisfaction regions hold these
+(docs/proofs.md, P-EXPLAIN).
 
-Algorithm. The verdict is `satisfaction.satisfied`, the decision of the job itself. The probability
+Algorithm. The verdict is `satisfaction.satisfied`, or `histogram_exact.is_satisfied` of events that
+are no intervals: the decision of the job itself. The probability
 is a fraction of integers, for people; nothing is compared with its float.
 
 Cost. O(1).
@@ -25,10 +27,12 @@ from correlation.explaining import ReadEvent, Steps, read_given
 from correlation.histogram import Histogram
 from correlation.timing.choosing import choose_algorithm
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
-from correlation.timing.histogram_exact import exact_probability
+from correlation.timing.histogram_exact import exact_probability, is_satisfied
 from correlation.timing.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
 from correlation.timing.regions import locate_regions
-from correlation.timing.satisfaction import bounds, satisfied
+from correlation.timing.satisfaction import satisfied
+from correlation.timing.shaped.reach import stream_reach
+from correlation.timing.shaped.regions import locate_supports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from correlation.mapping import MappedEvent
     from correlation.streams import Stream
     from correlation.timing.conditions import TimingCondition
+    from correlation.timing.regions import Regions
     from correlation.timing.window import TimingWindow
 
 _STEPS = ("contract", "key", "expired", "threshold")
@@ -130,18 +135,23 @@ class _Pair:
         return (a.shortest_us, a.longest_us), (b.shortest_us, b.longest_us)
 
     @property
+    def shaped(self) -> bool:
+        """Whether events of the streams may be anything but intervals."""
+        return any(self.streams[name].has_shapes for name in self.condition.streams)
+
+    @property
     def probability(self) -> Fraction:
-        a = Histogram.from_interval(self.a.earliest, self.a.latest)
-        b = Histogram.from_interval(self.b.earliest, self.b.latest)
-        return exact_probability(a, b, self.window)
+        return exact_probability(_read_time(self.a), _read_time(self.b), self.window)
 
     def is_satisfied(self) -> bool:
+        if self.a.shape is not None or self.b.shape is not None:
+            return is_satisfied(_read_time(self.a), _read_time(self.b), self.window)
         lengths = (self.a.latest - self.a.earliest, self.b.latest - self.b.earliest)
         return bool(satisfied(*lengths, self.s_us, self.window)[0])
 
     def reach(self) -> tuple[int, int]:
-        (shortest_a, longest_a), (shortest_b, longest_b) = self.declared
-        return bounds(self.window, shortest_a, longest_a, shortest_b, longest_b)
+        streams = self.streams
+        return stream_reach(self.window, streams[self.condition.a], streams[self.condition.b])
 
     def expired_by_us(self) -> int:
         """How much too far apart the events are; 0 if they are not."""
@@ -189,7 +199,9 @@ class _Pair:
         (_, longest_a), (_, longest_b) = self.declared
         emit = self.condition.emit
         algorithm = emit
-        if emit == PAIRS:
+        if emit == PAIRS and self.shaped:
+            algorithm = self.condition.algorithm
+        elif emit == PAIRS:
             algorithm = choose_algorithm(self.condition.algorithm, window, *self.declared).algorithm
         return {
             "probability": float(exact),
@@ -207,7 +219,7 @@ class _Pair:
             },
             "reach": dict(zip(("least_us", "greatest_us"), least_greatest, strict=True)),
             "regions": regions,
-            "decided_by": _decided_by(algorithm, regions) if decided else None,
+            "decided_by": _decided_by(algorithm, regions, shaped=self.shaped) if decided else None,
             "algorithm": algorithm,
         }
 
@@ -215,16 +227,23 @@ class _Pair:
         """Regions of either event as base event, and where the other one lies."""
         length_a, length_b = self.a.latest - self.a.earliest, self.b.latest - self.b.earliest
         declared_a, declared_b = self.declared
+        locate = locate_supports if self.shaped else locate_regions
         return {
-            "base_a": _describe_regions(self.window, length_a, declared_b, self.s_us),
-            "base_b": _describe_regions(self.window.mirrored(), length_b, declared_a, -self.s_us),
+            "base_a": _describe_regions(locate(self.window, length_a, *declared_b), self.s_us),
+            "base_b": _describe_regions(
+                locate(self.window.mirrored(), length_b, *declared_a), -self.s_us
+            ),
         }
 
 
-def _describe_regions(
-    window: TimingWindow, length_us: int, targets: tuple[int, int], offset_us: int
-) -> dict[str, Any]:
-    lh, ll, rl, rh = locate_regions(window, length_us, *targets)
+def _read_time(event: MappedEvent) -> Histogram:
+    if event.shape is None:
+        return Histogram.from_interval(event.earliest, event.latest)
+    return Histogram.from_shape_bytes(event.shape).moved(event.latest)
+
+
+def _describe_regions(found: Regions, offset_us: int) -> dict[str, Any]:
+    lh, ll, rl, rh = found
     if not lh <= offset_us <= rh:
         region = "violated"
     elif offset_us < ll:
@@ -236,7 +255,9 @@ def _describe_regions(
     return {**ends, "offset_us": offset_us, "region": region}
 
 
-def _decided_by(algorithm: str, regions: Mapping[str, Mapping[str, Any]]) -> list[str] | None:
+def _decided_by(
+    algorithm: str, regions: Mapping[str, Mapping[str, Any]], *, shaped: bool
+) -> list[str] | None:
     """Ways in which the job may decide the satisfied pair; what else it holds settles which.
 
     None where no pair is reported.
@@ -247,9 +268,10 @@ def _decided_by(algorithm: str, regions: Mapping[str, Mapping[str, Any]]) -> lis
     ways: tuple[int, ...] = (PROBE, LOOKUP, SATISFACTION_REGION)
     if algorithm in {"simple", "ssort", BEST}:
         ways = (PROBE,)
-    elif algorithm == "indexed" or by_position:
+    elif by_position or (algorithm == "indexed" and not shaped):
         ways = (SATISFACTION_REGION,)
-    elif algorithm in {"eager", "lazy"}:
+    elif algorithm in {"eager", "lazy", "indexed"}:
+        # indexed does as lazy does where shapes are many.
         ways = (PROBE, SATISFACTION_REGION)
     return [DECIDED_BY[way] for way in ways]
 

@@ -25,8 +25,11 @@ import numpy as np
 from correlation.timing.chance import spread_lengths
 from correlation.timing.conditions import UNMATCHED
 from correlation.timing.satisfaction import s_window
+from correlation.timing.shaped.chance import measure_widths
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from correlation.operators import Load
     from correlation.streams import Stream
     from correlation.timing.conditions import TimingCondition
@@ -34,7 +37,9 @@ if TYPE_CHECKING:
 _SECONDS_PER_HOUR = 3600.0
 
 
-def count_final_alarms(condition: TimingCondition, a: Stream, b: Stream, load: Load) -> float:
+def count_final_alarms(
+    condition: TimingCondition, a: Stream, b: Stream, load: Load
+) -> float | None:
     """Compute the expected alarms per hour of streams that are independent of each other.
 
     Parameters
@@ -42,22 +47,34 @@ def count_final_alarms(condition: TimingCondition, a: Stream, b: Stream, load: L
     condition : TimingCondition
         With `emit` best or unmatched.
     a, b : Stream
-        Its streams; lengths are uniform between what they declare.
+        Its streams; their templates are equally frequent, or else lengths uniform between what
+        they declare.
     load : Load
         Rates of both, and their keys.
 
     Returns
     -------
-    float
-        Alarms per hour.
+    float or None
+        Alarms per hour; None where events carry histograms of their own (shaped.chance).
     """
-    lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
-    low, high = s_window(
-        np.repeat(lengths_a, len(lengths_b)), np.tile(lengths_b, len(lengths_a)), condition.window
-    )
-    widths = np.maximum(high - low + 1, 0).reshape(len(lengths_a), len(lengths_b))
+    widths = _measure(condition, a, b)
+    if widths is None:
+        return None
     keys = load.keys if a.partitioning.by == "key" else 1.0
     expected = load.rates[condition.b] * widths.mean(axis=1) / 1e6 / keys
     alone = float(np.exp(-expected).mean())
     part = alone if condition.emit == UNMATCHED else 1.0 - alone
     return load.rates[condition.a] * part * _SECONDS_PER_HOUR
+
+
+def _measure(condition: TimingCondition, a: Stream, b: Stream) -> NDArray[np.float64] | None:
+    """Widths of the s-windows of all shapes of A and B, in µs."""
+    lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
+    if a.has_shapes or b.has_shapes:
+        lengths = lengths_a.tolist(), lengths_b.tolist()
+        return measure_widths(condition.window, a, b, *lengths, either_order=False)
+    low, high = s_window(
+        np.repeat(lengths_a, len(lengths_b)), np.tile(lengths_b, len(lengths_a)), condition.window
+    )
+    widths: NDArray[np.float64] = np.maximum(high - low + 1, 0).astype(np.float64)
+    return widths.reshape(len(lengths_a), len(lengths_b))

@@ -36,7 +36,9 @@ from correlation.timing.alarms import PairBatch, UnmatchedBatch
 from correlation.timing.best import NONE, Targets, compare_targets, find_best
 from correlation.timing.conditions import BEST, TimingCondition
 from correlation.timing.pairs import DECIDED_BY, PROBE, Side
-from correlation.timing.satisfaction import bounds
+from correlation.timing.shaped.final import ShapedTargets, find_shaped_targets
+from correlation.timing.shaped.reach import stream_reach
+from correlation.timing.shaped.windows import WindowBook
 from correlation.timing.unmatched import mark_matched
 
 _VERSION = 1
@@ -85,15 +87,15 @@ class FinalOperator:
     condition : TimingCondition
         To evaluate.
     streams : mapping of name to Stream
-        Declares the lengths of its events.
+        Declares the lengths and shapes of its events.
     """
 
     def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
-        lengths = (a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
-        self._least_s, self._greatest_s = bounds(condition.window, *lengths)
+        self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
+        self._book = WindowBook(condition.window)
         # Events of A before this have been released, or had become final before the condition came.
         self._released_below = UNKNOWN_MARK
         # Every B from here on was in the buffers when the condition came, or came later.
@@ -147,6 +149,8 @@ class FinalOperator:
         if due is None:
             return self._summarise([], np.zeros(0, np.int64), 0, 0)
         targets = _segments(view, self._condition.b)
+        if any(segment.shape is not None for segment in (due.segment, *targets)):
+            return self._report_shaped(due, targets, final_below)
         if self._condition.emit == BEST:
             return self._report_best(due, targets)
         return self._report_unmatched(due, targets, final_below)
@@ -244,10 +248,7 @@ class FinalOperator:
     def _report_unmatched(
         self, due: _Due, targets: Sequence[Segment], final_below: int
     ) -> Evaluation:
-        latest = due.segment.latest
-        # Nothing is said of events whose B may have been forgotten before, or may still come.
-        known = (latest >= self._held_from - self._least_s) & (latest < final_below)
-        matched = ~known
+        matched = ~self._is_known(due, final_below)
         searches = decided = 0
         for place, target in enumerate(targets):
             if matched.all() or not self._may_meet(due.segment, target):
@@ -262,11 +263,47 @@ class FinalOperator:
                 left_out=self._left_out(due, place),
                 target_lengths=(target.shortest, target.longest),
             )
+        return self._summarise_unmatched(due, matched, searches, decided)
+
+    def _is_known(self, due: _Due, final_below: int) -> NDArray[np.bool_]:
+        """Tell of which events no B may have been forgotten before, or may still come."""
+        latest = due.segment.latest
+        return (latest >= self._held_from - self._least_s) & (latest < final_below)
+
+    def _summarise_unmatched(
+        self, due: _Due, matched: NDArray[np.bool_], searches: int, decided: int
+    ) -> Evaluation:
         rows = np.flatnonzero(~matched)
         results = []
         if len(rows):
             results.append(UnmatchedBatch(self._condition, self._keyed, due.segment, rows))
-        return self._summarise(results, latest[rows], searches, decided)
+        return self._summarise(results, due.segment.latest[rows], searches, decided)
+
+    def _report_shaped(self, due: _Due, targets: Sequence[Segment], final_below: int) -> Evaluation:
+        """Report on events some of which are no intervals."""
+        own = (due.places, due.rows) if self._condition.a == self._condition.b else None
+        reach = (self._least_s, self._greatest_s)
+        found = find_shaped_targets(due.segment, targets, own, reach, self._book)
+        searches = int(found is not None)
+        if self._condition.emit == BEST:
+            return self._report_best_shaped(due, found, searches)
+        matched = ~self._is_known(due, final_below)
+        decided = 0 if found is None else found.mark_matched(matched)
+        return self._summarise_unmatched(due, matched, searches, decided)
+
+    def _report_best_shaped(
+        self, due: _Due, found: ShapedTargets | None, searches: int
+    ) -> Evaluation:
+        if found is None:
+            return self._summarise([], np.zeros(0, np.int64), 0, 0)
+        rows, target_rows, looked_at = found.find_best()
+        if not len(rows):
+            return self._summarise([], np.zeros(0, np.int64), searches, looked_at)
+        ways = np.full(len(rows), PROBE, np.uint8)
+        batch = PairBatch(
+            self._condition, self._keyed, due.segment, found.segment, rows, target_rows, ways
+        )
+        return self._summarise([batch], batch.ready_us(), searches, looked_at)
 
     def _summarise(
         self, results: Sequence[Result], ready_us: NDArray[np.int64], searches: int, looked_at: int

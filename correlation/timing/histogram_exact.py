@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from correlation.histogram import Histogram
-    from correlation.timing.window import TimingWindow
+    from correlation.timing.window import TimingWindow, WindowScalars
 
 
 class Steps(NamedTuple):
@@ -107,7 +107,7 @@ def is_satisfied(a: Histogram, b: Histogram, window: TimingWindow) -> bool:
         return False
     if window.ceiling_us is not None and s > window.ceiling_us:
         return False
-    return decide_steps(to_steps(a), to_steps(b), 0, window)
+    return decide_steps(to_steps(a), to_steps(b), 0, window.scalars())
 
 
 def to_steps(histogram: Histogram) -> Steps:
@@ -137,13 +137,11 @@ def scale_steps(edges: Sequence[int], masses: Sequence[int]) -> Steps:
     return Steps(tuple(edges), changes, whole // shared)
 
 
-def decide_steps(a: Steps, b: Steps, s: int, window: TimingWindow) -> bool:
+def decide_steps(a: Steps, b: Steps, s: int, window: WindowScalars) -> bool:
     """Tell whether P(lower ≤ s + T_B - T_A ≤ upper) ≥ ct; floor and ceiling are the caller's."""
-    lower = None if window.lower_us is None else window.lower_us - s
-    upper = None if window.upper_us is None else window.upper_us - s
-    slack = 1 - window.threshold
-    whole = 2 * a.whole * b.whole
-    return slack.denominator * _count_lost(a, b, lower, upper) <= slack.numerator * whole
+    # An infinite end is farther away than any two times: nothing is lost there.
+    lost = count_greater(a, b, window.lower - s) + count_greater(b, a, s - window.upper)
+    return window.whole * lost <= window.slack_part * 2 * a.whole * b.whole
 
 
 def _count_lost(a: Steps, b: Steps, lower: int | None, upper: int | None) -> int:

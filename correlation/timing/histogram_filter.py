@@ -80,18 +80,46 @@ def satisfied_shapes(
         shapes_a, rows_a, shapes_b, rows_b, differences, window.scalars(), verdicts
     )
     doubtful = np.flatnonzero(verdicts == DOUBTFUL)
-    # Ties come in crowds: each is decided once.
-    cases, places = np.unique(
-        np.stack([rows_a[doubtful], rows_b[doubtful], differences[doubtful]]),
-        axis=1,
-        return_inverse=True,
+    verdicts[doubtful] = decide_exactly(
+        shapes_a,
+        rows_a[doubtful],
+        shapes_b,
+        rows_b[doubtful],
+        differences[doubtful],
+        window.scalars(),
     )
+    return verdicts.view(np.bool_)
+
+
+def decide_exactly(
+    shapes_a: Shapes,
+    index_a: NDArray[np.int64],
+    shapes_b: Shapes,
+    index_b: NDArray[np.int64],
+    s: NDArray[np.int64],
+    window: WindowScalars,
+) -> NDArray[np.bool_]:
+    """Decide pairs in integers, floor and ceiling apart.
+
+    Parameters
+    ----------
+    shapes_a, index_a, shapes_b, index_b, s
+        As of `satisfied_shapes`, of shape (n,).
+    window : WindowScalars
+        The condition.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True where P(lower ≤ T_B - T_A ≤ upper) ≥ threshold.
+    """
+    # Ties come in crowds: each is decided once.
+    cases, places = np.unique(np.stack([index_a, index_b, s]), axis=1, return_inverse=True)
     decisions = [
         decide_steps(shapes_a.to_steps(a), shapes_b.to_steps(b), difference, window)
         for a, b, difference in cases.T.tolist()
     ]
-    verdicts[doubtful] = np.array(decisions, np.uint8)[places.ravel()]
-    return verdicts.view(np.bool_)
+    return np.array(decisions, np.bool_)[places.ravel()]
 
 
 def shape_probability(

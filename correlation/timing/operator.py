@@ -23,8 +23,12 @@ from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.meetings import find_meetings, matched_groups
-from correlation.timing.pairs import DECIDED_BY, ProbeCounts, Side
-from correlation.timing.satisfaction import bounds, satisfied
+from correlation.timing.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
+from correlation.timing.shaped.algorithms import correlate_shaped
+from correlation.timing.shaped.classes import side_of
+from correlation.timing.shaped.reach import stream_reach
+from correlation.timing.shaped.rows import satisfied_rows
+from correlation.timing.shaped.windows import WindowBook
 
 
 class Search(NamedTuple):
@@ -50,14 +54,14 @@ class _Met(NamedTuple):
 
 
 class TimingOperator:
-    """Operator of a timing condition; it keeps no state of its own.
+    """Operator of a timing condition; it keeps no state of its own but s-windows known so far.
 
     Parameters
     ----------
     condition : TimingCondition
         To evaluate.
     streams : mapping of name to Stream
-        Declares the lengths of its events.
+        Declares the lengths and shapes of its events.
     """
 
     def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
@@ -69,7 +73,8 @@ class TimingOperator:
             condition.algorithm, condition.window, lengths_a, lengths_b
         ).algorithm
         self._self_correlation = condition.a == condition.b
-        self._least_s, self._greatest_s = bounds(condition.window, *lengths_a, *lengths_b)
+        self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
+        self._book = WindowBook(condition.window)
 
     def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
@@ -154,6 +159,27 @@ class TimingOperator:
 
     def _meet(self, search: Search) -> _Met:
         base, target, groups, base_is_a = search
+        if base.shape is None and target.shape is None:
+            pairs, algorithm = self._correlate(base, target, groups, base_is_a=base_is_a)
+        else:
+            pairs, algorithm = correlate_shaped(
+                self._condition.algorithm,
+                side_of(base),
+                side_of(target),
+                groups,
+                self._book,
+                base_is_a=base_is_a,
+                exclude_same=base is target,
+            )
+        sides = [(base, pairs.base_index), (target, pairs.target_index)]
+        (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
+        batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
+        return _Met(batch, pairs.counts, algorithm)
+
+    def _correlate(
+        self, base: Segment, target: Segment, groups: Int64s, *, base_is_a: bool
+    ) -> tuple[Pairs, str]:
+        """Find the pairs of events that are intervals, all of them."""
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         events = (
             Side(base.earliest, base.latest),
@@ -166,10 +192,7 @@ class TimingOperator:
         if algorithm == AUTO:
             algorithm = choose_by_events(*events, lengths)
         pairs = ALGORITHMS[algorithm](*events, exclude_same=base is target, target_lengths=lengths)
-        sides = [(base, pairs.base_index), (target, pairs.target_index)]
-        (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
-        batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
-        return _Met(batch, pairs.counts, algorithm)
+        return pairs, algorithm
 
     def _is_reported(self, pairs: PairBatch, fresh: Segment) -> NDArray[np.bool_]:
         """Choose one of the two orders in which a pair of a self-correlation may be found.
@@ -189,11 +212,8 @@ class TimingOperator:
             forward[i] = id_a < id_b or (id_a == id_b and earlier)
         backward = np.flatnonzero(~forward)
         reported = np.ones(len(pairs), np.bool_)
-        reported[backward] = ~satisfied(
-            (latest_b - earliest_b)[backward],
-            (latest_a - earliest_a)[backward],
-            (latest_a - latest_b)[backward],
-            self._condition.window,
+        reported[backward] = ~satisfied_rows(
+            b, pairs.b_rows[backward], a, pairs.a_rows[backward], self._condition.window
         )
         return reported
 

@@ -129,14 +129,33 @@ def check_inputs(
         if columns.earliest.shape != columns.latest.shape or columns.latest.ndim != 1:
             raise ValueError(f"{name}: earliest and latest differ in shape")
         sides.append(columns)
-    ranges = as_column(groups).reshape(-1, _GROUP_COLUMNS)
-    for name, side, low, high in (
-        ("base", sides[0], ranges[:, 0], ranges[:, 1]),
-        ("target", sides[1], ranges[:, 2], ranges[:, 3]),
-    ):
-        if len(ranges) and (low.min() < 0 or (low > high).any() or high.max() > len(side.latest)):
-            raise ValueError(f"groups: a range lies outside the {name} events")
+    ranges = check_groups(groups, len(sides[0].latest), len(sides[1].latest))
     return sides[0], sides[1], ranges
+
+
+def check_groups(groups: NDArray[np.int64], bases: int, targets: int) -> NDArray[np.int64]:
+    """Return the groups as the kernels take them.
+
+    Parameters
+    ----------
+    groups : ndarray of int64, shape (k, 4)
+        As `Correlate` takes them.
+    bases, targets : int
+        Number of events of either side.
+
+    Raises
+    ------
+    ValueError
+        If a group lies outside a side.
+    """
+    ranges = as_column(groups).reshape(-1, _GROUP_COLUMNS)
+    for name, size, low, high in (
+        ("base", bases, ranges[:, 0], ranges[:, 1]),
+        ("target", targets, ranges[:, 2], ranges[:, 3]),
+    ):
+        if len(ranges) and (low.min() < 0 or (low > high).any() or high.max() > size):
+            raise ValueError(f"groups: a range lies outside the {name} events")
+    return ranges
 
 
 def count_events(groups: NDArray[np.int64]) -> int:

@@ -9,8 +9,9 @@ from correlation.timing.chance import count_chance_alarms
 from correlation.timing.choosing import choose_algorithm
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.final_chance import count_final_alarms
-from correlation.timing.regions import describe_regions
-from correlation.timing.satisfaction import bounds
+from correlation.timing.regions import describe_regions, locate_regions
+from correlation.timing.shaped.reach import stream_reach
+from correlation.timing.shaped.regions import locate_supports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,18 @@ _WHY = {
     UNMATCHED: "emit: regions tell most A that have a B; all between them is computed up to the "
     "first B that satisfies the condition",
 }
+# How pairs are found in streams whose events are not all intervals.
+_WHY_SHAPED = (
+    "a stream declares templates or histograms: where few different shapes meet, each two of them "
+    "have their s-windows, computed once, which decide by position; where each event has one of "
+    "its own, the supports decide what they can (the regions below) and the rest is computed. "
+    "indexed and lazy_lookup need few shapes and do as lazy does without (coincide_searches_total "
+    "counts what ran)"
+)
+_WHY_COMPUTED = (
+    "asked for: the probability of every pair (ssort: of every pair near enough) is computed from "
+    "the histograms of both"
+)
 
 
 def derive_costs(
@@ -50,12 +63,11 @@ def derive_costs(
         time of a pair to the arrival of its last record or, where each A is reported once, from
         its latest time until no B can come any more; with both rates also
         expected_buffered_events, each as often as a grid holds it, and chance_alarms_per_hour of
-        streams that are independent of each other (timing.chance, timing.final_chance).
+        streams that are independent of each other (timing.chance, timing.final_chance) unless
+        their events carry histograms of their own.
     """
     a, b = streams[condition.a], streams[condition.b]
-    least, greatest = bounds(
-        condition.window, a.shortest_us, a.longest_us, b.shortest_us, b.longest_us
-    )
+    least, greatest = stream_reach(condition.window, a, b)
     horizon_a, horizon_b = max(greatest, 0) + b.max_delay_us, max(-least, 0) + a.max_delay_us
     latency = max(a.max_delay_us, b.max_delay_us)
     if condition.block_size is not None:
@@ -83,7 +95,9 @@ def derive_costs(
             for name, horizon in horizons.items()
         }
         count = count_chance_alarms if condition.emit == PAIRS else count_final_alarms
-        derived["chance_alarms_per_hour"] = count(condition, a, b, load)
+        alarms = count(condition, a, b, load)
+        if alarms is not None:
+            derived["chance_alarms_per_hour"] = alarms
     return derived
 
 
@@ -99,10 +113,12 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
     """
     a, b = streams[condition.a], streams[condition.b]
     lengths = (a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
-    least, greatest = bounds(condition.window, *lengths)
+    least, greatest = stream_reach(condition.window, a, b)
+    shaped = a.has_shapes or b.has_shapes
+    locate = locate_supports if shaped else locate_regions
     return {
-        **_describe_search(condition, lengths),
-        "regions": describe_regions(condition.window, *lengths),
+        **_describe_search(condition, lengths, shaped=shaped),
+        "regions": describe_regions(condition.window, *lengths, locate),
         "emit": condition.emit,
         "output": condition.output,
         "reported": _describe_block(condition)
@@ -146,9 +162,13 @@ def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
 
 
 def _describe_search(
-    condition: TimingCondition, lengths: tuple[int, int, int, int]
+    condition: TimingCondition, lengths: tuple[int, int, int, int], *, shaped: bool
 ) -> dict[str, str]:
     """Say how pairs are found, and why so."""
+    if shaped:
+        asked = condition.algorithm if condition.emit == PAIRS else condition.emit
+        computed = asked in {"simple", "ssort"}
+        return {"algorithm": asked, "why": _WHY_COMPUTED if computed else _WHY_SHAPED}
     if condition.emit == PAIRS:
         choice = choose_algorithm(condition.algorithm, condition.window, lengths[:2], lengths[2:])
         return {"algorithm": choice.algorithm, "why": choice.why}

@@ -28,6 +28,8 @@ from correlation.durations import format_duration
 from correlation.timing.satisfaction import _find_depth_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from correlation.timing.window import TimingWindow, WindowScalars
 
 
@@ -69,6 +71,7 @@ def describe_regions(
     longest_a_us: int,
     shortest_b_us: int,
     longest_b_us: int,
+    locate: Callable[[TimingWindow, int, int, int], Regions] = locate_regions,
 ) -> dict[str, object]:
     """Describe the regions of a condition for a person to read.
 
@@ -78,6 +81,8 @@ def describe_regions(
         The condition.
     shortest_a_us, longest_a_us, shortest_b_us, longest_b_us : int
         The ranges of lengths of either stream, microseconds.
+    locate : callable
+        Computes the regions: as `locate_regions`.
 
     Returns
     -------
@@ -91,18 +96,21 @@ def describe_regions(
     wide = window.is_wide(longest_a_us, longest_b_us)
     return {
         "window": "wide" if wide else "narrow",
-        "base_a": _describe_direction(window, a, b),
-        "base_b": _describe_direction(window.mirrored(), b, a),
+        "base_a": _describe_direction(window, a, b, locate),
+        "base_b": _describe_direction(window.mirrored(), b, a, locate),
     }
 
 
 def _describe_direction(
-    window: TimingWindow, base: tuple[int, int], target: tuple[int, int]
+    window: TimingWindow,
+    base: tuple[int, int],
+    target: tuple[int, int],
+    locate: Callable[[TimingWindow, int, int, int], Regions],
 ) -> dict[str, object]:
     return {
         name: {
             "length": format_duration(length_us),
-            **_describe_base(locate_regions(window, length_us, *target)),
+            **_describe_base(locate(window, length_us, *target)),
         }
         for name, length_us in zip(("shortest", "longest"), base, strict=True)
     }

@@ -64,13 +64,32 @@ def s_windows(u: Histogram, v: Histogram, window: TimingWindow) -> Intervals:
     a, b = to_steps(u.shape()), to_steps(v.shape())
     scalars = window.scalars()
     if window.is_wide(u.length_us, v.length_us):
-        ct = window.threshold
-        low = scalars.lower + _find_quantile(a, b, ct)
-        high = scalars.upper - _find_quantile(b, a, ct)
-        spans = [(low, high)]
+        spans = [one_sided_ends(u, v, window)]
     else:
         spans = list(_sweep(a, b, scalars))
     return unite((max(low, scalars.floor), min(high, scalars.ceiling)) for low, high in spans)
+
+
+def one_sided_ends(u: Histogram, v: Histogram, window: TimingWindow) -> tuple[int, int]:
+    """Find where either end of a window alone is satisfied.
+
+    Parameters
+    ----------
+    u, v : Histogram
+        The shapes of A and B, wherever in time they lie.
+    window : TimingWindow
+        The condition; its floor and ceiling play no part.
+
+    Returns
+    -------
+    s_lo, s_hi : int
+        P(T_B - T_A ≥ lower) ≥ ct iff s ≥ s_lo, and P(T_B - T_A ≤ upper) ≥ ct iff s ≤ s_hi,
+        microseconds; the s-window lies between them, and is all between them in a wide window. An
+        end that is infinite stays beyond every s.
+    """
+    a, b = to_steps(u.shape()), to_steps(v.shape())
+    scalars, ct = window.scalars(), window.threshold
+    return scalars.lower + _find_quantile(a, b, ct), scalars.upper - _find_quantile(b, a, ct)
 
 
 def stime(h_i: Histogram, h_j: Histogram, delta: Fraction) -> Fraction:

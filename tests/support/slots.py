@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from correlation.columns import DictionaryColumn
 from correlation.events import Events
+from correlation.histogram import Histogram
 from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.records import Resource
@@ -95,11 +97,19 @@ class Arrival:
     earliest: int
     latest: int
     offset: int = 0
+    shape: Histogram | None = None
 
     @property
     def interval(self) -> tuple[int, int]:
         """The event as the judge takes it."""
         return (self.earliest, self.latest)
+
+    @property
+    def histogram(self) -> Histogram:
+        """How its time is distributed."""
+        if self.shape is None:
+            return Histogram.from_interval(self.earliest, self.latest)
+        return self.shape.moved(self.latest)
 
 
 def judged_pairs(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
@@ -175,7 +185,9 @@ def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:
             (a.key.encode(), a.id.encode(), a.earliest, a.latest, a.partition, a.offset, a.latest)
             for a in mine
         ]
-        parts.append(Events.from_rows(place[0], rows))
+        shapes = [None if a.shape is None else a.shape.shape_bytes for a in mine]
+        column = DictionaryColumn.from_list(shapes) if any(shapes) else None
+        parts.append(replace(Events.from_rows(place[0], rows), shape=column))
         greatest = max(arrival.latest for arrival in mine)
         progress.append(Progress(*place, mine[-1].offset + 1, greatest))
     return Block(controls, parts, progress)

@@ -1,0 +1,237 @@
+"""A search among shaped events: what all algorithms are given, and how they decide a pair.
+
+Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for events of known classes.
+
+Algorithm. With the s-windows of the classes at hand a pair is satisfied iff s lies in theirs (PTJ
+Theorem 2). Without them its probability is computed in float64, and pairs nearer to ct than
+rounding allows are written down as doubtful; afterwards they are decided in integers, each
+combination of classes and s once (docs/proofs.md, P-HISTOGRAM).
+
+Cost. O(log k) a pair for k intervals of an s-window; O(n + m) without, for n and m buckets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from correlation.timing.histogram_filter import (
+    DOUBTFUL,
+    VIOLATED,
+    _filter_pair_kernel,
+    decide_exactly,
+)
+from correlation.timing.pairs import PROBE, Pairs, check_groups
+from correlation.timing.shaped.pieces import Pieces, split_by_supports, split_by_windows
+from correlation.timing.template_ranges import _decide_template_kernel, pack_grid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from correlation.timing.collecting import Columns
+    from correlation.timing.pairs import ProbeCounts
+    from correlation.timing.shaped.classes import ShapedSide
+    from correlation.timing.shapes import Shapes
+    from correlation.timing.template_ranges import Grid, GridColumns
+    from correlation.timing.window import TimingWindow, WindowScalars
+
+# In `decided_by`, until it is decided.
+DOUBT = 255
+
+
+class Search(NamedTuple):
+    """A search as the kernels take it.
+
+    Attributes
+    ----------
+    base_latest, base_codes : ndarray of int64, shape (b,)
+        Latest times and classes of the base events, which play role A.
+    target_latest, target_codes : ndarray of int64, shape (t,)
+        Those of the targets.
+    groups : ndarray of int64, shape (k, 4)
+        As `pairs.Correlate` takes them.
+    base_shapes, target_shapes : Shapes
+        The classes.
+    pieces : Pieces
+        Of the classes of base events.
+    reach : (int, int)
+        Least and greatest s of any piece.
+    grid : GridColumns
+        The s-windows of all classes; of width 0 where there are none.
+    window : WindowScalars
+        The condition.
+    exclude_same : bool
+        Leave out the pairs of equal positions.
+    """
+
+    base_latest: NDArray[np.int64]
+    base_codes: NDArray[np.int64]
+    target_latest: NDArray[np.int64]
+    target_codes: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    base_shapes: Shapes
+    target_shapes: Shapes
+    pieces: Pieces
+    reach: tuple[int, int]
+    grid: GridColumns
+    window: WindowScalars
+    exclude_same: bool
+
+
+def make_search(
+    base: ShapedSide,
+    target: ShapedSide,
+    groups: NDArray[np.int64],
+    window: TimingWindow,
+    grid: Grid | None,
+    *,
+    exclude_same: bool,
+) -> Search:
+    """Put a search together.
+
+    Parameters
+    ----------
+    base, target, groups, window, exclude_same
+        As `pairs.Correlate` takes them, the sides with their classes.
+    grid : Grid or None
+        The s-windows of their classes, base events being of A.
+
+    Raises
+    ------
+    ValueError
+        If a group lies outside a side.
+    """
+    scalars = window.scalars()
+    if grid is None:
+        pieces = split_by_supports(base.classes, target.classes, scalars)
+    else:
+        pieces = split_by_windows(base.classes, grid, scalars)
+    return Search(
+        base.latest,
+        base.codes,
+        target.latest,
+        target.codes,
+        check_groups(groups, len(base.latest), len(target.latest)),
+        base.classes.shapes,
+        target.classes.shapes,
+        pieces,
+        pieces.reach,
+        pack_grid(() if grid is None else grid),
+        scalars,
+        exclude_same,
+    )
+
+
+def settle_pairs(search: Search, columns: Columns, counts: ProbeCounts) -> Pairs:
+    """Decide what was written down as doubtful, in integers, and leave out what is violated."""
+    base_index, target_index, decided_by = columns
+    doubtful = np.flatnonzero(decided_by == DOUBT)
+    if not len(doubtful):
+        return Pairs(base_index, target_index, decided_by, counts)
+    satisfied = settle(search, base_index[doubtful], target_index[doubtful])
+    decided_by[doubtful] = PROBE
+    kept = np.ones(len(base_index), np.bool_)
+    kept[doubtful] = satisfied
+    return Pairs(base_index[kept], target_index[kept], decided_by[kept], counts)
+
+
+def settle(
+    search: Search, base_index: NDArray[np.int64], target_index: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Decide pairs in integers, floor and ceiling apart: bool[n]."""
+    return decide_exactly(
+        search.base_shapes,
+        search.base_codes[base_index],
+        search.target_shapes,
+        search.target_codes[target_index],
+        search.target_latest[target_index] - search.base_latest[base_index],
+        search.window,
+    )
+
+
+@njit(cache=True)
+def _decide_kernel(search: Search, i: int, j: int) -> int:
+    """SATISFIED, VIOLATED or DOUBTFUL; floor and ceiling are the caller's."""
+    a = search.base_codes[i]
+    b = search.target_codes[j]
+    s = search.target_latest[j] - search.base_latest[i]
+    verdict: int
+    if search.grid.width > 0:
+        # SATISFIED is 1 and VIOLATED 0.
+        verdict = int(_decide_template_kernel(search.grid, a, b, s))
+    else:
+        verdict = _filter_pair_kernel(
+            search.base_shapes, a, search.target_shapes, b, s, search.window
+        )
+    return verdict
+
+
+@njit(cache=True)
+def _probe_kernel(
+    search: Search, i: int, begin: int, end: int, out: Columns, found: int
+) -> tuple[int, int]:
+    """Decide (i, begin) to (i, end - 1) one by one and write what is not violated.
+
+    All of them lie between floor and ceiling. Returns what is found, and how many were decided.
+    """
+    # No array is taken out of the search inside a loop: that would count its references.
+    own = i if search.exclude_same and begin <= i < end else -1
+    decided = end - begin if own < 0 else end - begin - 1
+    codes = search.target_codes
+    targets = search.target_latest
+    latest = search.base_latest[i]
+    a = search.base_codes[i]
+    if search.grid.width > 0:
+        found = _probe_windows_kernel(
+            i, begin, end, own, a, latest, codes, targets, search.grid, out, found
+        )
+        return found, decided
+    bases = search.base_shapes
+    shapes = search.target_shapes
+    window = search.window
+    base_index, target_index, decided_by = out
+    for j in range(begin, end):
+        if j == own:
+            continue
+        verdict = _filter_pair_kernel(bases, a, shapes, codes[j], targets[j] - latest, window)
+        if verdict == VIOLATED:
+            continue
+        base_index[found] = i
+        target_index[found] = j
+        decided_by[found] = DOUBT if verdict == DOUBTFUL else PROBE
+        found += 1
+    return found, decided
+
+
+@njit(cache=True)
+def _probe_windows_kernel(
+    i: int,
+    begin: int,
+    end: int,
+    own: int,
+    a: int,
+    latest: int,
+    codes: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    grid: GridColumns,
+    out: Columns,
+    found: int,
+) -> int:
+    """Decide by the s-windows of class a, all but target `own`; returns what is found."""
+    starts = grid.starts
+    low = grid.low
+    high = grid.high
+    row = a * grid.width
+    base_index, target_index, decided_by = out
+    for j in range(begin, end):
+        cell = row + codes[j]
+        s = targets[j] - latest
+        for w in range(starts[cell], starts[cell + 1]):
+            if low[w] <= s <= high[w] and j != own:
+                base_index[found] = i
+                target_index[found] = j
+                decided_by[found] = PROBE
+                found += 1
+    return found

@@ -1,0 +1,289 @@
+"""Program against the judge where events have histograms: any order, any blocks, restarts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.histogram import Histogram
+from correlation.operators import Load
+from correlation.program import Block, Program
+from correlation.progress import CLOSED, Heartbeat
+from correlation.records import Resource
+from correlation.template import Template
+from correlation.timing.conditions import ALGORITHM_CHOICES, TimingCondition
+from correlation.timing.plan import derive_costs, plan_condition
+from correlation.timing.shaped import windows as shaped_windows
+from tests.oracle import histograms as oracle
+from tests.support.shaped import told
+from tests.support.slots import (
+    CONDITIONS,
+    LONGEST,
+    PARTITIONS,
+    Arrival,
+    Slot,
+    control_record,
+    control_records,
+    draw_arrivals,
+    judged_window,
+    make_block,
+    read_alarms,
+)
+from tests.unit.timing.histogram_strategies import described
+
+TEMPLATES = {
+    "x": [described((-12, -9, "0.5"), (-9, -2, "0"), (-2, 0, "0.5"))],
+    "y": [described((-8, -4, "0.25"), (-4, 0, "0.75")), described((-3, -1, "0.8"), (-1, 0, "0.2"))],
+}
+# Templates and intervals; histograms of their own in x; in both.
+DECLARED = ("templates", "mixed", "own")
+
+
+def own_histogram(rng: random.Random, length: int) -> Histogram:
+    cut, mass = rng.randint(1, length - 1), rng.randint(1, 9)
+    return described((-length, cut - length, f"0.{mass}"), (cut - length, 0, f"0.{10 - mass}"))
+
+
+def give_shapes(rng: random.Random, arrivals: list[Arrival], declared: str) -> list[Arrival]:
+    """Give two events in three a shape that their stream may have."""
+    shaped = []
+    for arrival in arrivals:
+        length = arrival.latest - arrival.earliest
+        shape = None
+        if rng.random() < 2 / 3:
+            if declared == "own" or (declared == "mixed" and arrival.stream == "x"):
+                shape = own_histogram(rng, length) if length > 1 else None
+            else:
+                shape = rng.choice(TEMPLATES[arrival.stream])
+        if shape is not None:
+            arrival = replace(  # noqa: PLW2901 - the same arrival, shaped
+                arrival, shape=shape, earliest=arrival.latest - shape.length_us
+            )
+        shaped.append(arrival)
+    return shaped
+
+
+def shaped_slot(declared: str) -> Slot:
+    slot = Slot()
+    for name, stream in slot.streams.items():
+        templates = tuple(Template(f"t{k}", it) for k, it in enumerate(TEMPLATES[name]))
+        own = declared == "own" or (declared == "mixed" and name == "x")
+        slot.streams[name] = replace(stream, templates=templates, histograms=own)
+    slot.program = Program(slot.streams, slot.partitions)
+    return slot
+
+
+def expected_pairs(
+    arrivals: Sequence[Arrival], document: dict[str, object]
+) -> dict[tuple[str, str], Fraction]:
+    window = judged_window(document)
+    by_stream = {
+        name: [(it, told(it.histogram)) for it in arrivals if it.stream == name] for name in "xy"
+    }
+    pairs = {}
+    for a, time_a in by_stream[str(document["a"])]:
+        for b, time_b in by_stream[str(document["b"])]:
+            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
+                continue
+            if document["a"] == document["b"]:
+                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
+                if order_a > order_b and oracle.is_satisfied(time_b, time_a, window):
+                    continue
+            pairs[a.id, b.id] = oracle.probability(time_a, time_b, window)
+    return pairs
+
+
+def feed(
+    slot: Slot, rng: random.Random, arrivals: list[Arrival], *, restarts: bool
+) -> list[dict[str, Any]]:
+    """Advance by blocks of any cut; gives the alarms."""
+    alarms = []
+    rest = list(arrivals)
+    while rest:
+        skipped = {(rng.choice("xy"), rng.randrange(PARTITIONS))} if rng.random() < 0.4 else set()
+        taken = [a for a in rest if (a.stream, a.partition) not in skipped][: rng.randint(1, 12)]
+        alarms += read_alarms(slot.advance(make_block(taken, [])))
+        chosen = {a.id for a in taken}
+        rest = [a for a in rest if a.id not in chosen]
+        if restarts and rng.random() < 0.5:
+            slot.restart()
+    return alarms
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
+@pytest.mark.parametrize("declared", DECLARED)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(0, 50),
+    restarts=st.booleans(),
+    cheap=st.booleans(),
+    names=st.sets(st.sampled_from(sorted(CONDITIONS)), min_size=1, max_size=2)
+    | st.just(set(CONDITIONS)),
+)
+def test_program_reports_the_judges_pairs_of_shaped_events_once(
+    declared: str,
+    algorithm: str,
+    seed: int,
+    count: int,
+    names: set[str],
+    *,
+    restarts: bool,
+    cheap: bool,
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
+    arrivals = give_shapes(rng, draw_arrivals(rng, count), declared)
+    slot = shaped_slot(declared)
+    controls = [it for it in control_records(algorithm) if it.key[10:].decode() in names]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shaped_windows, "PROBES_PER_WINDOW", 0 if cheap else 100)
+        slot.advance(make_block([], controls))
+        alarms = feed(slot, rng, arrivals, restarts=restarts)
+    for name in names:
+        expected = expected_pairs(arrivals, CONDITIONS[name])
+        found = {
+            (alarm["a"]["id"], alarm["b"]["id"]): alarm["probability"]
+            for alarm in alarms
+            if alarm["condition"] == name
+        }
+        assert sorted(found) == sorted(expected), name
+        assert sum(alarm["condition"] == name for alarm in alarms) == len(found)
+        for pair, reported in found.items():
+            assert reported == pytest.approx(float(expected[pair]), abs=1e-12)
+    assert not any(alarm["late"] for alarm in alarms)
+
+
+EMIT = {**CONDITIONS["near"], "threshold": "0.3"}
+
+
+def _mean(histogram: oracle.Histogram) -> Fraction:
+    return sum((p * (lo + hi) / 2 for lo, hi, p in histogram), Fraction(0))
+
+
+def judged_verdicts(
+    arrivals: Sequence[Arrival], document: dict[str, object]
+) -> dict[str, str | None]:
+    """Give the best B of each A, or None."""
+    window = judged_window(document)
+    verdicts: dict[str, str | None] = {}
+    for a in (it for it in arrivals if it.stream == document["a"]):
+        time_a = told(a.histogram)
+        ranked = []
+        for b in (it for it in arrivals if it.stream == document["b"]):
+            time_b = told(b.histogram)
+            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
+                continue
+            missing = -oracle.probability(time_a, time_b, window)
+            distance = abs(_mean(time_b) - _mean(time_a))
+            ranked.append((missing, distance, b.latest, b.earliest, b.id))
+        verdicts[a.id] = min(ranked)[-1] if ranked else None
+    return verdicts
+
+
+@pytest.mark.parametrize("emit", ["best", "unmatched"])
+@pytest.mark.parametrize("declared", DECLARED)
+@pytest.mark.parametrize("name", ["near", "narrow", "by", "self_within", "tie"])
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 50), restarts=st.booleans())
+def test_program_reports_the_judges_best_or_none_of_shaped_events_once(
+    declared: str, emit: str, name: str, seed: int, count: int, *, restarts: bool
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
+    arrivals = give_shapes(rng, draw_arrivals(rng, count), declared)
+    slot = shaped_slot(declared)
+    document = {**CONDITIONS[name], "emit": emit}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shaped_windows, "PROBES_PER_WINDOW", rng.choice([0, 100]))
+        slot.advance(make_block([], [control_record(0, "c", document)]))
+        alarms = feed(slot, rng, arrivals, restarts=restarts)
+        closed = [Heartbeat(stream, None, CLOSED, None) for stream in "xy"]
+        alarms += read_alarms(slot.advance(Block(heartbeats=closed)))
+    verdicts = judged_verdicts(arrivals, document)
+    found = [(alarm["a"]["id"], alarm["b"] and alarm["b"]["id"]) for alarm in alarms]
+    assert sorted(found, key=str) == sorted(
+        ((a, b) for a, b in verdicts.items() if (b is None) == (emit == "unmatched")), key=str
+    )
+
+
+def test_a_stream_gets_shapes_later_and_loses_them_again() -> None:
+    slot = Slot()
+    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
+    plain = Arrival("x", 0, "k", "x0", 0, 4)
+    assert read_alarms(slot.advance(make_block([plain], []))) == []
+    bare = dict(slot.streams)
+    slot.streams |= shaped_slot("own").streams
+    slot.restart()
+    shape = described((-12, -3, "0.5"), (-3, 0, "0.5"))
+    later = [
+        Arrival("y", 0, "k", "y0", 0, 12, 0, shape),
+        Arrival("x", 0, "k", "x1", 10, 22, 1, shape),
+    ]
+    found = read_alarms(slot.advance(make_block(later, [])))
+    assert {(it["a"]["id"], it["b"]["id"]) for it in found} == {("x0", "y0"), ("x1", "y0")}
+    # What was buffered with shapes keeps them, and the operator its wider reach.
+    slot.streams |= bare
+    slot.restart()
+    found = read_alarms(slot.advance(make_block([Arrival("y", 1, "k", "y1", 30, 40)], [])))
+    window = judged_window(CONDITIONS["near"])
+    exact = oracle.probability(told(shape.moved(22)), [(30, 40, Fraction(1))], window)
+    assert [(it["a"]["id"], it["probability"]) for it in found] == [
+        ("x1", pytest.approx(float(exact)))
+    ]
+
+
+def test_a_pair_of_shaped_twins_is_reported_once_by_id() -> None:
+    shape = TEMPLATES["x"][0]
+    slot = shaped_slot("templates")
+    self_condition = [it for it in control_records("auto") if it.key.endswith(b"/self")]
+    slot.advance(make_block([], self_condition))
+    twins = [
+        Arrival("x", 0, "k", name, -3, 9, offset, it)
+        for offset, (name, it) in enumerate([("b", shape), ("a", None), ("b", shape)])
+    ]
+    alarms = read_alarms(slot.advance(make_block(twins, [])))
+    found = sorted((it["a"]["id"], it["b"]["id"]) for it in alarms)
+    assert found == [("a", "b"), ("a", "b"), ("b", "b")]
+
+
+def test_a_late_shaped_event_is_marked_late() -> None:
+    slot = shaped_slot("templates")
+    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
+    for partition in range(PARTITIONS):
+        points = [Arrival(s, partition, "k", f"{s}{partition}", 100, 100) for s in "xy"]
+        slot.advance(make_block(points, []))
+    late = Arrival("x", 0, "k", "late", 76, 88, 1, TEMPLATES["x"][0])
+    outcome = slot.advance(make_block([late], []))
+    assert [events.shape is not None for events in outcome.late] == [True]
+    assert {(it["a"]["id"], it["late"]) for it in read_alarms(outcome)} == {("late", True)}
+
+
+def test_plan_says_how_shaped_streams_are_evaluated() -> None:
+    resource = Resource("condition", "c", 1, 0, CONDITIONS["near"])
+    condition = resource.to_condition()
+    assert isinstance(condition, TimingCondition)
+    streams = shaped_slot("templates").streams
+    plan = plan_condition(condition, streams)
+    assert "s-windows" in plan["why"]
+    # Supports: lower - 12, lower + 12, upper - 12, upper + 12.
+    longest = plan["regions"]["base_a"]["longest"]
+    assert [longest[end] for end in ("LH", "LL", "RL", "RH")] == ["-37us", "-13us", "13us", "37us"]
+    load = Load({"x": 10.0, "y": 10.0}, 1.0)
+    derived = derive_costs(condition, streams, load)
+    widths = [
+        sum(
+            oracle.is_satisfied(told(u), told(v.moved(s)), judged_window(CONDITIONS["near"]))
+            for s in range(-60, 61)
+        )
+        for u in TEMPLATES["x"]
+        for v in TEMPLATES["y"]
+    ]
+    expected = 10 * 10 * sum(widths) / len(widths) / 1e6 * 3600
+    assert derived["chance_alarms_per_hour"] == pytest.approx(expected)
+    own = derive_costs(condition, shaped_slot("own").streams, load)
+    assert "chance_alarms_per_hour" not in own
+    assert own["buffer_horizon_us"]["x"] == 25 + LONGEST + 9
