@@ -236,3 +236,26 @@ def test_algorithm_returns_the_judges_pairs_across_all_of_time(name: str, way: s
     for ends in [(-(2**50), 2**50, None, None), (None, 2**45, -(2**50), None)]:
         window = TimingWindow(*ends, Fraction(7, 10))
         check(name, Case(events, events, one_group(events, events), window), way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ALGORITHM_CHOICES)
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_algorithm_leaves_out_what_misses_by_less_than_float_can_tell(
+    name: str, way: str, beyond: int
+) -> None:
+    """The later mode of B is lost, 1/2; of the other one nothing, or a corner of 10⁻¹⁹."""
+    long = 10**9
+    modes = Histogram.from_buckets(
+        [
+            {"lo": -3 * long, "hi": -2 * long, "p": "0.5"},
+            {"lo": -2 * long, "hi": -long, "p": "0"},
+            {"lo": -long, "hi": 0, "p": "0.5"},
+        ]
+    )
+    base, target = [Histogram.from_interval(-long, 0)], [modes]
+    window = TimingWindow(None, -long - beyond, -9 * long, None, Fraction(1, 2))
+    exact = oracle.probability(told(base[0]), told(modes), judged(window))
+    assert float(exact) == 0.5
+    assert (exact < window.threshold) == bool(beyond)
+    check(name, Case(base, target, one_group(base, target), window), way)

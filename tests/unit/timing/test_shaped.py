@@ -241,6 +241,10 @@ def test_p_shaped_best_tells_apart_what_float_cannot() -> None:
         target = _segment([shapes[k] for k in order], [b"a", b"b"], [False, False])
         rows = choose_best(base, target, np.array([0, 0]), np.array([0, 1]), window)
         assert rows[1].tolist() == [best]
+    # One that is certain is better, however far away.
+    target = _segment([shapes[1].moved(-100), *shapes], [b"c", b"a", b"b"], [False] * 3)
+    rows = choose_best(base, target, np.array([0, 0, 0]), np.array([0, 1, 2]), window)
+    assert rows[1].tolist() == [0]
 
 
 def test_p_shaped_indexed_finds_every_side_of_a_gap() -> None:
