@@ -1,0 +1,77 @@
+"""Arrivals whose times are histograms, for slots and the job, and the judge's word on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from correlation.histogram import Histogram
+from correlation.program import Program
+from correlation.template import Template
+from tests.oracle import histograms as oracle
+from tests.support.shaped import told
+from tests.support.slots import Arrival, Slot, judged_window
+from tests.unit.timing.histogram_strategies import described
+
+TEMPLATES = {
+    "x": [described((-12, -9, "0.5"), (-9, -2, "0"), (-2, 0, "0.5"))],
+    "y": [described((-8, -4, "0.25"), (-4, 0, "0.75")), described((-3, -1, "0.8"), (-1, 0, "0.2"))],
+}
+# Templates and intervals; histograms of their own in x; in both.
+DECLARED = ("templates", "mixed", "own")
+
+
+def own_histogram(rng: random.Random, length: int) -> Histogram:
+    cut, mass = rng.randint(1, length - 1), rng.randint(1, 9)
+    return described((-length, cut - length, f"0.{mass}"), (cut - length, 0, f"0.{10 - mass}"))
+
+
+def give_shapes(rng: random.Random, arrivals: list[Arrival], declared: str) -> list[Arrival]:
+    """Give two events in three a shape that their stream may have."""
+    shaped = []
+    for arrival in arrivals:
+        length = arrival.latest - arrival.earliest
+        shape = None
+        if rng.random() < 2 / 3:
+            if declared == "own" or (declared == "mixed" and arrival.stream == "x"):
+                shape = own_histogram(rng, length) if length > 1 else None
+            else:
+                shape = rng.choice(TEMPLATES[arrival.stream])
+        if shape is not None:
+            arrival = replace(  # noqa: PLW2901 - the same arrival, shaped
+                arrival, shape=shape, earliest=arrival.latest - shape.length_us
+            )
+        shaped.append(arrival)
+    return shaped
+
+
+def shaped_slot(declared: str) -> Slot:
+    slot = Slot()
+    for name, stream in slot.streams.items():
+        templates = tuple(Template(f"t{k}", it) for k, it in enumerate(TEMPLATES[name]))
+        own = declared == "own" or (declared == "mixed" and name == "x")
+        slot.streams[name] = replace(stream, templates=templates, histograms=own)
+    slot.program = Program(slot.streams, slot.partitions)
+    return slot
+
+
+def expected_pairs(
+    arrivals: Sequence[Arrival], document: dict[str, object]
+) -> dict[tuple[str, str], Fraction]:
+    window = judged_window(document)
+    by_stream = {
+        name: [(it, told(it.histogram)) for it in arrivals if it.stream == name] for name in "xy"
+    }
+    pairs = {}
+    for a, time_a in by_stream[str(document["a"])]:
+        for b, time_b in by_stream[str(document["b"])]:
+            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
+                continue
+            if document["a"] == document["b"]:
+                order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
+                if order_a > order_b and oracle.is_satisfied(time_b, time_a, window):
+                    continue
+            pairs[a.id, b.id] = oracle.probability(time_a, time_b, window)
+    return pairs
