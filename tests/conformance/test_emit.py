@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from correlation.errors import UnknownRecordVersionError
 from correlation.program import Block, Outcome, Program
 from correlation.progress import CLOSED, Heartbeat
-from tests.oracle.emit import best_target, rank_target
+from tests.oracle.emit import rank_target
 from tests.oracle.intervals import is_satisfied, probability
 from tests.support.slots import (
     CONDITIONS,
@@ -24,21 +24,23 @@ from tests.support.slots import (
     PARTITIONS,
     Arrival,
     Slot,
+    Verdicts,
     advance_slot,
     beat,
     control_record,
     draw_arrivals,
     draw_late_arrivals,
+    judged_verdicts,
     judged_window,
     make_block,
     point,
     read_alarms,
+    rivals_of,
     slot_of_points,
 )
 
 MODES = ("best", "unmatched")
 CLOSING = Block(heartbeats=[Heartbeat(name, None, CLOSED, None) for name in "xy"])
-Verdicts = dict[str, str | None]
 
 
 def controls_of(names: set[str]) -> list[Any]:
@@ -49,24 +51,6 @@ def controls_of(names: set[str]) -> list[Any]:
         for emit in MODES
     ]
     return [control_record(n, name, document) for n, (name, document) in enumerate(documents)]
-
-
-def rivals_of(a: Arrival, arrivals: list[Arrival], document: dict[str, object]) -> list[Arrival]:
-    """Events that could be the B of an A."""
-    return [b for b in arrivals if b.stream == document["b"] and b.key == a.key and b.id != a.id]
-
-
-def judge(arrivals: list[Arrival], document: dict[str, object]) -> Verdicts:
-    """Id of the best B of every A; None where it has none."""
-    window = judged_window(document)
-    verdicts: Verdicts = {}
-    for a in arrivals:
-        if a.stream == document["a"]:
-            rivals = rivals_of(a, arrivals, document)
-            targets = [(b.interval, b.id.encode()) for b in rivals]
-            best = best_target(a.interval, targets, window)
-            verdicts[a.id] = None if best is None else rivals[best].id
-    return verdicts
 
 
 def read_verdicts(alarms: list[dict[str, Any]], name: str) -> Verdicts:
@@ -117,7 +101,7 @@ def test_p_final_every_a_is_released_once_with_the_judges_verdict(
     assert not any(alarm["late"] for alarm in alarms)
     by_id = {arrival.id: arrival for arrival in arrivals}
     for name in names:
-        assert read_verdicts(alarms, name) == judge(arrivals, CONDITIONS[name]), name
+        assert read_verdicts(alarms, name) == judged_verdicts(arrivals, CONDITIONS[name]), name
     for alarm in alarms:
         if alarm["b"] is not None:
             window = judged_window(CONDITIONS[alarm["condition"].removesuffix("-best")])

@@ -17,9 +17,12 @@ from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
+from tests.oracle.emit import best_target
 from tests.oracle.intervals import Window, is_satisfied
 
 LONGEST, DELAY = 12, 9
+# Id of the best B of each A; None where it has none.
+Verdicts = dict[str, str | None]
 PARTITIONS = 2
 CONDITIONS: dict[str, dict[str, object]] = {
     "near": {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 25, "threshold": "0.7"},
@@ -217,6 +220,24 @@ class Slot:
         self.program = Program.restore(
             snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
         )
+
+
+def rivals_of(a: Arrival, arrivals: list[Arrival], document: dict[str, object]) -> list[Arrival]:
+    """Events that could be the B of an A."""
+    return [b for b in arrivals if b.stream == document["b"] and b.key == a.key and b.id != a.id]
+
+
+def judged_verdicts(arrivals: list[Arrival], document: dict[str, object]) -> Verdicts:
+    """Id of the best B of every A; None where it has none."""
+    window = judged_window(document)
+    verdicts: Verdicts = {}
+    for a in arrivals:
+        if a.stream == document["a"]:
+            rivals = rivals_of(a, arrivals, document)
+            targets = [(b.interval, b.id.encode()) for b in rivals]
+            best = best_target(a.interval, targets, window)
+            verdicts[a.id] = None if best is None else rivals[best].id
+    return verdicts
 
 
 def control_record(
