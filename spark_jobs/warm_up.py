@@ -9,65 +9,88 @@ which is another type to numba.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
 
+from correlation.columns import DictionaryColumn
 from correlation.events import Events
+from correlation.histogram import Histogram
 from correlation.kinds import KINDS
 from correlation.partitioning import Partitioner, Partitioning
 from correlation.program import Block, Control, Program
 from correlation.progress import Progress
 from correlation.records import Resource
 from correlation.streams import Stream
+from correlation.template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SECOND_US = 1_000_000
-_STREAMS = {name: Stream(name, name, _SECOND_US, _SECOND_US) for name in ("a", "b")}
-_PARTITIONS = dict.fromkeys(_STREAMS, 1)
-_EVENTS = 24
+_NAMES = ("a", "b")
+_PARTITIONS = dict.fromkeys(_NAMES, 1)
+# Events of a block, so many that what is computed for want of s-windows pays for them.
+_EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
 _BLOCKS = 3
+_HALF_US = _SECOND_US // 2
+_TEMPLATE = Histogram.from_buckets([[-_SECOND_US, -_HALF_US, "0.2"], [-_HALF_US, 0, "0.8"]])
 # Every duration a kind may ask for; a horizon must reach past the others.
 _DURATIONS_US = {"horizon_us": 10 * _SECOND_US, "lower_us": 0}
 
 
 def main() -> None:
-    """Say what was done: a condition of every kind, by every algorithm, reported in every way."""
-    alarms = warm_up()
-    if not alarms:
-        sys.exit("the warm-up found no pair: not every kernel has run")
-    sys.stdout.write(f"kernels compiled: {alarms} alarms found\n")
+    """Say what was done: a condition of every kind, by every algorithm, reported in every way.
+
+    For events that are intervals, for those of one template, and for those of which each has a
+    histogram of its own.
+    """
+    found = {shapes: warm_up(shapes=shapes) for shapes in _EVENTS}
+    if not all(found.values()):
+        sys.exit(f"the warm-up found no pair, not every kernel has run: {found}")
+    sys.stdout.write(f"kernels compiled: {sum(found.values())} results found\n")
 
 
-def warm_up(algorithm: str | None = None) -> int:
+def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     """Advance, store and restore a program with every kind of condition.
 
     Parameters
     ----------
     algorithm : str or None
         By which it is evaluated; every one by default.
+    shapes : {"intervals", "templates", "histograms"}
+        How the times of the events are distributed.
 
     Returns
     -------
     int
-        Number of alarms found.
+        Number of records that tell of what was found.
     """
-    controls = list(_controls(algorithm))
-    program = Program(_STREAMS, _PARTITIONS)
+    controls = list(_controls(algorithm, shapes))
+    templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
+    streams = {
+        name: Stream(
+            *(name, name, _SECOND_US, _SECOND_US),
+            templates=templates,
+            histograms=shapes == "histograms",
+        )
+        for name in _NAMES
+    }
+    program = Program(streams, _PARTITIONS)
     blobs: dict[int, bytes] = {}
     alarms = 0
     for number in range(_BLOCKS):
-        outcome = program.advance(_block(number, controls if number == 0 else []), lambda: 0)
+        block = _block(number, controls if number == 0 else [], shapes)
+        outcome = program.advance(block, lambda: 0)
         alarms += sum(len(list(result.records(0, orjson.dumps))) for result in outcome.results)
         snapshot = program.snapshot()
         blobs |= snapshot.added
-        program = Program.restore(snapshot.manifest, blobs.__getitem__, _STREAMS, _PARTITIONS)
+        program = Program.restore(snapshot.manifest, blobs.__getitem__, streams, _PARTITIONS)
     return alarms
 
 
-def _controls(algorithm: str | None) -> Iterator[Control]:
+def _controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
     """Give conditions of every kind, between two streams and within one."""
     offset = 0
     for kind in KINDS.values():
@@ -76,8 +99,10 @@ def _controls(algorithm: str | None) -> Iterator[Control]:
         # What is reported first is so by default, and by every algorithm.
         ways = [("algorithm", it) for it in algorithms]
         ways += [("emit", it) for it in choices["emit"][1:]]
+        # Factored are intervals only, and of two streams.
+        ways += [("output", it) for it in choices["output"][1:] if shapes == "intervals"]
         for way, chosen in ways:
-            for b in _STREAMS:
+            for b in _NAMES if way != "output" else _NAMES[1:]:
                 document: dict[str, object] = {"kind": kind.name, "a": "a", "b": b}
                 for field in kind.fields:
                     if field.type == "duration":
@@ -90,21 +115,35 @@ def _controls(algorithm: str | None) -> Iterator[Control]:
                 offset += 1
 
 
-def _block(number: int, controls: list[Control]) -> Block:
-    """Make a block of events of both streams, of many lengths and distances."""
-    offset = number * _EVENTS
+def _shape(position: int, shapes: str) -> Histogram | None:
+    if shapes == "templates":
+        return _TEMPLATE
+    if shapes == "intervals":
+        return None
+    cut_us = -(position * 7_919 % _HALF_US) - 1
+    return Histogram.from_buckets([[-_SECOND_US, cut_us, "0.2"], [cut_us, 0, "0.8"]])
+
+
+def _block(number: int, controls: list[Control], shapes: str) -> Block:
+    """Make a block of events of both streams, of many lengths, shapes and distances."""
+    count = _EVENTS[shapes]
+    offset = number * count
     parts, progress = [], []
-    for stream in _STREAMS:
-        rows = []
-        for position in range(offset, offset + _EVENTS):
+    for stream in _NAMES:
+        rows, found = [], []
+        for position in range(offset, offset + count):
+            shape = _shape(position, shapes)
+            found.append(None if shape is None else shape.shape_bytes)
+            length = position * 7_919 % _SECOND_US if shape is None else shape.length_us
             latest = position * _SECOND_US // 10
-            earliest = latest - position * 7_919 % _SECOND_US
-            rows.append((b"k", b"%d" % position, earliest, latest, 0, position, latest))
+            rows.append((b"k", b"%d" % position, latest - length, latest, 0, position, latest))
         packed = Events.from_rows(stream, rows)
+        if any(found):
+            packed = replace(packed, shape=DictionaryColumn.from_list(found))
         Partitioner(Partitioning(), 2).assign(packed)
         events = Events.from_bytes(packed.to_bytes())
         parts.append(events)
-        progress.append(Progress(stream, 0, offset + _EVENTS, int(events.latest.max())))
+        progress.append(Progress(stream, 0, offset + count, int(events.latest.max())))
     return Block(controls, parts, progress)
 
 
