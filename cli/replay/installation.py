@@ -93,7 +93,7 @@ class Installation:
             The broker does not take it.
         """
         heartbeats = [
-            Heartbeat(stream, number, CLOSED, span.end or None)
+            Heartbeat(stream, number, CLOSED, span.end)
             for stream, partitions in spans.items()
             for number, span in partitions.items()
         ]

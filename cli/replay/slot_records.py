@@ -14,7 +14,7 @@ from cli.topics import open_consumer
 from correlation.progress import CLOSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -103,26 +103,6 @@ class SlotRecords:
         lost = self._found.get(_JOB, {}).get("lost", {})
         return {topic: sum(found.values()) for topic, found in lost.items()}
 
-    def check_closed(self, streams: Iterable[str]) -> None:
-        """Make sure that every slot has seen the end of every stream.
-
-        Raises
-        ------
-        ProcessError
-            One has not.
-        """
-        slots = self.slots
-        wanted = {slot["slots"] for slot in slots}
-        if wanted != {len(slots)}:
-            raise ProcessError("the job ended before it had read anything")
-        for name in sorted(streams):
-            marks = [slot["low_marks"].get(name, {}).get("mark") for slot in slots]
-            if any(mark is None or mark < CLOSED for mark in marks):
-                raise ProcessError(
-                    f"the job ended before it had read all of stream {name}: was its topic "
-                    "changed meanwhile (records removed, partitions added)? Start again"
-                )
-
     def __enter__(self) -> Self:
         return self
 
@@ -133,3 +113,29 @@ class SlotRecords:
         trace: TracebackType | None,
     ) -> None:
         self._consumer.close()
+
+
+def check_closed(slots: Sequence[Mapping[str, Any]], streams: Iterable[str]) -> None:
+    """Make sure that every slot has seen the end of every stream.
+
+    Parameters
+    ----------
+    slots
+        The newest record of each.
+    streams
+        Names of the streams, all of which are closed at their end.
+
+    Raises
+    ------
+    ProcessError
+        A slot has not.
+    """
+    if {slot["slots"] for slot in slots} != {len(slots)}:
+        raise ProcessError("the job ended before it had read anything")
+    for name in sorted(streams):
+        marks = [slot["low_marks"].get(name, {}).get("mark") for slot in slots]
+        if any(mark is None or mark < CLOSED for mark in marks):
+            raise ProcessError(
+                f"the job ended before it had read all of stream {name}: was its topic changed "
+                "meanwhile (records removed, partitions added)? Start again"
+            )

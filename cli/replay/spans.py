@@ -1,30 +1,18 @@
-"""What is there of the topics that a replay reads: from where to where each partition goes."""
+"""What there is of the topics that a replay reads, by stream and partition."""
 
 from __future__ import annotations
 
 import difflib
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-
-from cli.errors import BrokerError, UsageError
-from spark_jobs.offsets import KafkaOffsets
+from cli.errors import BrokerError
+from cli.record_spans import Span, record_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.replay.setup import Setup
     from cli.settings import Settings
     from correlation.streams import Stream
-
-
-class Span(NamedTuple):
-    """Offsets of a partition: of its oldest record, and one more than that of its last."""
-
-    begin: int
-    end: int
-
+    from spark_jobs.offsets import KafkaOffsets
 
 # By stream and partition.
 Spans = dict[str, dict[int, Span]]
@@ -69,10 +57,7 @@ class TopicsThere:
         return self._partitions[stream.topic]
 
     def spans(self, setup: Setup) -> Spans:
-        """Give what there is of each partition now.
-
-        Records of open transactions, and what stands behind them, are not there yet. The marks
-        that end transactions are no records: a span ends where the last record does.
+        """Give what there is of each partition of the streams now.
 
         Raises
         ------
@@ -85,36 +70,5 @@ class TopicsThere:
             name: [(stream.topic, number) for number in range(setup.partitions[name])]
             for name, stream in setup.streams.items()
         }
-        asked = {place for found in places.values() for place in found}
-        begins = self._offsets.begins(asked)
-        ends = self._offsets.after_last_records(self._offsets.ends(asked), begins)
-        silent = sorted(asked - ends.keys())
-        if silent:
-            topic, number = silent[0]
-            raise BrokerError(f"partition {number} of {topic} does not answer")
-        return {
-            name: {place[1]: Span(min(begins[place], ends[place]), ends[place]) for place in found}
-            for name, found in places.items()
-        }
-
-
-@contextmanager
-def topics_there(settings: Settings) -> Iterator[TopicsThere]:
-    """Ask a broker for its topics.
-
-    Raises
-    ------
-    BrokerError
-        It does not answer, also later.
-    UsageError
-        The Kafka properties of the settings are not what the client takes.
-    """
-    try:
-        offsets = KafkaOffsets(settings.client, "coincide-cli")
-    except KafkaException as error:
-        raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
-    with closing(offsets):
-        try:
-            yield TopicsThere(settings, offsets)
-        except KafkaException as error:
-            raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        spans = record_spans(self._offsets, {it for found in places.values() for it in found})
+        return {name: {place[1]: spans[place] for place in found} for name, found in places.items()}

@@ -28,15 +28,16 @@ from cli.committed import read_committed
 from cli.jars import spark_jars
 from cli.java import find_java
 from cli.processes import ChildProcess
+from cli.record_spans import kafka_offsets
 from cli.replay.dead_letters import DeadLetter
 from cli.replay.installation import Installation
 from cli.replay.options import usable_cores
 from cli.replay.output import lines_to
 from cli.replay.report import report_of
 from cli.replay.setup import read_topic_setup
-from cli.replay.slot_records import SlotRecords
+from cli.replay.slot_records import SlotRecords, check_closed
 from cli.replay.slots import Slots
-from cli.replay.spans import topics_there
+from cli.replay.spans import TopicsThere
 from cli.replay.thresholds import at_thresholds
 from cli.stack import terminable
 from spark_jobs.settings import Settings as JobSettings
@@ -82,7 +83,8 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
     begin = time.monotonic()
     find_java()
     spark_jars()
-    with topics_there(settings) as there:
+    with kafka_offsets(settings) as offsets:
+        there = TopicsThere(settings, offsets)
         named = read_topic_setup(options.resources, options.conditions, there.count_partitions)
         setup = at_thresholds(named, options.thresholds) if options.thresholds else named
         # Tells at once, and here, what is wrong with a condition.
@@ -101,7 +103,7 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
         own.close_streams(spans)
         records = opened.enter_context(SlotRecords(own.settings))
         _run_job(own, setup, spans, records, console)
-        records.check_closed(setup.streams)
+        check_closed(records.slots, setup.streams)
         if write_alarms is not None:
             found = read_committed(own.settings, own.topics.alarms)
             write_alarms(message.value() or b"" for message in found)
