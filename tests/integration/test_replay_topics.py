@@ -147,6 +147,16 @@ def test_topics_give_the_pairs_of_the_same_events_in_files(recording: Recording)
     assert read_committed(recording.bootstrap, f"{recording.prefix}-live") == []
 
 
+def test_missing_topic_is_told_before_anything_is_made(recording: Recording) -> None:
+    resources = Path(recording.resources)
+    resources.write_text(resources.read_text().replace(f"{recording.prefix}-b", "nowhere"))
+    before = recording.topics()
+    done = recording.replay("--topics")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "stream b: there is no topic nowhere at" in done.stderr
+    assert recording.topics() == before
+
+
 def test_interrupted_replay_leaves_nothing(recording: Recording) -> None:
     before = recording.topics()
     # The command under test.
