@@ -10,6 +10,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cli.errors import BrokerError, UsageError
+from cli.record_spans import kafka_offsets, record_spans
 from cli.topics import open_consumer, partitions_of
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import heartbeat_to_record
@@ -221,9 +222,12 @@ def close_stream(settings: Settings, stream: str, topic: str) -> None:
     BrokerError
         The broker does not answer or refuses.
     """
+    places = [(topic, number) for number in partition_ends(settings, topic)]
+    with kafka_offsets(settings) as offsets:
+        spans = record_spans(offsets, places)
     sender = EventSender(settings)
-    for partition, end in partition_ends(settings, topic).items():
-        heartbeat = Heartbeat(stream, partition, CLOSED, end)
+    for (_, partition), span in spans.items():
+        heartbeat = Heartbeat(stream, partition, CLOSED, span.end)
         value = orjson.dumps(heartbeat_to_record(heartbeat))
         sender.send(settings.topics.heartbeats, stream.encode(), value)
     delivery = sender.finish()

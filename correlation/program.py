@@ -88,11 +88,11 @@ class Program:
         for control in sorted(block.controls, key=lambda control: control.offset):
             self._apply(control)
         fresh, appended_us, late = self._sort_in(block.events)
-        self._marks.advance(block.progress, block.heartbeats)
+        is_closed = self._marks.advance(block.progress, block.heartbeats)
         marks = self._marks.values()
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
-        clock_us = self._clock.advance(appended_us.values(), block.heartbeats)
+        clock_us = self._clock.advance(appended_us.values(), block.heartbeats, is_closed=is_closed)
         view = View(fresh, appended_us, self._buffers, marks, numbers, clock_us)
         evaluations = [
             (entry, entry.operator.evaluate(view))

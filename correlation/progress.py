@@ -103,8 +103,14 @@ class LowMarks:
         """Low mark of each Kafka partition of a stream, in µs."""
         return {number: found.mark for number, found in self._partitions[stream].items()}
 
-    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> None:
-        """Take in what a block brought; what is not known is passed over."""
+    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> bool:
+        """Take in what a block brought; what is not known is passed over.
+
+        Returns
+        -------
+        bool
+            Whether a heartbeat that closes a partition, or a stream, has come to hold.
+        """
         for entry in progress:
             partition = self._partitions.get(entry.stream, {}).get(entry.partition)
             if partition is None:
@@ -113,13 +119,16 @@ class LowMarks:
             if entry.greatest_latest is not None:
                 mark = entry.greatest_latest - self._max_delays_us[entry.stream]
                 partition.mark = max(partition.mark, mark)
+        is_closed = False
         for heartbeat in heartbeats:
             self._take_heartbeat(heartbeat)
+            is_closed |= heartbeat.partition is None and heartbeat.read_up_to_us == CLOSED
         for stream, partitions in self._partitions.items():
             for partition in partitions.values():
-                _apply_waiting(partition)
+                is_closed |= CLOSED in _apply_waiting(partition)
             least = min(partition.mark for partition in partitions.values())
             self._marks[stream] = max(self._marks[stream], least)
+        return is_closed
 
     def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
         """Say up to where partitions have been read already, perhaps for other streams.
@@ -217,10 +226,12 @@ def _known(mark: int) -> int | None:
     return None if mark == UNKNOWN_MARK else mark
 
 
-def _apply_waiting(partition: _Partition) -> None:
-    """Let the heartbeats hold whose offset has been read."""
-    for offset in [offset for offset in partition.waiting if partition.next_offset >= offset]:
-        partition.mark = max(partition.mark, partition.waiting.pop(offset))
+def _apply_waiting(partition: _Partition) -> list[int]:
+    """Let the heartbeats hold whose offset has been read; give their marks."""
+    reached = [offset for offset in partition.waiting if partition.next_offset >= offset]
+    marks = [partition.waiting.pop(offset) for offset in reached]
+    partition.mark = max([partition.mark, *marks])
+    return marks
 
 
 class RecordClock:
@@ -235,7 +246,13 @@ class RecordClock:
     def __init__(self, now_us: int = 0) -> None:
         self.now_us = now_us
 
-    def advance(self, appended_us: Iterable[Int64s], heartbeats: Iterable[Heartbeat]) -> int:
+    def advance(
+        self,
+        appended_us: Iterable[Int64s],
+        heartbeats: Iterable[Heartbeat],
+        *,
+        is_closed: bool,
+    ) -> int:
         """Take in what a block brought; it never goes back.
 
         Parameters
@@ -244,13 +261,15 @@ class RecordClock:
             Kafka's timestamps of the block's events, in µs.
         heartbeats : iterable of Heartbeat
             Of the block.
+        is_closed : bool
+            Whether a stream or a partition of it is closed with this block.
 
         Returns
         -------
         int
-            The time; CLOSED if a stream is closed with this block, for nothing more may come.
+            The time; CLOSED if something is closed, for nothing more may come.
         """
         told = [heartbeat.read_up_to_us for heartbeat in heartbeats]
         stamps = [int(column.max()) for column in appended_us]
         self.now_us = max([self.now_us, *stamps, *(it for it in told if it != CLOSED)])
-        return CLOSED if CLOSED in told else self.now_us
+        return CLOSED if is_closed else self.now_us

@@ -152,6 +152,25 @@ class TopicKeeper:
         """
         self._create([TopicSpec(topic, self._settings.event_partitions, _STAMPED_BY_KAFKA)])
 
+    def delete_own(self) -> None:
+        """Delete those of Coincide's own topics that are there, with all that they hold.
+
+        Raises
+        ------
+        BrokerError, TopicRefusedError
+            When the broker does not answer or refuses.
+        """
+        own = {spec.name for spec in own_topics(self._settings)}
+        there = sorted(own & self._partitions().keys())
+        if not there:
+            return
+        seconds = self._settings.broker_timeout_seconds
+        deleted = self._client().delete_topics(
+            there, operation_timeout=seconds, request_timeout=seconds
+        )
+        for name, future in deleted.items():
+            self._result(future, f"deleting {name}")
+
     def _client(self) -> AdminClient:
         if self._admin is None:
             self._admin = AdminClient(self._settings.client_properties("coincide-service-admin"))

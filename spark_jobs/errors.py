@@ -25,3 +25,7 @@ class RivalJobError(SparkJobError):
 
 class QueryFailedError(SparkJobError):
     """The query ended with an error again and again, without completing a batch."""
+
+
+class MissingTopicError(SparkJobError):
+    """A job that is to end where its topics end misses one of them."""

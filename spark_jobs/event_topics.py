@@ -10,10 +10,40 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from spark_jobs.errors import MissingTopicError
+
+if TYPE_CHECKING:
+    from correlation.streams import Stream
 
 _log = logging.getLogger(__name__)
 
 GONE_SECONDS = 10.0
+
+
+def check_topics(streams: Mapping[str, Stream], found: Collection[str]) -> None:
+    """Make sure that every stream has its topic: a job that ends does not wait for one.
+
+    Parameters
+    ----------
+    streams : mapping of name to Stream
+        All that are registered.
+    found : collection of str
+        Topics that there are.
+
+    Raises
+    ------
+    MissingTopicError
+        When a stream's topic is not there, or no stream is registered.
+    """
+    missing = [
+        f"{it.topic} of stream {it.name}" for it in streams.values() if it.topic not in found
+    ]
+    if missing:
+        raise MissingTopicError(f"there is no topic {', '.join(missing)}: nothing was read")
+    if not streams:
+        raise MissingTopicError("no stream is registered: there is nothing to read")
 
 
 class EventTopics:

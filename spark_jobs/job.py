@@ -1,8 +1,9 @@
 """The life of the job: query runs, one after the other, each with its streams in force.
 
 A run ends when the registered streams (or the partitions of their topics) change, when the job is
-told to stop, or when the query fails. What Spark had begun is completed before the next run with
-the streams with which it was begun; so a change, a stop and a kill all take the same path.
+told to stop, or when the query fails; with COINCIDE_UNTIL_END it ends when what was there is read,
+and the job with it. What Spark had begun is completed before the next run with the streams with
+which it was begun; so a change, a stop and a kill all take the same path.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Parts:
 
 
 class Job:
-    """Runs queries until it is told to stop.
+    """Runs queries until it is told to stop, or until the end of what is there.
 
     Parameters
     ----------
@@ -85,13 +86,14 @@ class Job:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._failures = 0
+        self._is_done = False
         stored = parts.checkpoint.read(_FILE)
         # Topics of the run that was begun last; an unfinished batch of it may still need them.
         self._begun = StreamsInForce.from_bytes(stored).topics if stored is not None else {}
         self._topics = EventTopics(self._begun, parts.offsets.is_deleted)
 
     def run(self) -> None:
-        """Run until told to stop.
+        """Run until told to stop, or until everything is read where that is wanted.
 
         Raises
         ------
@@ -99,7 +101,7 @@ class Job:
             When the query fails again and again.
         """
         stop, reporter = self._parts.stop, self._parts.reporter
-        while not stop.is_set():
+        while not stop.is_set() and not self._is_done:
             try:
                 self._run_once()
             except (PySparkException, KafkaException) as error:
@@ -203,7 +205,10 @@ class Job:
                 if watched.take_progress(query.lastProgress):
                     self._failures = 0
                 reporter.refresh()
-                if watched.needs_restart(self._wanted):
+                if parts.settings.until_end:
+                    # The query ends by itself; what is registered meanwhile is for the next job.
+                    watched.tick_when_due()
+                elif watched.needs_restart(self._wanted):
                     _log.info("the streams have changed: the query starts again")
                     reporter.state("restarting")
                     break
@@ -215,6 +220,10 @@ class Job:
                 query, parts.settings.stop_seconds if parts.stop.is_set() else _BOUNDARY_SECONDS
             )
             self._end(query)
+        if parts.settings.until_end and not parts.stop.is_set():
+            watched.take_progress(query.lastProgress)
+            self._is_done = True
+            _log.info("everything that was there is read")
 
     def _end(self, query: StreamingQuery) -> None:
         """Stop the query.
@@ -279,16 +288,23 @@ class _Watched:
                 # Before the low marks move on: a partition that was added may hold older events.
                 if wanted() != self._in_force:
                     return True
-            if due:
-                self._tick()
+            self.tick_when_due()
         except KafkaException as error:
             # The query itself says whether it can go on without an answer.
             _log.warning("the broker does not answer: %s", error)
         return False
 
-    def _tick(self) -> None:
+    def tick_when_due(self) -> None:
+        """Send heartbeats every so often, and report what was gone before it was read."""
+        if time.monotonic() < self._next_tick:
+            return
         self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
-        found = self._ticker.tick(self._completed)
+        try:
+            found = self._ticker.tick(self._completed)
+        except KafkaException as error:
+            # The query itself says whether it can go on without an answer.
+            _log.warning("the broker does not answer: %s", error)
+            return
         self._parts.reporter.heartbeats(found.heartbeats)
         if found.lost:
             self._parts.reporter.lost(found.lost)

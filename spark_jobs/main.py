@@ -19,6 +19,7 @@ from correlation.errors import CorrelationError
 from spark_jobs.checkpoint import Checkpoint, open_layout
 from spark_jobs.config_watch import ConfigWatch
 from spark_jobs.errors import SparkJobError
+from spark_jobs.event_topics import check_topics
 from spark_jobs.job import Job, Parts
 from spark_jobs.offsets import KafkaOffsets
 from spark_jobs.reports import Reporter, describe
@@ -43,7 +44,8 @@ def main() -> int:
     Returns
     -------
     int
-        0 when it was told to stop, 1 when it failed, 2 when a setting is wrong.
+        0 when it was told to stop or has read all that it was to read, 1 when it failed, 2 when a
+        setting is wrong.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -74,7 +76,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
     Returns
     -------
     int
-        0 when it was told to stop, 1 when it failed.
+        0 when it was told to stop or has read all that it was to read, 1 when it failed.
     """
     _stop_on_signals(stop)
     with ExitStack() as opened:
@@ -89,6 +91,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
         try:
             watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
             watch.read_to_end()
+            if settings.until_end:
+                check_topics(watch.streams, offsets.partitions())
             session = open_session(settings)
             # Spark takes SIGINT for itself when its context starts.
             _stop_on_signals(stop)

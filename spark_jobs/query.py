@@ -47,7 +47,8 @@ def start_query(
     checkpoint : str
         Where Spark keeps the query's state.
     one_batch : bool
-        Whether it runs the batch that was begun, and then idles.
+        Whether it runs the batch that was begun, and then idles. Otherwise the settings say
+        whether it ends by itself where the topics end now.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
     records = read_kafka(session, settings, topic_partitions)
@@ -62,6 +63,8 @@ def start_query(
         .options(**options)
         .option("checkpointLocation", checkpoint)
     )
+    if settings.until_end and not one_batch:
+        return writer.trigger(availableNow=True).start()
     # The first batch runs at once.
     pause = _IDLE if one_batch else f"{settings.trigger_seconds} seconds"
     return writer.trigger(processingTime=pause).start()

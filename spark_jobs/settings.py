@@ -55,6 +55,20 @@ class Settings(BaseSettings):
         int,
         Field(ge=1, description="A longer record goes to the dead letter unread, in bytes."),
     ] = 1_000_000
+    until_end: Annotated[
+        bool,
+        Field(
+            description="Read what stands in the topics when the job starts, and end with exit "
+            "code 0; otherwise the job goes on with what comes."
+        ),
+    ] = False
+    until_offsets: Annotated[
+        dict[str, dict[int, int]],
+        Field(
+            description="Records of event topics from these offsets on are passed over: a JSON "
+            "object, topic → partition → offset. Partitions that are not named are read whole."
+        ),
+    ] = {}
     heartbeat_seconds: Annotated[
         float,
         Field(gt=0, description="Time between heartbeats of idle partitions, in seconds."),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import orjson
+from pyspark.sql import functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.settings import Settings
+
+# No name of a topic has it.
+_BETWEEN = "/"
 
 
 def read_kafka(
@@ -36,7 +40,27 @@ def read_kafka(
     topics = settings.topics
     config = _read(session, settings, {topics.config: 1}, {})
     limit = {"maxOffsetsPerTrigger": str(settings.max_events_per_batch)}
-    return config.union(_read(session, settings, {topics.heartbeats: 1, **partitions}, limit))
+    events = _read(session, settings, {topics.heartbeats: 1, **partitions}, limit)
+    return config.union(_before(events, settings.until_offsets))
+
+
+def _before(records: DataFrame, ends: Mapping[str, Mapping[int, int]]) -> DataFrame:
+    """Leave out the records that stand at the end of their partition or behind it."""
+    known = [
+        functions.lit(found)
+        for topic, partitions in ends.items()
+        for partition, end in partitions.items()
+        for found in (_place(topic, partition), end)
+    ]
+    if not known:
+        return records
+    place = functions.concat_ws(_BETWEEN, "topic", "partition")
+    end = functions.try_element_at(functions.create_map(*known), place)
+    return records.where(end.isNull() | (functions.col("offset") < end))
+
+
+def _place(topic: str, partition: int) -> str:
+    return f"{topic}{_BETWEEN}{partition}"
 
 
 def _read(

@@ -1,1 +1,4 @@
-"""Conditions over files: the job's Program, without Kafka, Spark, service or Java (``replay``)."""
+"""Conditions over recorded events (``replay``): in files, or in whole topics of Kafka.
+
+Over files it is the job's Program, without Kafka, Spark, service or Java; over topics the job.
+"""

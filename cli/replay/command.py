@@ -25,13 +25,28 @@ def replay(
         ),
     ],
     events: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="STREAM=FILE",
             help="Events of a stream: JSON lines, CSV or Parquet; - is standard input. Repeatable, "
             "also for one stream.",
         ),
-    ],
+    ] = None,
+    topics: Annotated[
+        bool,
+        typer.Option(
+            "--topics",
+            help="The events are what stands in the streams' topics in Kafka; needs Java.",
+        ),
+    ] = False,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(help="With --topics: Kafka brokers; COINCIDE_BOOTSTRAP by default."),
+    ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="With --topics: leave the alarms in Kafka, and say where."),
+    ] = False,
     format_: Annotated[
         Format | None,
         typer.Option("--format", help="Of standard input, and of files with other extensions."),
@@ -65,40 +80,68 @@ def replay(
         typer.Option(help="All cores by default, one for small files.", min=1, max=MOST_PROCESSES),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with 1 if a row was rejected or late.")
+        bool, typer.Option("--strict", help="End with 1 if a row was rejected, late or lost.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write the summary as JSON, for scripts.")
     ] = False,
 ) -> None:
-    """Run conditions over files, without Kafka, Spark or a service; alarms as JSON lines."""
-    from cli.replay.options import ReplayOptions, event_files, split_assignment
+    """Run conditions over files, or over whole topics of Kafka; alarms as JSON lines."""
+    from cli.replay.options import (
+        ReplayOptions,
+        TopicOptions,
+        check_source,
+        event_files,
+        split_assignment,
+    )
     from cli.replay.report import show_report, show_thresholds
-    from cli.replay.run import run_replay
     from cli.replay.thresholds import read_thresholds
 
-    options = ReplayOptions(
-        resources=tuple(file),
-        files=event_files(events, format_),
-        conditions=tuple(condition or ()),
-        keys=tuple(split_assignment(it, "--key", "STREAM=PATH") for it in key or ()),
-        sort=sort,
-        processes=processes,
-        alarms=alarms,
-        rejects=rejects,
-        thresholds=read_thresholds(thresholds) if thresholds is not None else (),
-        most_record_bytes=Settings().max_record_bytes,
-    )
+    given = {
+        "--events": events,
+        "--format": format_,
+        "--key": key,
+        "--sort": sort,
+        "--processes": processes,
+        "--bootstrap": bootstrap,
+        "--keep": keep,
+    }
+    check_source({option for option, value in given.items() if value}, topics=topics)
+    counted = read_thresholds(thresholds) if thresholds is not None else ()
+    chosen = tuple(condition or ())
     told = Console(stderr=True, highlight=False, soft_wrap=True)
-    report = run_replay(options, told)
+    settings = Settings()
+    if topics:
+        from cli.replay.topic_run import run_topic_replay
+
+        if bootstrap is not None:
+            settings = settings.model_copy(update={"bootstrap": bootstrap})
+        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep)
+        report = run_topic_replay(settings, of_topics, told)
+    else:
+        from cli.replay.run import run_replay
+
+        options = ReplayOptions(
+            resources=tuple(file),
+            files=event_files(events or (), format_),
+            conditions=chosen,
+            keys=tuple(split_assignment(it, "--key", "STREAM=PATH") for it in key or ()),
+            sort=sort,
+            processes=processes,
+            alarms=alarms,
+            rejects=rejects,
+            thresholds=counted,
+            most_record_bytes=settings.max_record_bytes,
+        )
+        report = run_replay(options, told)
     # Standard output is for the alarms, unless there are none or they go elsewhere.
-    is_free = bool(options.thresholds) or alarms is not None
+    is_free = bool(counted) or alarms is not None
     if as_json:
         out = sys.stdout.buffer if is_free else sys.stderr.buffer
         out.write(orjson.dumps(report) + b"\n")
         out.flush()
     else:
-        if options.thresholds:
+        if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
         show_report(report, told, letters=rejects is not None)
     if strict:
@@ -106,9 +149,11 @@ def replay(
 
 
 def _check_complete(streams: Iterable[Mapping[str, Any]]) -> None:
-    """Complain about rows that were rejected or late."""
+    """Complain about rows that were rejected or late, or gone before they were read."""
     found = list(streams)
     rejected = sum(sum(it["rejected"].values()) for it in found)
     late = sum(it["late"] for it in found)
-    if rejected or late:
-        raise VerificationError(f"{rejected} rows were rejected, {late} events were late")
+    lost = sum(it.get("lost", 0) for it in found)
+    if rejected or late or lost:
+        gone = f", {lost} records were gone before they were read" if lost else ""
+        raise VerificationError(f"{rejected} rows were rejected, {late} events were late{gone}")

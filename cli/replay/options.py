@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from decimal import Decimal
 
 Format = Literal["jsonl", "csv", "parquet"]
@@ -26,6 +26,8 @@ _EXTENSIONS: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+_ONLY_FILES = ("--events", "--format", "--key", "--sort", "--processes")
+_ONLY_TOPICS = ("--bootstrap", "--keep")
 # Below this size more processes take longer to start than they save.
 _BYTES_WORTH_PROCESSES = 16 * 1024 * 1024
 # A row of a compressed Parquet file takes about a quarter of the bytes that it takes as text.
@@ -100,17 +102,8 @@ class ReplayOptions:
     most_record_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
-        if self.thresholds and self.alarms is not None:
-            raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
         read = [*self.resources, *(file.path for file in self.files)]
-        if read.count(STDIN) > 1:
-            raise UsageError("standard input (-) can be read once only")
-        written = [path for path in (self.alarms, self.rejects) if path is not None]
-        for path in written:
-            if any(_is_same(path, other) for other in read):
-                raise UsageError(f"{path} would be read and written")
-        if len(written) > 1 and _is_same(*written):
-            raise UsageError("--alarms and --rejects name the same file")
+        _check_paths(read, self.alarms, self.rejects, counted=bool(self.thresholds))
 
     @property
     def worth_processes(self) -> int:
@@ -122,7 +115,56 @@ class ReplayOptions:
         ]
         known = sum(size * factor for size, factor in sizes if size is not None)
         unknown = any(size is None for size, _ in sizes)
-        return _cores() if unknown or known >= _BYTES_WORTH_PROCESSES else 1
+        return usable_cores() if unknown or known >= _BYTES_WORTH_PROCESSES else 1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What is asked of a replay of topics.
+
+    Parameters
+    ----------
+    resources, conditions, alarms, rejects, thresholds
+        As for `ReplayOptions`.
+    keep
+        Leave the topics of the replay there.
+    """
+
+    resources: tuple[Path, ...]
+    conditions: tuple[str, ...] = ()
+    alarms: Path | None = None
+    rejects: Path | None = None
+    thresholds: tuple[Decimal, ...] = ()
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        _check_paths(self.resources, self.alarms, self.rejects, counted=bool(self.thresholds))
+
+
+def check_source(given: Collection[str], *, topics: bool) -> None:
+    """Refuse options that do not go together: events come from files, or from topics.
+
+    Parameters
+    ----------
+    given
+        The options that are given.
+    topics
+        Whether the events come from topics.
+
+    Raises
+    ------
+    UsageError
+        Naming the options.
+    """
+    wrong = [name for name in (_ONLY_FILES if topics else _ONLY_TOPICS) if name in given]
+    if wrong and topics:
+        raise UsageError(
+            f"{', '.join(wrong)}: for events in files; with --topics they are read from Kafka"
+        )
+    if wrong:
+        raise UsageError(f"{', '.join(wrong)}: for events in Kafka; give --topics")
+    if not topics and "--events" not in given:
+        raise UsageError("where are the events? give --events STREAM=FILE, or --topics")
 
 
 def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[EventFile, ...]:
@@ -173,6 +215,22 @@ def split_assignment(argument: str, option: str, wanted: str) -> tuple[str, str]
     return name, value
 
 
+def _check_paths(
+    read: Sequence[Path], alarms: Path | None, rejects: Path | None, *, counted: bool
+) -> None:
+    """Refuse files that would be read twice, or written where they are read."""
+    if counted and alarms is not None:
+        raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
+    if list(read).count(STDIN) > 1:
+        raise UsageError("standard input (-) can be read once only")
+    written = [path for path in (alarms, rejects) if path is not None]
+    for path in written:
+        if any(_is_same(path, other) for other in read):
+            raise UsageError(f"{path} would be read and written")
+    if len(written) > 1 and _is_same(*written):
+        raise UsageError("--alarms and --rejects name the same file")
+
+
 def _is_same(one: Path, other: Path) -> bool:
     try:
         return one.is_file() and other.is_file() and one.samefile(other)
@@ -180,8 +238,8 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def _cores() -> int:
-    """Cores that this process may use, as far as there is work for them."""
+def usable_cores() -> int:
+    """Count the cores that this process may use, as far as there is work for them."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     return min(count, MOST_PROCESSES)

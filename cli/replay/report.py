@@ -13,7 +13,7 @@ from cli.replay.thresholds import name_at
 from correlation.timing.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
     from rich.console import Console
@@ -47,9 +47,28 @@ def summarise(
         That it took.
     """
     streams = {name: _stream_report(name, sources) for name in setup.streams}
+    return report_of(setup, streams, totals, thresholds, seconds)
+
+
+def report_of(
+    setup: Setup,
+    streams: Mapping[str, Document],
+    totals: Totals,
+    thresholds: Sequence[Decimal],
+    seconds: float,
+) -> Document:
+    """Put together what a replay has to tell, given what it tells of its streams.
+
+    Parameters
+    ----------
+    streams
+        By name: `events`, `rows`, `late`, `rejected` and `first_rejected` of each.
+    setup, totals, thresholds, seconds
+        As for `summarise`.
+    """
     events = sum(found["events"] for found in streams.values())
     report: Document = {
-        "streams": streams,
+        "streams": dict(streams),
         "conditions": {},
         "events": events,
         "rows": sum(found["rows"] for found in streams.values()),
@@ -147,12 +166,21 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
             told = escape(printable(found["first_rejected"][reason]))
             console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {told}")
         if found["late"]:
+            behind = "in the partition; raise max_delay"
+            if "files" in found:
+                behind = "in the file; raise max_delay, or give --sort"
             console.print(
                 f"[yellow]{name}: {found['late']:,} late[/]: over max_delay behind an event before "
-                "them in the file; raise max_delay, or give --sort"
+                f"them {behind}"
+            )
+        if found.get("lost"):
+            console.print(
+                f"[red]{name}: {found['lost']:,} records were gone before they were read[/]: the "
+                f"retention of {escape(found['topic'])} removed them meanwhile"
             )
     if not letters and any(found["rejected"] for found in report["streams"].values()):
-        console.print("--rejects FILE keeps the rejected rows")
+        rows = "rows" if any("files" in it for it in report["streams"].values()) else "records"
+        console.print(f"--rejects FILE keeps the rejected {rows}")
 
 
 def show_thresholds(report: Document, console: Console) -> None:

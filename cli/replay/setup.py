@@ -22,7 +22,8 @@ from service.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.registry import checked_condition, checked_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from cli.replay.options import EventFile, ReplayOptions
     from cli.resources import ResourceFile
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 _CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 _TEMPLATES: TypeAdapter[Document] = TypeAdapter(TemplateDocument)
+# Field of a condition: a topic of its own for its alarms.
+_OUTPUT = "output_topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,9 @@ class Setup:
     Parameters
     ----------
     streams
-        Those that have files, by name.
+        Those that have files, or that are read from their topics, by name.
     partitions
-        Number of files of each.
+        Number of files, or of partitions, of each.
     conditions
         As they would be registered first; their order is that of the files.
     """
@@ -78,12 +81,8 @@ def read_setup(options: ReplayOptions) -> Setup:
     UsageError
         A document is wrong, a name is not known, or a stream that is needed has no file.
     """
-    found = read_resources(options.resources)
-    templates = {it.name: _read_template(it) for it in found if it.kind == "template"}
-    declared = {it.name: _read_stream(it, templates) for it in found if it.kind == "stream"}
+    declared, registered = _read(options.resources, options.conditions)
     streams = _with_files(declared, options.files)
-    conditions = _chosen([it for it in found if it.kind == "condition"], options.conditions)
-    registered = tuple(_read_condition(it, declared) for it in conditions)
     for name, path in options.keys:
         _refuse_unknown(f"--key names stream {name}", name, streams)
         streams[name] = _keyed_by(streams[name], path)
@@ -100,6 +99,50 @@ def read_setup(options: ReplayOptions) -> Setup:
         partitions,
         registered,
     )
+
+
+def read_topic_setup(
+    resources: Iterable[Path], conditions: Iterable[str], count_partitions: Callable[[Stream], int]
+) -> Setup:
+    """Read and check the conditions of a replay of topics, and the streams that they need.
+
+    Parameters
+    ----------
+    resources
+        Files of streams and conditions.
+    conditions
+        Names of those to evaluate; none: all.
+    count_partitions
+        Gives the number of partitions of a stream's topic; raises where there is no such topic.
+
+    Raises
+    ------
+    UsageError
+        A document is wrong, or a name is not known.
+    """
+    declared, registered = _read(resources, conditions)
+    needed = {name for resource in registered for name in resource.to_condition().streams}
+    streams = {name: declared[name] for name in declared if name in needed}
+    return Setup(
+        {name: _recorded(stream, sort=False) for name, stream in streams.items()},
+        {name: count_partitions(stream) for name, stream in streams.items()},
+        # What a replay finds is none of what the job has found.
+        tuple(
+            replace(it, document={k: v for k, v in it.document.items() if k != _OUTPUT})
+            for it in registered
+        ),
+    )
+
+
+def _read(
+    files: Iterable[Path], names: Iterable[str]
+) -> tuple[dict[str, Stream], tuple[Resource, ...]]:
+    """Read all streams, and the conditions of these names or all of them."""
+    found = read_resources(list(files))
+    templates = {it.name: _read_template(it) for it in found if it.kind == "template"}
+    declared = {it.name: _read_stream(it, templates) for it in found if it.kind == "stream"}
+    conditions = _chosen([it for it in found if it.kind == "condition"], tuple(names))
+    return declared, tuple(_read_condition(it, declared) for it in conditions)
 
 
 def _refuse_unknown(saying: str, name: str, known: Iterable[str]) -> None:
@@ -194,7 +237,7 @@ def _keyed_by(stream: Stream, path: str) -> Stream:
 
 
 def _recorded(stream: Stream, *, sort: bool) -> Stream:
-    """Make a stream one of recorded data: no row of a file says when it arrived.
+    """Make a stream one of recorded data: when it is read says nothing about its times.
 
     Sorted, nothing comes later than something with a greater latest time.
     """

@@ -102,6 +102,16 @@ def test_block_is_due_when_its_first_event_has_waited_long_enough() -> None:
     assert not _pairs([slot.advance(Block(heartbeats=[heartbeat]))], "near")
 
 
+def test_what_waits_comes_out_when_a_closing_heartbeat_that_came_first_holds() -> None:
+    slot = Slot()
+    slot.advance(make_block([], [_control(0, "near", block_size=100, block_interval_us=10**6)]))
+    slot.advance(Block(heartbeats=[Heartbeat("y", 0, CLOSED, 1)]))
+    assert not _pairs([slot.advance(_event("x", 0))], "near")
+    slot.restart()
+    # Up to here the heartbeat was still to come true.
+    assert _pairs([slot.advance(_event("y", 0))], "near") == [("x0", "y0")]
+
+
 def test_larger_micro_batch_is_cut_by_the_order_of_arrival() -> None:
     stamps = {"y": np.array([5, 0, 3]), "x": np.array([1, 9, 2, 3])}
     parts = list(cut_blocks(stamps, 3))

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.broker import free_port
+from cli.events import close_stream
+from cli.settings import Settings
 from correlation.reasons import Reason
 from correlation.timing.factored.expanding import expand
 from correlation.topics import Topics, error_headers
 from tests.support.command import coincide, running_service
-from tests.support.kafka import Sent, create_topics, produce, read_committed
+from tests.support.kafka import (
+    Sent,
+    create_topics,
+    produce,
+    produce_in_transaction,
+    read_committed,
+)
 from tests.support.slots import CONDITIONS, Arrival, Slot, control_record, make_block
 
 if TYPE_CHECKING:
@@ -181,6 +189,21 @@ def test_produce_sends_lines_with_keys_and_closes_the_stream(
         {"v": 1, "stream": "acoustic", "partition": number, "read_up_to": "end", "offset": end}
         for number, end in ends.items()
     ]
+
+
+def test_stream_is_closed_behind_its_last_record_not_behind_marks_of_transactions(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = Settings(bootstrap=kafka_bootstrap, prefix=topic_prefix)
+    topic = f"{topic_prefix}-events"
+    create_topics(kafka_bootstrap, {topic: 2, settings.topics.heartbeats: 1})
+    sent = [Sent(b"{}", partition=1)] * 3
+    produce_in_transaction(kafka_bootstrap, topic, sent)
+    produce_in_transaction(kafka_bootstrap, topic, sent, aborted=True)
+    close_stream(settings, "s", topic)
+    heartbeats = read_committed(kafka_bootstrap, settings.topics.heartbeats)
+    found = [json.loads(record.value or b"") for record in heartbeats]
+    assert [(it["partition"], it["offset"]) for it in found] == [(0, 0), (1, 3)]
 
 
 def test_produce_keeps_the_recorded_pace(

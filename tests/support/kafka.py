@@ -107,6 +107,22 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[i
     return [places[position] for position in range(sent)]
 
 
+def produce_in_transaction(
+    bootstrap: str, topic: str, records: Iterable[Sent], *, aborted: bool = False
+) -> None:
+    """Send records in one transaction, which leaves a mark behind them; to be aborted or not."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}.tests"})
+    producer.init_transactions(_TIMEOUT_SECONDS)
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(topic, record.value, record.key, partition=record.partition)
+    if aborted:
+        assert producer.flush(_TIMEOUT_SECONDS) == 0
+        producer.abort_transaction(_TIMEOUT_SECONDS)
+    else:
+        producer.commit_transaction(_TIMEOUT_SECONDS)
+
+
 def read_committed(
     bootstrap: str,
     topic: str,

@@ -270,7 +270,7 @@ def test_what_is_no_threshold_is_refused(text: str) -> None:
 def test_processes_are_worth_it_for_large_files_and_for_those_of_no_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(options_module, "_cores", lambda: 5)
+    monkeypatch.setattr(options_module, "usable_cores", lambda: 5)
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
     small.write_bytes(b"x")
     with large.open("wb") as opened:

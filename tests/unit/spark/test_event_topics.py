@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from spark_jobs.event_topics import GONE_SECONDS, EventTopics
+import pytest
+
+from correlation.streams import Stream
+from spark_jobs.errors import MissingTopicError
+from spark_jobs.event_topics import GONE_SECONDS, EventTopics, check_topics
 
 
 class Clock:
@@ -89,3 +93,12 @@ def test_topics_of_no_stream_are_nobodys_business() -> None:
     clock.seconds = 3 * GONE_SECONDS
     assert topics.take({}, {"b"}) == {}
     assert not asked
+
+
+def test_job_that_ends_waits_for_no_topic() -> None:
+    streams = {name: Stream(name, f"t{name}", 0, 0) for name in "ab"}
+    check_topics(streams, {"ta", "tb", "more"})
+    with pytest.raises(MissingTopicError, match="no topic tb of stream b"):
+        check_topics(streams, {"ta"})
+    with pytest.raises(MissingTopicError, match="no stream is registered"):
+        check_topics({}, {"ta"})

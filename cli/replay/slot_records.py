@@ -1,0 +1,141 @@
+"""What the job of a replay says of itself on the metrics topic, while it runs and at its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from confluent_kafka import KafkaException, TopicPartition
+
+from cli.committed import is_end, read_committed
+from cli.errors import BrokerError, ProcessError
+from cli.topics import open_consumer
+from correlation.progress import CLOSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from confluent_kafka import Message
+
+    from cli.replay.slots import Totals
+    from cli.settings import Settings
+
+_MOST_RECORDS = 1_000
+_JOB = b"job"
+_READ = frozenset({"events_consumed_total", "events_rejected_total"})
+
+
+class SlotRecords:
+    """The newest record of each slot, and of the job.
+
+    Parameters
+    ----------
+    settings
+        Where the broker is, and the prefix of the installation.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._found: dict[bytes, dict[str, Any]] = {}
+        self._consumer = open_consumer(
+            settings,
+            {"enable.auto.commit": False, "isolation.level": "read_committed"},
+        )
+        self._consumer.assign([TopicPartition(settings.topics.metrics, 0, 0)])
+
+    def poll(self, seconds: float) -> None:
+        """Take in what comes within a time.
+
+        Raises
+        ------
+        BrokerError
+            The topic cannot be read.
+        """
+        try:
+            messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
+        except KafkaException as error:
+            raise BrokerError(f"reading {self._settings.topics.metrics}: {error}") from error
+        for message in messages:
+            if not is_end(message):
+                self._take(message)
+
+    def read_to_end(self) -> None:
+        """Take in everything that there is, once nobody writes any more.
+
+        Raises
+        ------
+        BrokerError
+            The topic cannot be read.
+        """
+        for message in read_committed(self._settings, self._settings.topics.metrics):
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
+        key, value = message.key(), message.value()
+        if isinstance(key, bytes) and value is not None:
+            self._found[key] = orjson.loads(value)
+
+    @property
+    def slots(self) -> list[dict[str, Any]]:
+        """The records of the slots."""
+        return [record for key, record in self._found.items() if key != _JOB]
+
+    @property
+    def read(self) -> int:
+        """Count the records of event topics that were read so far."""
+        return sum(
+            value for slot in self.slots for name, _, value in slot["counters"] if name in _READ
+        )
+
+    def totals(self) -> Totals:
+        """Give the counters of the slots together."""
+        totals: Totals = Counter()
+        for slot in self.slots:
+            for name, labels, value in slot["counters"]:
+                totals[name, tuple(sorted(labels.items()))] += value
+        return totals
+
+    def lost(self) -> dict[str, int]:
+        """Count, by topic, what was gone before it was read."""
+        lost = self._found.get(_JOB, {}).get("lost", {})
+        return {topic: sum(found.values()) for topic, found in lost.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._consumer.close()
+
+
+def check_closed(slots: Sequence[Mapping[str, Any]], streams: Iterable[str]) -> None:
+    """Make sure that every slot has seen the end of every stream.
+
+    Parameters
+    ----------
+    slots
+        The newest record of each.
+    streams
+        Names of the streams, all of which are closed at their end.
+
+    Raises
+    ------
+    ProcessError
+        A slot has not.
+    """
+    if {slot["slots"] for slot in slots} != {len(slots)}:
+        raise ProcessError("the job ended before it had read anything")
+    for name in sorted(streams):
+        marks = [slot["low_marks"].get(name, {}).get("mark") for slot in slots]
+        if any(mark is None or mark < CLOSED for mark in marks):
+            raise ProcessError(
+                f"the job ended before it had read all of stream {name}: was its topic changed "
+                "meanwhile (records removed, partitions added)? Start again"
+            )
