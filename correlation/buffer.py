@@ -7,11 +7,13 @@ are merged as in a log-structured merge tree, so that every event is moved O(log
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
 from correlation.segment import Segment
+from correlation.streams import Stream
 
 # A segment of this many events is not merged further: older ones are dropped whole.
 FULL_SEGMENT_EVENTS = 2**17
@@ -49,6 +51,27 @@ class StreamBuffer:
     def nbytes(self) -> int:
         """Memory of the columns, in bytes."""
         return sum(segment.nbytes for _, segment in self.segments)
+
+    def widened(self, stream: Stream) -> Stream:
+        """Give a stream with the lengths and shapes of its events that came before a change.
+
+        Parameters
+        ----------
+        stream : Stream
+            As it is declared now.
+        """
+        segments = [segment for _, segment in self.segments]
+        known = {template.histogram.shape_bytes for template in stream.templates}
+        strange = any(
+            segment.shape is not None and not known.issuperset(segment.shape.values.to_list())
+            for segment in segments
+        )
+        return replace(
+            stream,
+            shortest_us=min([stream.shortest_us, *(segment.shortest for segment in segments)]),
+            longest_us=max([stream.longest_us, *(segment.longest for segment in segments)]),
+            histograms=stream.histograms or strange,
+        )
 
     def age(
         self,

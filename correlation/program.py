@@ -9,7 +9,7 @@ progress), so that how records are cut into blocks decides when a result appears
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -171,24 +171,8 @@ class Program:
             entry.operator.begin(self._marks.values(), held_from, before)
 
     def _declared_streams(self) -> dict[str, Stream]:
-        """Give the streams, widened to lengths and shapes of events buffered before a change."""
-        declared = {}
-        for name, stream in self._streams.items():
-            segments = [segment for _, segment in self._buffers[name].segments]
-            shortest = min([stream.shortest_us, *(segment.shortest for segment in segments)])
-            longest = max([stream.longest_us, *(segment.longest for segment in segments)])
-            known = {template.histogram.shape_bytes for template in stream.templates}
-            strange = any(
-                segment.shape is not None and not known.issuperset(segment.shape.values.to_list())
-                for segment in segments
-            )
-            declared[name] = replace(
-                stream,
-                shortest_us=shortest,
-                longest_us=longest,
-                histograms=stream.histograms or strange,
-            )
-        return declared
+        """Give the streams, widened to what was buffered before a change."""
+        return {name: self._buffers[name].widened(stream) for name, stream in self._streams.items()}
 
     def _sort_in(
         self, parts: Sequence[Events]

@@ -134,7 +134,7 @@ class Registry:
             When the partitioning changes while conditions read the stream.
         InvalidDocumentError
             When a condition that reads the stream writes its alarms to the topic, also through
-            others, or would keep too many of its events.
+            others, or would keep too many of its events, or cannot take their histograms.
         """
         writers = [
             it.name
@@ -154,9 +154,10 @@ class Registry:
         for reader in (it for it in readers if streams.keys() >= set(it.streams)):
             check_capacity(reader, streams, self._max_buffered_events, "max_rate")
         current = self.get("stream", stream.name)
-        if current is None or current.resource.to_stream().partitioning == stream.partitioning:
-            return
-        self.check_unused(stream.name, "the partitioning of a stream in use cannot change")
+        if current and current.resource.to_stream().partitioning != stream.partitioning:
+            self.check_unused(stream.name, "the partitioning of a stream in use cannot change")
+        for reader in (it for it in readers if streams.keys() >= set(it.streams)):
+            _check_shapes(reader, streams, stream)
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Refuse when conditions read the stream.
@@ -330,9 +331,21 @@ def checked_condition(
         ][:1]
     if problems:
         raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
-    # What streams it can be evaluated on, its operator says.
-    KINDS[condition.kind].operator(condition, streams)
     return condition
+
+
+def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:
+    """Refuse shapes of a stream that a condition on it cannot take."""
+    if not stream.has_shapes:
+        return
+    try:
+        KINDS[reader.kind].check(reader, streams)
+    except InvalidFieldError as error:
+        raise InvalidDocumentError.of(
+            "histograms" if stream.histograms else "templates",
+            f"condition {reader.name} cannot take them: its {error.field}: {error.problem}",
+            f"leave them out, or change the condition first: {error.remedy}",
+        ) from error
 
 
 def deletion_headers(resource: Resource) -> tuple[tuple[str, bytes], ...]:

@@ -188,7 +188,8 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     ------
     InvalidFieldError
         When they are partitioned differently, or an event of A is in several cells of a grid and
-        one cell cannot tell its best B, or that it has none.
+        one cell cannot tell its best B, or that it has none, or factored records could not tell
+        how their times are distributed.
     """
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
     if a != b:
@@ -204,6 +205,14 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
             f"{condition.emit} needs every B of an A in one place, and {condition.a} is "
             f"partitioned by {a}",
             "use emit pairs, or register the streams with a grid of 1 group",
+        )
+    shaped = [name for name in condition.streams if streams[name].has_shapes]
+    if condition.output == FACTORED and shaped:
+        raise InvalidFieldError(
+            "output",
+            f"factored records tell intervals, and events of stream {shaped[0]} may carry "
+            "histograms",
+            "use output pairs",
         )
 
 

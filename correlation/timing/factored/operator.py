@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from correlation.errors import InvalidFieldError
 from correlation.operators import Evaluation
 from correlation.timing.factored.batch import FactoredBatch
 from correlation.timing.factored.ranges import greatest_in_ranges
@@ -21,12 +20,8 @@ from correlation.timing.operator import TimingOperator
 from correlation.timing.pairs import DECIDED_BY, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from correlation.columns import Int64s
     from correlation.operators import View
-    from correlation.streams import Stream
-    from correlation.timing.conditions import TimingCondition
     from correlation.timing.operator import Search
 
 
@@ -41,24 +36,9 @@ class FactoredOperator(TimingOperator):
     Parameters
     ----------
     condition, streams
-        As of `TimingOperator`.
-
-    Raises
-    ------
-    InvalidFieldError
-        If the times of a stream's events may have any shape.
+        As of `TimingOperator`. Events with histograms that a stream carried before it was changed
+        may still be buffered: their pairs are written one by one.
     """
-
-    def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
-        for name in condition.streams:
-            if streams[name].has_shapes:
-                raise InvalidFieldError(
-                    "output",
-                    f"factored records tell intervals, and events of stream {name} may carry "
-                    "histograms",
-                    "use output pairs",
-                )
-        super().__init__(condition, streams)
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""

@@ -84,3 +84,14 @@ def test_stream_whose_conditions_would_keep_more_than_is_allowed_is_refused() ->
     with pytest.raises(InvalidDocumentError, match="condition c would keep") as caught:
         registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_001}))
     assert caught.value.problems[0].field == "max_rate"
+
+
+def test_stream_whose_conditions_cannot_take_histograms_is_refused() -> None:
+    registry = fold(stream("x"), stream("y"), condition("c", output="factored"))
+    with pytest.raises(InvalidDocumentError, match="condition c cannot take them") as caught:
+        registry.check_stream(stream_from_document("x", STREAM | {"histograms": True}))
+    (problem,) = caught.value.problems
+    assert problem.field == "histograms"
+    assert problem.remedy.endswith("use output pairs")
+    plain = fold(stream("x"), stream("y"), condition("c"))
+    plain.check_stream(stream_from_document("x", STREAM | {"histograms": True}))
