@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
+from correlation.mapping import EventMapping
 from correlation.segment import Segment
 from correlation.streams import Stream
 
@@ -55,6 +56,8 @@ class StreamBuffer:
     def widened(self, stream: Stream) -> Stream:
         """Give a stream with the lengths and shapes of its events that came before a change.
 
+        Its mapping is none of it: what is buffered has been read.
+
         Parameters
         ----------
         stream : Stream
@@ -71,6 +74,7 @@ class StreamBuffer:
             shortest_us=min([stream.shortest_us, *(segment.shortest for segment in segments)]),
             longest_us=max([stream.longest_us, *(segment.longest for segment in segments)]),
             histograms=stream.histograms or strange,
+            mapping=EventMapping(),
         )
 
     def age(

@@ -122,9 +122,10 @@ class View:
         Low marks with the block's progress in them, in µs.
     numbers : mapping of stream to int
         Numbers that the fresh segments have in the buffers later, unless they are merged.
-    clock_us : int
-        How late it is by the records: the greatest timestamp of Kafka's and wall time of a
-        heartbeat so far, µs since 1970; CLOSED in a block that closes a stream.
+    now_us : int or None
+        How late it is by the records of the block (`progress.time_of_records`), in µs.
+    closed : collection of str
+        Streams that are closed with the block, or a partition of them is.
     shared : mutable mapping
         What conditions find out about the block's segments and leave for others.
     """
@@ -134,7 +135,8 @@ class View:
     buffers: Mapping[str, StreamBuffer]
     marks: Mapping[str, int]
     numbers: Mapping[str, int] = field(default_factory=dict)
-    clock_us: int = 0
+    now_us: int | None = None
+    closed: Collection[str] = ()
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
 
 

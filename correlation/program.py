@@ -23,7 +23,7 @@ from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING
 from correlation.operators import Condition, Operator, View
-from correlation.progress import LowMarks, RecordClock
+from correlation.progress import LowMarks, time_of_records
 from correlation.records import Resource
 from correlation.segment import Segment
 from correlation.streams import Stream
@@ -72,7 +72,9 @@ class Program:
         self._totals = Totals()
         self._config_offset = -1
         self._next_number = 0
-        self._clock = RecordClock()
+        self._skews_us = {
+            name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
+        }
         self._stored: set[int] = set()
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
@@ -88,12 +90,12 @@ class Program:
         for control in sorted(block.controls, key=lambda control: control.offset):
             self._apply(control)
         fresh, appended_us, late = self._sort_in(block.events)
-        is_closed = self._marks.advance(block.progress, block.heartbeats)
+        closed = self._marks.advance(block.progress, block.heartbeats)
         marks = self._marks.values()
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
-        clock_us = self._clock.advance(appended_us.values(), block.heartbeats, is_closed=is_closed)
-        view = View(fresh, appended_us, self._buffers, marks, numbers, clock_us)
+        now_us = time_of_records(appended_us.values(), block.heartbeats, self._skews_us)
+        view = View(fresh, appended_us, self._buffers, marks, numbers, now_us, closed)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()
@@ -291,7 +293,6 @@ class Program:
             "v": MANIFEST_VERSION,
             "config_offset": self._config_offset,
             "next_number": self._next_number,
-            "clock_us": self._clock.now_us,
             "buffers": {
                 name: [number for number, _ in buffer.segments]
                 for name, buffer in self._buffers.items()
@@ -302,7 +303,7 @@ class Program:
             },
             "marks": self._marks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
-            "groups": {name: it.partitioning.groups for name, it in self._streams.items()},
+            "joined_by": {name: _joined_by(it) for name, it in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -354,15 +355,14 @@ class Program:
     def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
         self._config_offset = manifest["config_offset"]
         self._next_number = manifest["next_number"]
-        self._clock = RecordClock(manifest["clock_us"])
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
-        before = manifest["groups"]
+        before = manifest["joined_by"]
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
             if name not in self._streams:
                 continue
-            if self._streams[name].partitioning.groups != before[name]:
+            if _joined_by(self._streams[name]) != before[name]:
                 self._buffers[name] = self._begin_buffer(name)
             else:
                 self._buffers[name] = StreamBuffer(
@@ -382,7 +382,12 @@ class Program:
             self._conditions[name] = entry
 
     def _begin_buffer(self, name: str) -> StreamBuffer:
-        """Begin anew where a stream has other groups now: no slot holds all that it should."""
+        """Begin anew where events of a stream meet otherwise now: no slot holds all it should."""
         mark = max(self._marks.partition_values(name).values())
         reached = mark + self._streams[name].max_delay_us
         return StreamBuffer((), reached, reached + 1)
+
+
+def _joined_by(stream: Stream) -> list[object]:
+    """Say by what the events of a stream meet, as the state holds it."""
+    return [stream.partitioning.by, stream.partitioning.groups]

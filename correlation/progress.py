@@ -103,13 +103,13 @@ class LowMarks:
         """Low mark of each Kafka partition of a stream, in µs."""
         return {number: found.mark for number, found in self._partitions[stream].items()}
 
-    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> bool:
+    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> set[str]:
         """Take in what a block brought; what is not known is passed over.
 
         Returns
         -------
-        bool
-            Whether a heartbeat that closes a partition, or a stream, has come to hold.
+        set of str
+            Streams of which a heartbeat that closes them, or a partition, has come to hold.
         """
         for entry in progress:
             partition = self._partitions.get(entry.stream, {}).get(entry.partition)
@@ -119,16 +119,18 @@ class LowMarks:
             if entry.greatest_latest is not None:
                 mark = entry.greatest_latest - self._max_delays_us[entry.stream]
                 partition.mark = max(partition.mark, mark)
-        is_closed = False
+        closed = set()
         for heartbeat in heartbeats:
             self._take_heartbeat(heartbeat)
-            is_closed |= heartbeat.partition is None and heartbeat.read_up_to_us == CLOSED
+            if heartbeat.partition is None and heartbeat.read_up_to_us == CLOSED:
+                closed.add(heartbeat.stream)
         for stream, partitions in self._partitions.items():
             for partition in partitions.values():
-                is_closed |= CLOSED in _apply_waiting(partition)
+                if CLOSED in _apply_waiting(partition):
+                    closed.add(stream)
             least = min(partition.mark for partition in partitions.values())
             self._marks[stream] = max(self._marks[stream], least)
-        return is_closed
+        return closed
 
     def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
         """Say up to where partitions have been read already, perhaps for other streams.
@@ -234,42 +236,30 @@ def _apply_waiting(partition: _Partition) -> list[int]:
     return marks
 
 
-class RecordClock:
-    """How late it is by what records say: the same whenever they are read.
+def time_of_records(
+    appended_us: Iterable[Int64s],
+    heartbeats: Iterable[Heartbeat],
+    skews_us: Mapping[str, int],
+) -> int | None:
+    """How late it is by what a block's records say: the same whenever they are read.
 
     Parameters
     ----------
-    now_us : int
-        Where it stands, in µs since 1970.
+    appended_us : iterable of int64[n]
+        Kafka's timestamps of the block's events, in µs.
+    heartbeats : iterable of Heartbeat
+        Of the block.
+    skews_us : mapping of stream to int
+        How far clocks may be ahead, of each live stream: its heartbeats tell the time less that.
+
+    Returns
+    -------
+    int or None
+        In µs since 1970; None if no record says. One wrong clock makes it wrong for this block.
     """
-
-    def __init__(self, now_us: int = 0) -> None:
-        self.now_us = now_us
-
-    def advance(
-        self,
-        appended_us: Iterable[Int64s],
-        heartbeats: Iterable[Heartbeat],
-        *,
-        is_closed: bool,
-    ) -> int:
-        """Take in what a block brought; it never goes back.
-
-        Parameters
-        ----------
-        appended_us : iterable of int64[n]
-            Kafka's timestamps of the block's events, in µs.
-        heartbeats : iterable of Heartbeat
-            Of the block.
-        is_closed : bool
-            Whether a stream or a partition of it is closed with this block.
-
-        Returns
-        -------
-        int
-            The time; CLOSED if something is closed, for nothing more may come.
-        """
-        told = [heartbeat.read_up_to_us for heartbeat in heartbeats]
-        stamps = [int(column.max()) for column in appended_us]
-        self.now_us = max([self.now_us, *stamps, *(it for it in told if it != CLOSED)])
-        return CLOSED if is_closed else self.now_us
+    told = [
+        heartbeat.read_up_to_us + skews_us[heartbeat.stream]
+        for heartbeat in heartbeats
+        if heartbeat.stream in skews_us and heartbeat.read_up_to_us != CLOSED
+    ]
+    return max([*told, *(int(column.max()) for column in appended_us)], default=None)

@@ -44,12 +44,16 @@ def check_capacity(
     horizons = KINDS[condition.kind].derive(condition, streams, Load({}))["buffer_horizon_us"]
     for name in condition.streams:
         rate = streams[name].max_rate
-        if rate is None or rate * horizons[name] <= limit * _US:
+        if rate is None:
+            continue
+        # Each group of a grid holds a copy.
+        rate *= streams[name].partitioning.groups
+        if rate * horizons[name] <= limit * _US:
             continue
         horizon = describe_duration(horizons[name])
         longest = describe_duration(limit * _US // rate)
         raise InvalidDocumentError.of(
-            field or _horizon_field(condition.kind),
+            field or _horizon_field(condition, name),
             f"condition {condition.name} would keep the events of stream {name} for {horizon}: up "
             f"to {rate * horizons[name] // _US:,} at {rate:,} a second, {limit:,} are allowed",
             f"keep them for at most {longest}: a smaller window, horizon or max_delay; or declare "
@@ -57,9 +61,14 @@ def check_capacity(
         )
 
 
-def _horizon_field(kind: str) -> str:
-    """Name the field that says how far apart events may be: the last of the kind's own."""
+def _horizon_field(condition: Condition, stream: str) -> str:
+    """Name the field that says how long the events of a stream are kept.
+
+    Those of the first stream wait for what comes later, those of the second for what came before.
+    """
     own = [
-        field.name for field in KINDS[kind].fields if field.type == "duration" and field.required
+        field.name
+        for field in KINDS[condition.kind].fields
+        if field.type == "duration" and field.required
     ]
-    return own[-1]
+    return own[-1] if stream == condition.streams[0] else own[0 if "lower" in own else -1]

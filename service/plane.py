@@ -367,10 +367,14 @@ class ControlPlane:
 
 
 def _as_written_now(resource: Resource) -> Document:
-    """Give the document with the fields that streams have got since it was written."""
-    if resource.kind != "stream":
-        return resource.document
-    return stream_to_document(resource.to_stream())
+    """Give the document with the fields that its kind has got since it was written."""
+    if resource.kind == "stream":
+        return stream_to_document(resource.to_stream())
+    if resource.kind == "condition":
+        fields = KINDS[resource.document["kind"]].fields
+        defaults = {it.stored_name: it.default for it in fields if not it.required}
+        return defaults | resource.document
+    return resource.document
 
 
 def _do_nothing() -> None:

@@ -7,8 +7,10 @@ a block, or more.
 Definitions. Events *wait* from the micro-batch that brought them to their evaluation. Meanwhile
 they are in the shared buffers like all others, other conditions find them there, and their segments
 are neither merged nor rewritten, so that they can be told from those that were evaluated before.
-Time is what the records say: the greatest of the timestamps that Kafka gave them and of the wall
-times in heartbeats. The wall clock itself would have a batch that Spark repeats end otherwise.
+Time is what the records of a micro-batch say: the greatest of the timestamps that Kafka gave them
+and of the wall times in heartbeats. The wall clock itself would have a batch that Spark repeats end
+otherwise. Where it goes back by more than `block_interval`, one of two clocks was wrong: the block
+is due, for nobody knows how long it has waited.
 
 Algorithm. A block that is not due adds its segments to those that wait. One that is due is put
 together from all of them, cut at every `block_size` events in order of arrival, and given to the
@@ -31,7 +33,6 @@ import numpy as np
 from correlation.buffer import StreamBuffer
 from correlation.columns import pack_columns, unpack_columns
 from correlation.operators import Evaluation, View
-from correlation.progress import CLOSED
 from correlation.segment import Segment
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 # What waits, as it is stored; with the version of its form.
 _PREFIX = b"CoinBlk1"
+# So many micro-batches wait at most: what waits is stored with each of them, and in pieces that
+# other conditions search one by one.
+_MOST_PARTS = 64
 
 
 class BlockOperator:
@@ -64,7 +68,7 @@ class BlockOperator:
         # Least `latest` of what waits, and the low marks of the last evaluation.
         self._least_waiting: dict[str, int] = {}
         self._marks: dict[str, int] = {}
-        self._waiting_since_us = 0
+        self._waiting_since_us: int | None = None
 
     def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
         """See `Operator.begin`; what waited for the condition's last version waits for this one."""
@@ -122,9 +126,9 @@ class BlockOperator:
         if size is None and not waiting:
             return self._operator.evaluate(view)
         count = waiting + sum(len(view.fresh.get(name, ())) for name in self._waiting)
-        if not waiting:
-            self._waiting_since_us = view.clock_us
-        if size is not None and not self._is_due(count, view.clock_us):
+        if self._waiting_since_us is None or not waiting:
+            self._waiting_since_us = view.now_us
+        if size is not None and not self._is_due(count, view):
             self._wait(view)
             if not count:
                 self._marks = {name: view.marks[name] for name in self._condition.streams}
@@ -135,11 +139,16 @@ class BlockOperator:
         self._marks = {name: view.marks[name] for name in self._condition.streams}
         return _join(evaluations)
 
-    def _is_due(self, count: int, clock_us: int) -> bool:
-        waited_us = clock_us - self._waiting_since_us
-        return count >= self._size() or (
-            count > 0 and (waited_us >= self._condition.block_interval_us or clock_us == CLOSED)
-        )
+    def _is_due(self, count: int, view: View) -> bool:
+        if not count:
+            return False
+        parts = max(map(len, self._waiting.values()))
+        is_closed = any(name in view.closed for name in self._condition.streams)
+        if count >= self._size() or is_closed or parts >= _MOST_PARTS:
+            return True
+        if view.now_us is None or self._waiting_since_us is None:
+            return False
+        return abs(view.now_us - self._waiting_since_us) >= self._condition.block_interval_us
 
     def _wait(self, view: View) -> None:
         """Let the events of the block wait."""

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -87,9 +88,16 @@ def one_sided_ends(u: Histogram, v: Histogram, window: TimingWindow) -> tuple[in
         microseconds; the s-window lies between them, and is all between them in a wide window. An
         end that is infinite stays beyond every s.
     """
-    a, b = to_steps(u.shape()), to_steps(v.shape())
-    scalars, ct = window.scalars(), window.threshold
-    return scalars.lower + _find_quantile(a, b, ct), scalars.upper - _find_quantile(b, a, ct)
+    scalars = window.scalars()
+    forth, back = _find_quantiles(u.shape(), v.shape(), window.threshold)
+    return scalars.lower + forth, scalars.upper - back
+
+
+# Conditions on the same streams differ by their windows more than by their thresholds.
+@lru_cache(maxsize=4096)
+def _find_quantiles(u: Histogram, v: Histogram, ct: Fraction) -> tuple[int, int]:
+    a, b = to_steps(u), to_steps(v)
+    return _find_quantile(a, b, ct), _find_quantile(b, a, ct)
 
 
 def stime(h_i: Histogram, h_j: Histogram, delta: Fraction) -> Fraction:

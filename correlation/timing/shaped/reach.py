@@ -16,8 +16,8 @@ the support bounds lower - π_A and upper + π_B; a microsecond less would be wr
 
 Reference. Mok, Woo and Lee 2006, Theorem 4; LL10 section 4.3.
 
-Cost. Two quantiles for each pair of such shapes, once; of more than `_PAIR_LIMIT` pairs the
-bounds of own histograms are taken.
+Cost. Two quantiles for each pair of such shapes, once; of shapes with more
+edges than `_EDGE_PAIR_LIMIT` allows the bounds of own histograms are taken.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from correlation.streams import Stream
     from correlation.timing.window import TimingWindow
 
-# A tenth of a second for templates of a few buckets, some seconds for those of a hundred.
-_PAIR_LIMIT = 256
+# Edges of the shapes of one stream, times those of the other: about half a second, once for each
+# threshold.
+_EDGE_PAIR_LIMIT = 30_000
 _POINT = Histogram.from_interval(0, 0)
 
 
@@ -71,9 +72,13 @@ def stream_reach(window: TimingWindow, a: Stream, b: Stream) -> tuple[int, int]:
     if not (a.has_shapes or b.has_shapes):
         return bounds(window, a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
     any_a, any_b = a.histograms, b.histograms
-    if (len(a.templates) + 1) * (len(b.templates) + 1) > _PAIR_LIMIT:
+    if _count_edges(a) * _count_edges(b) > _EDGE_PAIR_LIMIT:
         any_a = any_b = True
     return _bound(window, _find_extremes(a, any_shape=any_a), _find_extremes(b, any_shape=any_b))
+
+
+def _count_edges(stream: Stream) -> int:
+    return 2 + sum(len(template.histogram.edges_us) for template in stream.templates)
 
 
 def _find_extremes(stream: Stream, *, any_shape: bool) -> _Extremes:
