@@ -188,7 +188,10 @@ def run() -> list[Report]:
             "The correlation kernel",
             "`lazy_lookup` on one core. The last two columns are the seconds of the other, divided "
             "by those of `lazy_lookup`: a sequential write of the same pairs that decides nothing, "
-            "and a plain numba loop over all pairs in the support of the window.",
+            "and a plain numba loop over all pairs in the support of the window. Aims in the first "
+            "row: half of the write, and 5 times a simple loop: missed against this one, which "
+            "leaves out what is too far apart, and met against `simple`, the loop over all pairs "
+            "(14 times, docs/figures.md).",
             (
                 "workload",
                 "pairs",

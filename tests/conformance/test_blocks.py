@@ -96,8 +96,10 @@ def test_block_is_due_when_its_first_event_has_waited_long_enough() -> None:
     assert not _pairs([slot.advance(_event("x", 0, 0, 1_000))], "near")
     assert not _pairs([slot.advance(_event("y", 0, 0, 1_049))], "near")
     slot.restart()
-    # A heartbeat tells that it is late enough, though no event comes.
-    heartbeat = Heartbeat("x", 0, 1_050, None)
+    # A heartbeat of a live stream tells that it is late enough, though no event comes.
+    slot.streams["x"] = replace(slot.streams["x"], clock="live", max_skew_us=10)
+    slot.restart()
+    heartbeat = Heartbeat("x", 0, 1_040, None)
     assert _pairs([slot.advance(Block(heartbeats=[heartbeat]))], "near") == [("x0", "y0")]
     assert not _pairs([slot.advance(Block(heartbeats=[heartbeat]))], "near")
 
@@ -154,15 +156,49 @@ def test_late_events_wait_like_all_others() -> None:
     assert (alarm["a"]["id"], alarm["b"]["id"], alarm["late"]) == ("x0", "y2", True)
 
 
-def test_time_of_the_records_never_goes_back() -> None:
+def test_wrong_clock_makes_a_block_due_and_stops_none() -> None:
     slot = Slot()
     slot.advance(make_block([], [_control(0, "near", block_size=100, block_interval_us=50)]))
-    slot.advance(Block(heartbeats=[Heartbeat("x", 0, 2_000, None)]))
+    # x0 was stamped in the far future; y0 tells that one of both clocks is wrong.
+    slot.advance(_event("x", 0, appended_us=10**12))
     slot.restart()
-    # An older partition is read later: x0 waits from now on.
+    assert len(read_alarms(slot.advance(_event("y", 0, appended_us=1_000)))) == 1
+    # All goes on by the right ones.
+    assert not read_alarms(slot.advance(_event("y", 1, appended_us=1_010)))
+    # A little back is nothing: one partition is read before another.
+    assert not read_alarms(slot.advance(_event("y", 2, appended_us=1_000)))
+    assert len(read_alarms(slot.advance(_event("y", 3, appended_us=1_060)))) == 3
+
+
+@pytest.mark.parametrize(
+    "heartbeat",
+    [
+        Heartbeat("nobody", None, 10**12, None),
+        Heartbeat("nobody", None, CLOSED, None),
+        # The times of recorded data say nothing of now.
+        Heartbeat("y", 0, 10**12, None),
+        Heartbeat("z", None, CLOSED, None),
+    ],
+)
+def test_heartbeats_of_others_end_no_block(heartbeat: Heartbeat) -> None:
+    slot = Slot()
+    slot.streams["x"] = replace(slot.streams["x"], clock="live")
+    slot.streams["z"] = replace(slot.streams["x"], name="z", topic="z")
+    slot.partitions["z"] = 1
+    slot.restart()
+    slot.advance(make_block([], [_control(0, "near", block_size=3, block_interval_us=50)]))
     slot.advance(_event("x", 0, appended_us=1_000))
-    assert not read_alarms(slot.advance(_event("y", 0, appended_us=1_060)))
-    assert len(read_alarms(slot.advance(_event("y", 1, appended_us=2_050)))) == 2
+    assert not read_alarms(slot.advance(Block(heartbeats=[heartbeat])))
+    assert not read_alarms(slot.advance(_event("y", 0, appended_us=1_010)))
+    assert len(read_alarms(slot.advance(_event("y", 1, appended_us=1_020)))) == 2
+
+
+def test_block_is_due_when_it_lies_in_many_pieces() -> None:
+    slot = Slot()
+    slot.advance(make_block([], [_control(0, "near", block_size=10**6, block_interval_us=10**9)]))
+    slot.advance(_event("y", 0))
+    found = [len(read_alarms(slot.advance(_event("x", number)))) for number in range(65)]
+    assert found == [0] * 64 + [65]
 
 
 def test_what_waits_is_evaluated_by_the_version_in_force_when_the_block_is_due() -> None:

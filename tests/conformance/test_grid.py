@@ -240,3 +240,18 @@ def test_an_a_whose_b_went_with_the_old_groups_is_not_unmatched() -> None:
     later = [Arrival(s, p, "", f"{s}{p}later", 900, 900, 900) for s in "xy" for p in (0, 1)]
     alarms = [it for it in grid.alarms(make_block(later, [])) if it["condition"] == "c"]
     assert [alarm["a"]["id"] for alarm in alarms] == ["out of reach"]
+
+
+def test_events_that_met_by_key_are_not_taken_for_those_of_a_grid() -> None:
+    """The condition changes in the very batch: y0 waits under its key, where no x looks for it."""
+    slot = Slot()
+    slot.advance(make_block([], [control_record(0, "c", CONDITIONS["near"])]))
+    slot.advance(make_block([Arrival("y", 0, "k", "y0", 20, 20)], []))
+    for name, stream in slot.streams.items():
+        slot.streams[name] = replace(stream, partitioning=Partitioning("grid", 1))
+    slot.restart()
+    lonely = control_record(1, "c", {**CONDITIONS["near"], "emit": "unmatched"}, 2)
+    alarms = read_alarms(slot.advance(make_block([Arrival("x", 0, "0", "x0", 20, 20)], [lonely])))
+    later = [Arrival(name, p, "0", f"{name}{p}", 900, 900, 9) for name in "xy" for p in (0, 1)]
+    alarms += read_alarms(slot.advance(make_block(later, [])))
+    assert "x0" not in {alarm["a"]["id"] for alarm in alarms}

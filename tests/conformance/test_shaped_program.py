@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.mapping import EventMapping
 from correlation.operators import Load
 from correlation.program import Block
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import Resource
+from correlation.template import Template
 from correlation.timing.conditions import ALGORITHM_CHOICES, TimingCondition
 from correlation.timing.plan import derive_costs, plan_condition
 from correlation.timing.shaped import windows as shaped_windows
@@ -177,6 +180,35 @@ def test_a_stream_gets_shapes_later_and_loses_them_again() -> None:
     assert [(it["a"]["id"], it["probability"]) for it in found] == [
         ("x1", pytest.approx(float(exact)))
     ]
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        EventMapping(form="template", detected_path=("at",), template_path=("model",)),
+        EventMapping(form="time", time_path=("at",), before_us=LONGEST),
+    ],
+)
+def test_conditions_go_on_when_a_template_or_the_mapping_changes(mapping: EventMapping) -> None:
+    """What was buffered with the template's last version is still there."""
+    slot = Slot()
+    first, second = TEMPLATES["y"]
+    template_form = EventMapping(form="template", detected_path=("at",), template_path=("model",))
+    old = replace(slot.streams["y"], mapping=template_form, templates=(Template("t", first),))
+    slot.streams["y"] = old
+    slot.restart()
+    slot.advance(make_block([], control_records("lazy_lookup")[:2]))
+    shaped = Arrival("y", 0, "k", "y0", -8, 0, 0, first)
+    slot.advance(make_block([shaped], []))
+    templates = (Template("t", second, 2),) if mapping.form == "template" else ()
+    slot.streams["y"] = replace(old, mapping=mapping, templates=templates)
+    slot.restart()
+    outcome = slot.advance(make_block([Arrival("x", 0, "k", "x0", -4, 0)], []))
+    assert {it["state"] for it in outcome.metrics["conditions"].values()} == {"running"}
+    window = judged_window(CONDITIONS["near"])
+    exact = oracle.probability([(-4, 0, Fraction(1))], told(first), window)
+    (alarm,) = [it for it in read_alarms(outcome) if it["condition"] == "near"]
+    assert (alarm["b"]["id"], alarm["probability"]) == ("y0", pytest.approx(float(exact)))
 
 
 def test_a_pair_of_shaped_twins_is_reported_once_by_id() -> None:

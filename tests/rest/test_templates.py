@@ -10,7 +10,7 @@ import pytest
 
 from correlation.records import Resource
 from tests.rest.running import Service, fresh_settings, running
-from tests.rest.test_resources import head, problem, put_stream, stream
+from tests.rest.test_resources import head, pair, problem, put_stream, stream
 from tests.support.kafka import Sent, produce, read_committed
 
 if TYPE_CHECKING:
@@ -206,6 +206,24 @@ def test_stream_of_before_there_were_shapes_is_unchanged_by_the_same_document(
         assert (answer.status_code, answer.json()["version"]) == (200, 3)
         assert answer.json()["templates"] == []
         answer = service.client.put("/v1/streams/old", json=stream(service, histograms=True))
+        assert (answer.status_code, answer.json()["version"]) == (200, 4)
+
+
+def test_condition_of_before_there_were_blocks_is_unchanged_by_the_same_document(
+    kafka_bootstrap: str,
+) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    with running(settings) as service:
+        a, b = put_stream(service), put_stream(service)
+        old = {"kind": "mutual_deadline", "a": a, "b": b, "window_us": 2_000_000}
+        old |= {"threshold": "0.6", "report_probability": True, "algorithm": "lazy_lookup"}
+        record = Resource("condition", "old", 3, 0, {**old, "output_topic": None})
+        value = orjson.dumps(record.to_record())
+        produce(kafka_bootstrap, settings.topics.config, [Sent(value, record.key)])
+        path = "/v1/conditions/old"
+        answer = service.client.put(path, json=pair(a, b))
+        assert (answer.status_code, answer.json()["version"]) == (200, 3)
+        answer = service.client.put(path, json=pair(a, b, block_size=100))
         assert (answer.status_code, answer.json()["version"]) == (200, 4)
 
 

@@ -76,6 +76,28 @@ def test_condition_that_keeps_more_than_is_allowed_is_refused() -> None:
     assert problem.remedy.startswith("keep them for at most 11s: ")
 
 
+@pytest.mark.parametrize(
+    ("ends", "field"),
+    [((0, 20_000_000), "upper"), ((-20_000_000, 0), "lower")],
+)
+def test_field_is_the_one_that_costs(ends: tuple[int, int], field: str) -> None:
+    streams = [stream(name, **POINTS, max_rate=1_000) for name in "xy"]
+    registry = fold(*streams, limit=11_000)
+    document = {"kind": "within", "a": "x", "b": "y", "threshold": "0.5"}
+    with pytest.raises(InvalidDocumentError) as caught:
+        registry.check_condition("c", 1, document | {"lower_us": ends[0], "upper_us": ends[1]})
+    assert caught.value.problems[0].field == field
+
+
+def test_copies_on_a_grid_count() -> None:
+    grid = {"by": "grid", "groups": 3}
+    streams = [stream(it, **POINTS, partitioning=grid, max_rate=1_000) for it in "xy"]
+    registry = fold(*streams, limit=11_000)
+    registry.check_condition("c", 1, PAIR | {"window_us": 2_000_000})
+    with pytest.raises(InvalidDocumentError, match=r"up to 12,000 at 3,000 a second"):
+        registry.check_condition("c", 1, PAIR | {"window_us": 3_000_000})
+
+
 def test_stream_whose_conditions_would_keep_more_than_is_allowed_is_refused() -> None:
     registry = fold(
         stream("x"), stream("y", **POINTS), condition("c", window_us=10_000_000), limit=11_000

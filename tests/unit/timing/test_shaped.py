@@ -151,7 +151,7 @@ def test_reach_of_own_histograms_is_that_of_supports() -> None:
     )
     templates = [Stream(n, n, 20, 0, templates=many) for n in "ab"]
     assert stream_reach(window, *templates)[0] > -120
-    more = tuple(replace(it, name=f"{it.name}-{k}") for it in many for k in range(2))
+    more = tuple(replace(it, name=f"{it.name}-{k}") for it in many for k in range(4))
     crowded = [replace(it, templates=more) for it in templates]
     assert stream_reach(window, *crowded) == (-120, 320)
 
