@@ -1,36 +1,56 @@
-"""Decisions of many pairs against the judge: a million and more with HYPOTHESIS_PROFILE=deep.
+"""Every algorithm on many pairs, against the judge: a million and more of them in profile deep.
 
-Each example is an array of random pairs on a coarse grid, so that ties are common: 500 of them,
-25,000 a run in the profile fast, 1,000,000 in deep.
+The pairs are those of random blocks on a coarse grid, with thresholds that some of them meet
+exactly: 500 pairs a block, 25,000 in the profile fast, 1,000,000 with HYPOTHESIS_PROFILE=deep.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import settings
 
-from correlation.timing.histogram_filter import satisfied_shapes
-from correlation.timing.satisfaction import satisfied
+from correlation.histogram import Histogram
+from correlation.timing.algorithms import ALGORITHMS
+from correlation.timing.conditions import ALGORITHM_CHOICES
 from correlation.timing.window import TimingWindow
+from tests.conformance.test_algorithms import Event, columns
+from tests.conformance.test_shapes import WAYS, Case, run
 from tests.oracle import histograms, intervals
-from tests.support.shaped import draw_histogram, side_of_events, told
+from tests.support.shaped import draw_events, draw_histogram, told
 from tests.unit.timing.strategies import judged
 
-PAIRS = 500
-# How many shapes the pairs of an example are made of.
-SHAPES = 12
+BASES, TARGETS = 25, 20
+SCALES = (1, 10, 1_000, 2**20, 2**40)
+# S-windows of all classes are computed in every so many blocks only: they take a while.
+WINDOWS_EVERY = 10
+WHOLE = 10**10
+LEAST_TIES = 0.05
+
+pytestmark = pytest.mark.timeout(3600)  # a million pairs of rationals
 
 
-def draw_window(rng: np.random.Generator, scale: int) -> TimingWindow:
-    """Draw a window of any kind, its ends on the grid, its threshold coarse or fine."""
+def _count_blocks() -> int:
+    profile = settings.default
+    assert profile is not None
+    return int(profile.max_examples)
+
+
+def _blocks() -> Iterator[tuple[int, np.random.Generator, int]]:
+    """Give number, generator and scale of each block of the run."""
+    for number in range(_count_blocks()):
+        rng = np.random.default_rng([2010, number])
+        yield number, rng, SCALES[number % len(SCALES)]
+
+
+def _draw_window(rng: np.random.Generator, scale: int, threshold: Fraction) -> TimingWindow:
+    """Draw a window of any kind, its ends on the grid."""
     lower, upper = sorted(int(k) * scale for k in rng.integers(-20, 21, 2))
     floor, ceiling = sorted(int(k) * scale for k in rng.integers(-25, 26, 2))
-    places = int(rng.choice([2, 4, 10, 100, 10**10]))
-    threshold = Fraction(int(rng.integers(1, places + 1)), places)
     kinds: list[tuple[int | None, int | None, int | None, int | None]] = [
         (lower, upper, None, None),
         (lower, upper, floor, ceiling),
@@ -40,35 +60,108 @@ def draw_window(rng: np.random.Generator, scale: int) -> TimingWindow:
     return TimingWindow(*kinds[int(rng.integers(4))], threshold)
 
 
-@pytest.mark.timeout(3600)  # a million pairs of rationals
-@given(seed=st.integers(0, 2**63), scale=st.sampled_from([1, 10, 1000, 2**20, 2**40]))
-def test_many_pairs_of_intervals_are_decided_as_the_judge_does(seed: int, scale: int) -> None:
-    rng = np.random.default_rng(seed)
-    window = draw_window(rng, scale)
-    lengths = rng.integers(0, 13, (2, PAIRS)) * scale + rng.integers(0, 2, (2, PAIRS))
-    s = rng.integers(-25, 26, PAIRS) * scale + rng.integers(0, 2, PAIRS)
-    found = satisfied(lengths[0], lengths[1], s, window).tolist()
-    asked = judged(window)
-    columns = zip(*lengths.tolist(), s.tolist(), strict=True)
-    assert found == [intervals.is_satisfied((-a, 0), (t - b, t), asked) for a, b, t in columns]
-
-
-@pytest.mark.timeout(3600)  # a million pairs of rationals
-@given(seed=st.integers(0, 2**63), scale=st.sampled_from([1, 10, 1000, 2**20, 2**40]))
-def test_many_pairs_of_shapes_are_decided_as_the_judge_does(seed: int, scale: int) -> None:
-    rng = np.random.default_rng(seed)
-    window = draw_window(rng, scale)
-    parts = int(rng.choice([4, 10, 20]))
-    shapes = [draw_histogram(rng, range(13), parts, scale) for _ in range(SHAPES)]
-    side = side_of_events(shapes)
-    rows = rng.integers(0, SHAPES, (2, PAIRS))
-    s = rng.integers(-25, 26, PAIRS) * scale
-    packed = side.classes.shapes
-    found = satisfied_shapes(packed, side.codes[rows[0]], packed, side.codes[rows[1]], s, window)
-    asked = judged(window)
-    judges = [told(it) for it in shapes]
-    columns = zip(*rows.tolist(), s.tolist(), strict=True)
-    assert found.tolist() == [
-        histograms.is_satisfied(judges[a], histograms.moved(judges[b], t), asked)
-        for a, b, t in columns
+def _choose_threshold(rng: np.random.Generator, probabilities: Counter[Fraction]) -> Fraction:
+    """Give one of the commonest probabilities that are decimals, else any decimal."""
+    common = [
+        it for it, _ in probabilities.most_common() if 0 < it <= 1 and not WHOLE % it.denominator
     ]
+    if common and rng.random() < 0.9:
+        return common[int(rng.integers(min(len(common), 2)))]
+    return Fraction(int(rng.integers(1, WHOLE + 1)), WHOLE)
+
+
+def test_algorithms_find_the_judges_pairs_among_many_of_intervals() -> None:
+    seen = tied = 0
+    for _, rng, scale in _blocks():
+        base, target = (
+            sorted(
+                (
+                    (latest - length, latest)
+                    for latest, length in zip(
+                        (rng.integers(-13, 14, size) * scale).tolist(),
+                        (rng.integers(0, 4, size) * 4 * scale).tolist(),
+                        strict=True,
+                    )
+                ),
+                key=lambda event: event[1],
+            )
+            for size in (BASES, TARGETS)
+        )
+        draft = _draw_window(rng, scale, Fraction(1))
+        found = {
+            (i, j): intervals.probability(a, b, judged(draft))
+            for i, a in enumerate(base)
+            for j, b in enumerate(target)
+        }
+        threshold = _choose_threshold(rng, Counter(found.values()))
+        window = TimingWindow(
+            draft.lower_us, draft.upper_us, draft.floor_us, draft.ceiling_us, threshold
+        )
+        expected = intervals.satisfied_pairs(
+            base, target, [(0, BASES, 0, TARGETS)], judged(window), exclude_same=False
+        )
+        _check_intervals(base, target, window, expected)
+        seen += len(found)
+        tied += sum(it == threshold for it in found.values())
+    assert seen == BASES * TARGETS * _count_blocks()
+    assert tied >= LEAST_TIES * seen
+
+
+def _check_intervals(
+    base: list[Event], target: list[Event], window: TimingWindow, expected: set[tuple[int, int]]
+) -> None:
+    groups = np.array([[0, BASES, 0, TARGETS]], np.int64)
+    for name, correlate in ALGORITHMS.items():
+        pairs = correlate(columns(base), columns(target), groups, window, exclude_same=False)
+        found = zip(pairs.base_index.tolist(), pairs.target_index.tolist(), strict=True)
+        assert sorted(found) == sorted(expected), name
+
+
+def test_algorithms_find_the_judges_pairs_among_many_of_histograms() -> None:
+    seen = tied = 0
+    for number, rng, scale in _blocks():
+        parts = int(rng.choice([4, 10, 20]))
+        shapes = [draw_histogram(rng, range(0, 13, 4), parts, scale) for _ in range(4)]
+        base = draw_events(rng, shapes, BASES, 13, scale)
+        target = draw_events(rng, shapes, TARGETS, 13, scale)
+        draft = _draw_window(rng, scale, Fraction(1))
+        found = _judge_histograms(base, target, draft)
+        threshold = _choose_threshold(rng, Counter(found.values()))
+        window = TimingWindow(
+            draft.lower_us, draft.upper_us, draft.floor_us, draft.ceiling_us, threshold
+        )
+        expected = sorted(
+            (i, j)
+            for (i, j), probability in found.items()
+            if probability >= threshold
+            and _is_inside(target[j].latest_us - base[i].latest_us, window)
+        )
+        groups = np.array([[0, BASES, 0, TARGETS]], np.int64)
+        case = Case(base, target, groups, window)
+        for way in WAYS[1:] if number % WINDOWS_EVERY else WAYS:
+            for name in ALGORITHM_CHOICES:
+                pairs, _ = run(name, case, way)
+                columns_of = (pairs.base_index.tolist(), pairs.target_index.tolist())
+                assert sorted(zip(*columns_of, strict=True)) == expected, (name, way)
+        seen += len(found)
+        tied += sum(it == threshold for it in found.values())
+    assert seen == BASES * TARGETS * _count_blocks()
+    assert tied >= LEAST_TIES * seen
+
+
+def _judge_histograms(
+    base: list[Histogram], target: list[Histogram], window: TimingWindow
+) -> dict[tuple[int, int], Fraction]:
+    judges = [told(it) for it in base], [told(it) for it in target]
+    return {
+        (i, j): histograms.probability(a, b, judged(window))
+        for i, a in enumerate(judges[0])
+        for j, b in enumerate(judges[1])
+    }
+
+
+def _is_inside(s: int, window: TimingWindow) -> bool:
+    """Apply the hard cuts."""
+    return (window.floor_us is None or s >= window.floor_us) and (
+        window.ceiling_us is None or s <= window.ceiling_us
+    )
