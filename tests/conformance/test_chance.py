@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn
+from correlation.columns import BytesColumn, DictionaryColumn
 from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.mapping import EventMapping
@@ -18,6 +18,8 @@ from correlation.partitioning import Partitioning
 from correlation.program import Block, Control, Program
 from correlation.records import Resource, condition_from_document
 from correlation.streams import Stream
+from correlation.template import Template
+from tests.unit.timing.histogram_strategies import described
 
 SECOND = 1_000_000
 X = Stream("x", "x", longest_us=SECOND, max_delay_us=0, clock="replay")
@@ -25,6 +27,11 @@ Y = Stream("y", "y", longest_us=3 * SECOND, max_delay_us=0, shortest_us=SECOND, 
 STAMPED = EventMapping("time", time_path=("t",), before_us=SECOND // 2, after_us=SECOND // 2)
 # Once in 16,000 runs a right formula lies farther off; the seeds are fixed.
 SIGMAS = 4
+EARLY = described((-SECOND, -SECOND // 2, "0.8"), (-SECOND // 2, 0, "0.2"))
+SPLIT = described(
+    (-2 * SECOND, -SECOND, "0.5"), (-SECOND, -SECOND // 10, "0"), (-SECOND // 10, 0, "0.5")
+)
+SHAPED = replace(Y, shortest_us=0, templates=(Template("early", EARLY), Template("split", SPLIT)))
 # The widest s-windows of the cases below are at most so many times as wide as the mean.
 _WIDEST = 2
 
@@ -48,6 +55,12 @@ def _events(stream: Stream, load: Load, seconds: int, rng: np.random.Generator) 
         shortest = longest = stream.mapping.spread_us
     lengths = rng.integers(shortest, longest, count, endpoint=True)
     keys = [b"%d" % key for key in rng.integers(0, int(load.keys), count)]
+    shape = None
+    if stream.templates:
+        chosen = rng.integers(0, len(stream.templates), count)
+        histograms = [stream.templates[number].histogram for number in chosen.tolist()]
+        lengths = np.array([it.length_us for it in histograms], np.int64)
+        shape = DictionaryColumn.from_list([it.shape_bytes for it in histograms])
     # In one cell all events meet.
     keys = [b""] * count if stream.partitioning.by == "grid" else keys
     return Events(
@@ -59,6 +72,7 @@ def _events(stream: Stream, load: Load, seconds: int, rng: np.random.Generator) 
         np.zeros(count, np.int32),
         np.arange(count, dtype=np.int64),
         latest,
+        shape=shape,
     )
 
 
@@ -120,8 +134,14 @@ def _count_alarms(document: dict[str, Any], parts: list[Events], streams: list[S
         (_within(SECOND, 3 * SECOND, "0.6", b="x"), X, Y, 50),
         (_within(-SECOND, 3 * SECOND, "0.6", b="x"), X, Y, 50),
         (_within(-3 * SECOND, SECOND // 2, "0.9", b="x"), X, Y, 50),
+        # Templates, each as often as the other, against intervals and among themselves.
+        (_near(2 * SECOND, "0.7"), X, SHAPED, 50),
+        (_within(SECOND, 4 * SECOND, "0.6"), X, SHAPED, 50),
+        # So narrow that the s-windows have gaps.
+        (_near(SECOND // 2, "0.4"), replace(SHAPED, name="x"), SHAPED, 20),
+        (_within(0, 3 * SECOND, "0.6", b="x"), replace(SHAPED, name="x"), Y, 50),
     ],
-    ids=range(14),
+    ids=range(18),
 )
 def test_p_chance_alarms_are_as_many_as_the_formula_says(
     document: dict[str, Any], x: Stream, y: Stream, keys: int
