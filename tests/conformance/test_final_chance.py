@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn
+from correlation.columns import BytesColumn, DictionaryColumn
 from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.operators import Load
@@ -15,10 +16,12 @@ from correlation.program import Block, Program
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import condition_from_document
 from correlation.streams import Stream
+from correlation.template import Template
 from tests.support.slots import control_record
+from tests.unit.timing.histogram_strategies import described
 
 SECOND = 1_000_000
-HOURS = 4
+HOURS = 12
 RATES = {"x": 0.7, "y": 1.1}
 STREAMS = {
     "x": Stream("x", "x", longest_us=SECOND, max_delay_us=0, clock="replay"),
@@ -26,7 +29,15 @@ STREAMS = {
         "y", "y", longest_us=3 * SECOND, max_delay_us=0, shortest_us=SECOND, clock="replay"
     ),
 }
-# The seed is fixed; about 10,000 events, of which neighbours share their B.
+_TEMPLATES = (
+    Template("early", described((-SECOND, -SECOND // 2, "0.8"), (-SECOND // 2, 0, "0.2"))),
+    Template("long", described((-3 * SECOND, -SECOND, "0.5"), (-SECOND, 0, "0.5"))),
+)
+SHAPED = {
+    name: replace(it, shortest_us=0, longest_us=3 * SECOND, templates=_TEMPLATES)
+    for name, it in STREAMS.items()
+}
+# The seed is fixed; about 30,000 events, of which neighbours share their B.
 TOLERANCE = 0.05
 
 
@@ -36,11 +47,18 @@ def _events(stream: Stream, rng: np.random.Generator) -> Events:
     count = int(rng.poisson(RATES[stream.name] * HOURS * 3600))
     latest = np.sort(rng.integers(0, span, count))
     lengths = rng.integers(stream.shortest_us, stream.longest_us, count, endpoint=True)
+    shape = None
+    if stream.templates:
+        chosen = rng.integers(0, len(stream.templates), count)
+        histograms = [stream.templates[number].histogram for number in chosen.tolist()]
+        lengths = np.array([it.length_us for it in histograms], np.int64)
+        shape = DictionaryColumn.from_list([it.shape_bytes for it in histograms])
     names = BytesColumn.from_list([b"%d" % number for number in range(count)])
     keys = BytesColumn.from_list([b"k"] * count)
     offsets = np.arange(count, dtype=np.int64)
     partition = np.zeros(count, np.int32)
-    return Events(stream.name, keys, names, latest - lengths, latest, partition, offsets, latest)
+    events = Events(stream.name, keys, names, latest - lengths, latest, partition, offsets, latest)
+    return replace(events, shape=shape)
 
 
 def _within(lower: float, upper: float, threshold: str, b: str = "y") -> dict[str, Any]:
@@ -49,26 +67,32 @@ def _within(lower: float, upper: float, threshold: str, b: str = "y") -> dict[st
 
 
 @pytest.mark.parametrize(
-    "document",
+    ("document", "streams"),
     [
-        _within(-1, 1, "0.5"),
-        _within(0, 2, "0.45"),
+        (_within(-1, 1, "0.5"), STREAMS),
+        (_within(0, 2, "0.45"), STREAMS),
         # Only short events are near enough for certain: most A have none, by their length.
-        _within(-0.9, 0.9, "0.75"),
-        _within(-1.5, 0.2, "0.7", b="x"),
+        (_within(-0.9, 0.9, "0.75"), STREAMS),
+        (_within(-1.5, 0.2, "0.7", b="x"), STREAMS),
+        # Most A of one template have a B, most of the other none.
+        (_within(-1, 1, "0.5"), SHAPED),
+        (_within(-0.4, 0.4, "0.4"), SHAPED),
+        (_within(-1.5, 0.2, "0.7", b="x"), SHAPED),
     ],
 )
-def test_p_alone_alarms_are_as_many_as_the_formula_says(document: dict[str, Any]) -> None:
+def test_p_alone_alarms_are_as_many_as_the_formula_says(
+    document: dict[str, Any], streams: dict[str, Stream]
+) -> None:
     rng = np.random.default_rng(1837)
-    parts = [_events(stream, rng) for stream in STREAMS.values()]
+    parts = [_events(stream, rng) for stream in streams.values()]
     documents = {emit: {**document, "emit": emit} for emit in ("best", "unmatched")}
-    program = Program(STREAMS, dict.fromkeys(STREAMS, 1))
+    program = Program(streams, dict.fromkeys(streams, 1))
     controls = [control_record(n, name, it) for n, (name, it) in enumerate(documents.items())]
-    closed = [Heartbeat(name, None, CLOSED, None) for name in STREAMS]
+    closed = [Heartbeat(name, None, CLOSED, None) for name in streams]
     metrics = program.advance(Block(controls, parts, heartbeats=closed), lambda: 0).metrics
     for name, it in documents.items():
         condition = condition_from_document(name, 1, it)
-        derived = KINDS[condition.kind].derive(condition, STREAMS, Load(RATES))
+        derived = KINDS[condition.kind].derive(condition, streams, Load(RATES))
         found = next(
             value
             for metric, labels, value in metrics["counters"]
