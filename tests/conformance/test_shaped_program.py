@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -29,6 +28,7 @@ from tests.support.shaped_slots import (
     expected_pairs,
     give_shapes,
     shaped_slot,
+    shaped_verdicts,
 )
 from tests.support.slots import (
     CONDITIONS,
@@ -108,30 +108,6 @@ def test_program_reports_the_judges_pairs_of_shaped_events_once(
 EMIT = {**CONDITIONS["near"], "threshold": "0.3"}
 
 
-def _mean(histogram: oracle.Histogram) -> Fraction:
-    return sum((p * (lo + hi) / 2 for lo, hi, p in histogram), Fraction(0))
-
-
-def judged_verdicts(
-    arrivals: Sequence[Arrival], document: dict[str, object]
-) -> dict[str, str | None]:
-    """Give the best B of each A, or None."""
-    window = judged_window(document)
-    verdicts: dict[str, str | None] = {}
-    for a in (it for it in arrivals if it.stream == document["a"]):
-        time_a = told(a.histogram)
-        ranked = []
-        for b in (it for it in arrivals if it.stream == document["b"]):
-            time_b = told(b.histogram)
-            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
-                continue
-            missing = -oracle.probability(time_a, time_b, window)
-            distance = abs(_mean(time_b) - _mean(time_a))
-            ranked.append((missing, distance, b.latest, b.earliest, b.id))
-        verdicts[a.id] = min(ranked)[-1] if ranked else None
-    return verdicts
-
-
 @pytest.mark.parametrize("emit", ["best", "unmatched"])
 @pytest.mark.parametrize("declared", DECLARED)
 @pytest.mark.parametrize("name", ["near", "narrow", "by", "self_within", "tie"])
@@ -149,7 +125,7 @@ def test_program_reports_the_judges_best_or_none_of_shaped_events_once(
         alarms = feed(slot, rng, arrivals, restarts=restarts)
         closed = [Heartbeat(stream, None, CLOSED, None) for stream in "xy"]
         alarms += read_alarms(slot.advance(Block(heartbeats=closed)))
-    verdicts = judged_verdicts(arrivals, document)
+    verdicts = shaped_verdicts(arrivals, document)
     found = [(alarm["a"]["id"], alarm["b"] and alarm["b"]["id"]) for alarm in alarms]
     assert sorted(found, key=str) == sorted(
         ((a, b) for a, b in verdicts.items() if (b is None) == (emit == "unmatched")), key=str

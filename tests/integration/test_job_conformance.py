@@ -19,12 +19,19 @@ from correlation.timing.conditions import ALGORITHM_CHOICES
 from correlation.timing.factored.expanding import Expander
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
-from tests.support.shaped_slots import TEMPLATES, expected_pairs, give_shapes, shaped_slot
+from tests.support.shaped_slots import (
+    TEMPLATES,
+    expected_pairs,
+    give_shapes,
+    shaped_slot,
+    shaped_verdicts,
+)
 from tests.support.slots import (
     CONDITIONS,
     DELAY,
     LONGEST,
     Arrival,
+    Verdicts,
     control_record,
     draw_arrivals,
     judged_pairs,
@@ -32,6 +39,7 @@ from tests.support.slots import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from correlation.program import Control
@@ -84,7 +92,7 @@ def _case(kind: str) -> Case:
         # Keys mean nothing there.
         return Case(tuple(grid), [replace(it, key="k") for it in arrivals], WAYS | FACTORED)
     shaped = shaped_slot("mixed").streams
-    return Case(tuple(shaped.values()), give_shapes(rng, arrivals, "mixed"), WAYS)
+    return Case(tuple(shaped.values()), give_shapes(rng, arrivals, "mixed"), WAYS | EMITS)
 
 
 CASES = {kind: _case(kind) for kind in KINDS}
@@ -173,10 +181,15 @@ def test_job_reports_the_judges_pairs_once(
         assert not any(alarm["late"] for alarm in found)
 
 
+@pytest.mark.parametrize(
+    ("kind", "judge"), [("intervals", judged_verdicts), ("histograms", shaped_verdicts)]
+)
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_job_judges_each_a_once(alarms_of: dict[str, Alarms], name: str) -> None:
-    alarms = alarms_of["intervals"]
+def test_job_judges_each_a_once(
+    alarms_of: dict[str, Alarms], kind: str, judge: Callable[..., Verdicts], name: str
+) -> None:
+    alarms = alarms_of[kind]
     best = {alarm["a"]["id"]: alarm["b"]["id"] for alarm in alarms[f"{name}-best"]}
     alone = {alarm["a"]["id"]: alarm["b"] for alarm in alarms[f"{name}-unmatched"]}
     assert len(best) + len(alone) == sum(len(alarms[f"{name}-{emit}"]) for emit in EMITS)
-    assert best | alone == judged_verdicts(CASES["intervals"].arrivals, CONDITIONS[name])
+    assert best | alone == judge(CASES[kind].arrivals, CONDITIONS[name])

@@ -75,3 +75,27 @@ def expected_pairs(
                     continue
             pairs[a.id, b.id] = oracle.probability(time_a, time_b, window)
     return pairs
+
+
+def _mean(histogram: oracle.Histogram) -> Fraction:
+    return sum((p * (lo + hi) / 2 for lo, hi, p in histogram), Fraction(0))
+
+
+def shaped_verdicts(
+    arrivals: Sequence[Arrival], document: dict[str, object]
+) -> dict[str, str | None]:
+    """Give the best B of each A, or None."""
+    window = judged_window(document)
+    verdicts: dict[str, str | None] = {}
+    for a in (it for it in arrivals if it.stream == document["a"]):
+        time_a = told(a.histogram)
+        ranked = []
+        for b in (it for it in arrivals if it.stream == document["b"]):
+            time_b = told(b.histogram)
+            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
+                continue
+            missing = -oracle.probability(time_a, time_b, window)
+            distance = abs(_mean(time_b) - _mean(time_a))
+            ranked.append((missing, distance, b.latest, b.earliest, b.id))
+        verdicts[a.id] = min(ranked)[-1] if ranked else None
+    return verdicts
