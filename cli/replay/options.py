@@ -227,7 +227,7 @@ def _check_paths(
     for path in written:
         if any(_is_same(path, other) for other in read):
             raise UsageError(f"{path} would be read and written")
-    if len(written) > 1 and _is_same(*written):
+    if len(written) > 1 and (_is_same(*written) or _is_same_new(*written)):
         raise UsageError("--alarms and --rejects name the same file")
 
 
@@ -236,6 +236,11 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.is_file() and other.is_file() and one.samefile(other)
     except OSError:
         return False
+
+
+def _is_same_new(one: Path, other: Path) -> bool:
+    """Tell of files that are not there yet; a device or a pipe takes both."""
+    return not one.exists() and one.absolute() == other.absolute()
 
 
 def usable_cores() -> int:

@@ -138,6 +138,12 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
     """Read how large blocks are, and how long they are waited for."""
     size = values.get("block_size")
     if size is None:
+        if values.get("block_interval_us", DEFAULT_INTERVAL_US) != DEFAULT_INTERVAL_US:
+            raise InvalidFieldError(
+                "block_interval",
+                "goes with block_size only",
+                "give block_size too, or leave it out",
+            )
         return {}
     if not 1 <= size <= BLOCK_SIZE_LIMIT:
         raise InvalidFieldError("block_size", f"is {size}", f"use 1 to {BLOCK_SIZE_LIMIT}")

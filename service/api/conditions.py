@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
 from correlation.operators import Load
 from service.api.body import JsonRoute
 from service.api.common import (
@@ -120,6 +121,19 @@ class ValidationAnswer(BaseModel):
     )
 
 
+def _unknown_rates(
+    document: Mapping[str, Any], rates: Mapping[str, float]
+) -> tuple[FieldProblem, ...]:
+    """Give what is wrong with rates of streams that the condition does not read."""
+    fields = KINDS[document["kind"]].fields
+    read = sorted({document[field.name] for field in fields if field.type == "stream"})
+    return tuple(
+        FieldProblem(f"rates.{name}", "is no stream of the condition", f"use {', '.join(read)}")
+        for name in rates
+        if name not in read
+    )
+
+
 @router.post("/conditions:validate", responses=responses(413, 415, 422, 503))
 def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
     """Say what is wrong with a condition, or what it would cost; nothing is written."""
@@ -127,6 +141,9 @@ def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswe
     load = Load(rates, float(body.keys))
     try:
         document = _DOCUMENT.validate_python(body.condition).normalised()
+        strangers = _unknown_rates(document, rates)
+        if strangers:
+            return _invalid(strangers)
         derived = plane.derive(document, load)
     except ValidationError as error:
         return _invalid(field_problems(error.errors()))

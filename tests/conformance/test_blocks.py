@@ -62,7 +62,9 @@ def test_p_blocks_every_pair_is_reported_once(
     arrivals = draw_arrivals(rng, count)
     slot = Slot()
     controls = [
-        _control(offset, name, block_size=size, block_interval_us=interval)
+        _control(
+            offset, name, **({"block_size": size, "block_interval_us": interval} if size else {})
+        )
         for offset, (name, size) in enumerate(sizes.items())
     ]
     outcomes = [slot.advance(make_block([], controls))]
@@ -232,6 +234,7 @@ def test_what_waits_is_left_to_those_that_judge_each_a() -> None:
         ({"block_size": 9, "block_interval_us": -1}, "block_interval", 'write "1us" or "0s"'),
         ({"block_size": 9, "block_interval_us": 10**11}, "block_interval", "use at most 1h"),
         ({"block_size": 9, "emit": "best"}, "block_size", "leave block_size out, or emit pairs"),
+        ({"block_interval_us": 5}, "block_interval", "give block_size too, or leave it out"),
     ],
 )
 def test_blocks_that_cannot_be_are_refused(

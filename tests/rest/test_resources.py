@@ -281,6 +281,15 @@ def test_validate_takes_no_other_number_of_keys(service: Service, keys: object) 
     assert problem(answer, 422, 42202) == ["keys"]
 
 
+def test_validate_names_rates_of_streams_that_are_not_read(service: Service) -> None:
+    a, b = put_stream(service), put_stream(service)
+    body = {"condition": pair(a, b), "rates": {a: 3, "acoustik": 3}}
+    answer = service.client.post("/v1/conditions:validate", json=body).json()
+    (error,) = answer["errors"]
+    assert (answer["valid"], error["field"]) == (False, "rates.acoustik")
+    assert error["remedy"] == f"use {', '.join(sorted((a, b)))}"
+
+
 def test_validate_lists_what_is_wrong_field_by_field(service: Service) -> None:
     a, b = put_stream(service), put_stream(service)
     for condition, fields in (

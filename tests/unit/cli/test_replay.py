@@ -195,6 +195,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "--condition", "far"], "names far, .* they have: near, self"),
         (["--events", "a=a.jsonl", "--key", "b=x"], "--key names stream b, .*; they have: a"),
         (["--events", "a=a.jsonl", "--rejects", "a.jsonl"], "would be read and written"),
+        (["--events", "a=a.jsonl", "--alarms", "o", "--rejects", "o"], "name the same file"),
         (["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"], "writes no alarms"),
         (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a is there 2 times"),
