@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from correlation.program import Control
-
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 EVENTS = 240
@@ -63,22 +61,24 @@ Alarms = dict[str, list[dict[str, Any]]]
 class Case:
     """Streams of a kind, their events, and the ways in which conditions are evaluated on them."""
 
+    kind: str
     streams: tuple[Stream, ...]
     arrivals: list[Arrival]
     ways: Ways
 
     def conditions(self) -> dict[str, dict[str, object]]:
-        """Give the documents by name."""
+        """Give the documents by name; the streams of each kind have names of their own."""
         return {
-            f"{name}-{way}": {**document, **changes}
+            f"{self.kind}-{name}-{way}": {
+                **document,
+                **changes,
+                "a": f"{self.kind}-{document['a']}",
+                "b": f"{self.kind}-{document['b']}",
+            }
             for name, document in CONDITIONS.items()
             for way, changes in self.ways.items()
             if way not in FACTORED or document["a"] != document["b"]
         }
-
-    def controls(self) -> list[Control]:
-        """Give the records of the config topic."""
-        return [control_record(n, *entry) for n, entry in enumerate(self.conditions().items())]
 
 
 def _case(kind: str) -> Case:
@@ -86,13 +86,14 @@ def _case(kind: str) -> Case:
     arrivals = draw_arrivals(rng, EVENTS)
     plain = [Stream(name, name, LONGEST, DELAY, clock="replay") for name in "xy"]
     if kind == "intervals":
-        return Case(tuple(plain), arrivals, WAYS | FACTORED | EMITS)
+        return Case(kind, tuple(plain), arrivals, WAYS | FACTORED | EMITS)
     if kind == "grid":
         grid = (replace(it, partitioning=Partitioning("grid", 2)) for it in plain)
         # Keys mean nothing there.
-        return Case(tuple(grid), [replace(it, key="k") for it in arrivals], WAYS | FACTORED)
+        one_key = [replace(it, key="k") for it in arrivals]
+        return Case(kind, tuple(grid), one_key, WAYS | FACTORED)
     shaped = shaped_slot("mixed").streams
-    return Case(tuple(shaped.values()), give_shapes(rng, arrivals, "mixed"), WAYS | EMITS)
+    return Case(kind, tuple(shaped.values()), give_shapes(rng, arrivals, "mixed"), WAYS | EMITS)
 
 
 CASES = {kind: _case(kind) for kind in KINDS}
@@ -116,43 +117,48 @@ def _value(arrival: Arrival) -> bytes:
 @pytest.fixture(scope="module")
 def alarms_of(
     kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Alarms]:
-    """Run a job for each kind; give the alarms of each condition."""
-    found = {}
-    for kind, case in CASES.items():
-        prefix = f"conf{uuid.uuid4().hex[:10]}"
-        settings = {"COINCIDE_MAX_EVENTS_PER_BATCH": "90"}
-        folder = tmp_path_factory.mktemp(kind)
-        job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, folder, settings)
+) -> Alarms:
+    """Run one job for all kinds; give the alarms of each condition."""
+    prefix = f"conf{uuid.uuid4().hex[:10]}"
+    settings = {"COINCIDE_MAX_EVENTS_PER_BATCH": "250"}
+    folder = tmp_path_factory.mktemp("conformance")
+    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, folder, settings)
+    documents: dict[str, dict[str, object]] = {}
+    for case in CASES.values():
+        documents |= case.conditions()
         for stream in case.streams:
-            job.add_stream(replace(stream, topic=f"{prefix}-{stream.name}"))
-        records = [Sent(json.dumps(it.record).encode(), it.key) for it in case.controls()]
-        produce(job.bootstrap, job.topics.config, records)
+            name = f"{case.kind}-{stream.name}"
+            job.add_stream(replace(stream, name=name, topic=f"{prefix}-{name}"))
+    controls = [control_record(n, *entry) for n, entry in enumerate(documents.items())]
+    records = [Sent(json.dumps(it.record).encode(), it.key) for it in controls]
+    produce(job.bootstrap, job.topics.config, records)
+    for case in CASES.values():
         _send(job, case)
-        try:
-            job.start()
-            job.wait_for_slots(lambda slots: bool(slots) and all(map(_is_closed, slots)))
-        finally:
-            job.process.stop(5)
-        found[kind] = _read_alarms(job)
-    return found
+    try:
+        job.start()
+        job.wait_for_slots(lambda slots: bool(slots) and all(map(_is_closed, slots)))
+    finally:
+        job.process.stop(5)
+    return _read_alarms(job)
 
 
 def _send(job: JobUnderTest, case: Case) -> None:
     for name in "xy":
+        stream = f"{case.kind}-{name}"
         sent = [Sent(_value(it), it.key.encode()) for it in case.arrivals if it.stream == name]
-        placed = produce(job.bootstrap, job.streams[name].topic, sent)
+        placed = produce(job.bootstrap, job.streams[stream].topic, sent)
         # Closed from the last record of each partition on, whatever is read first.
         ends = dict.fromkeys((0, 1), 0)
         for partition, offset in placed:
             ends[partition] = max(ends[partition], offset + 1)
-        closing = [Heartbeat(name, number, CLOSED, end or None) for number, end in ends.items()]
+        closing = [Heartbeat(stream, number, CLOSED, end or None) for number, end in ends.items()]
         values = [Sent(json.dumps(heartbeat_to_record(it)).encode()) for it in closing]
         produce(job.bootstrap, job.topics.heartbeats, values)
 
 
 def _is_closed(slot: dict[str, Any]) -> bool:
-    return all(slot["low_marks"].get(name, {}).get("mark") == CLOSED for name in "xy")
+    names = [f"{kind}-{name}" for kind in KINDS for name in "xy"]
+    return all(slot["low_marks"].get(name, {}).get("mark") == CLOSED for name in names)
 
 
 def _read_alarms(job: JobUnderTest) -> Alarms:
@@ -167,16 +173,16 @@ def _read_alarms(job: JobUnderTest) -> Alarms:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_job_reports_the_judges_pairs_once(
-    alarms_of: dict[str, Alarms], kind: str, name: str
-) -> None:
+def test_job_reports_the_judges_pairs_once(alarms_of: Alarms, kind: str, name: str) -> None:
     case = CASES[kind]
     judge = expected_pairs if kind == "histograms" else judged_pairs
     expected = sorted(judge(case.arrivals, CONDITIONS[name]))
     assert len(expected) > 10
-    ways = [way for way in case.ways if way not in EMITS and f"{name}-{way}" in case.conditions()]
-    for way in ways:
-        found = alarms_of[kind][f"{name}-{way}"]
+    labels = {way: f"{kind}-{name}-{way}" for way in case.ways if way not in EMITS}
+    for way, label in labels.items():
+        if label not in case.conditions():
+            continue
+        found = alarms_of[label]
         assert sorted((it["a"]["id"], it["b"]["id"]) for it in found) == expected, way
         assert not any(alarm["late"] for alarm in found)
 
@@ -186,10 +192,10 @@ def test_job_reports_the_judges_pairs_once(
 )
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_job_judges_each_a_once(
-    alarms_of: dict[str, Alarms], kind: str, judge: Callable[..., Verdicts], name: str
+    alarms_of: Alarms, kind: str, judge: Callable[..., Verdicts], name: str
 ) -> None:
-    alarms = alarms_of[kind]
-    best = {alarm["a"]["id"]: alarm["b"]["id"] for alarm in alarms[f"{name}-best"]}
-    alone = {alarm["a"]["id"]: alarm["b"] for alarm in alarms[f"{name}-unmatched"]}
-    assert len(best) + len(alone) == sum(len(alarms[f"{name}-{emit}"]) for emit in EMITS)
+    alarms = {emit: alarms_of[f"{kind}-{name}-{emit}"] for emit in EMITS}
+    best = {alarm["a"]["id"]: alarm["b"]["id"] for alarm in alarms["best"]}
+    alone = {alarm["a"]["id"]: alarm["b"] for alarm in alarms["unmatched"]}
+    assert len(best) + len(alone) == sum(map(len, alarms.values()))
     assert best | alone == judge(CASES[kind].arrivals, CONDITIONS[name])
