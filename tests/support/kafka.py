@@ -176,6 +176,11 @@ def _read(
     deadline = time.monotonic() + timeout_seconds
     partitions = consumer.list_topics(topic, timeout=timeout_seconds).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+    # Where records keep coming the client never says that it is at the end: that of now counts.
+    ends = {
+        number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout_seconds)[1]
+        for number in partitions
+    }
     received: list[Received] = []
     ended: set[int] = set()
     while not (until(received) if until else ended == set(partitions)):
@@ -189,7 +194,10 @@ def _read(
             continue
         error = message.error()
         if error is None:
-            received.append(_received(message))
+            found = _received(message)
+            received.append(found)
+            if found.offset + 1 >= ends[found.partition]:
+                ended.add(found.partition)
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
             ended.add(message.partition() or 0)
         else:
