@@ -115,6 +115,10 @@ def save(picture: Picture, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{picture.name}.svg"
     with mpl.rc_context(_SETTINGS):
+        # Laid out once: each time again moves the axes by less than a viewer could see, but ids
+        # are made from their place.
+        picture.figure.draw_without_rendering()
+        picture.figure.set_layout_engine("none")
         # Neither the hour nor the version of the library stands in the file.
         picture.figure.savefig(path, metadata={"Date": None, "Creator": None})
     return path

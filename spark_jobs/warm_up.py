@@ -36,7 +36,7 @@ _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
 _BLOCKS = 3
 _HALF_US = _SECOND_US // 2
 _TEMPLATE = Histogram.from_buckets([[-_SECOND_US, -_HALF_US, "0.2"], [-_HALF_US, 0, "0.8"]])
-# Every duration a kind may ask for; a horizon must reach past the others.
+# Every duration a kind asks for; a horizon must reach past the others.
 _DURATIONS_US = {"horizon_us": 10 * _SECOND_US, "lower_us": 0}
 
 
@@ -67,7 +67,7 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     int
         Number of records that tell of what was found.
     """
-    controls = list(_controls(algorithm, shapes))
+    controls = list(list_controls(algorithm, shapes))
     templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
     streams = {
         name: Stream(
@@ -90,8 +90,19 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     return alarms
 
 
-def _controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
-    """Give conditions of every kind, between two streams and within one."""
+def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
+    """Give conditions of every kind, between two streams and within one.
+
+    Parameters
+    ----------
+    algorithm, shapes
+        As of `warm_up`.
+
+    Yields
+    ------
+    Control
+        That registers a condition on streams a and b.
+    """
     offset = 0
     for kind in KINDS.values():
         choices = {field.name: field.choices for field in kind.fields}
@@ -105,7 +116,7 @@ def _controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
             for b in _NAMES if way != "output" else _NAMES[1:]:
                 document: dict[str, object] = {"kind": kind.name, "a": "a", "b": b}
                 for field in kind.fields:
-                    if field.type == "duration":
+                    if field.type == "duration" and field.required:
                         length_us = _DURATIONS_US.get(field.stored_name, 2 * _SECOND_US)
                         document[field.stored_name] = length_us
                 document |= {"threshold": "0.6", way: chosen}

@@ -9,7 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from correlation.program import Block, Program
+from correlation.streams import Stream
+from spark_jobs.warm_up import list_controls
+
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("shapes", ["intervals", "templates", "histograms"])
+@pytest.mark.parametrize("algorithm", [None, "lazy_lookup"])
+def test_no_condition_of_the_warm_up_is_refused(algorithm: str | None, shapes: str) -> None:
+    streams = {name: Stream(name, name, 1_000_000, 1_000_000) for name in "ab"}
+    controls = list(list_controls(algorithm, shapes))
+    program = Program(streams, dict.fromkeys(streams, 1))
+    metrics = program.advance(Block(controls, [], []), lambda: 0).metrics
+    states = {status["state"] for status in metrics["conditions"].values()}
+    assert len(metrics["conditions"]) == len(controls) > 0
+    assert states == {"running"}, metrics["conditions"]
 
 
 @pytest.mark.slow
