@@ -9,6 +9,7 @@ import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cli.errors import BrokerError
+from cli.set_aside import as_text, headers_of
 from cli.topics import open_consumer, partitions_of
 from correlation.errors import CorrelationError
 from correlation.timing.factored.expanding import Expander
@@ -24,7 +25,6 @@ _POLL_SECONDS = 0.2
 Alarm = dict[str, Any]
 # What the headers of a record that was set aside say, without their common prefix, and its value.
 SetAside = dict[str, str | None]
-_TOLD = "coincide.error."
 # What is shown of an alarm, and of each of its two events.
 _ALARM_FIELDS: dict[str, type | tuple[type, ...]] = {
     "condition": str,
@@ -91,13 +91,9 @@ def follow_set_aside(
         if message is None:
             yield None
             continue
-        told: SetAside = {
-            name.removeprefix(_TOLD): _as_text(value)
-            for name, value in dict(message.headers() or ()).items()
-            if name.startswith(_TOLD)
-        }
+        told: SetAside = headers_of(message)
         if "reason" in told:
-            yield {**told, "value": _as_text(message.value())}
+            yield {**told, "value": as_text(message.value())}
         else:
             tell(f"{_place(message)} is no record that was set aside")
 
@@ -145,10 +141,6 @@ def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> TypeGuard
 
 def _place(message: Message) -> str:
     return f"{message.topic()}-{message.partition()}@{message.offset()}"
-
-
-def _as_text(value: str | bytes | None) -> str | None:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
 def _follow(

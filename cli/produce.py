@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn, TimeRemainingColumn
 
 from cli.errors import UsageError
 from cli.events import (
@@ -28,6 +21,7 @@ from cli.events import (
     partition_ends,
     send_lines,
 )
+from cli.progress_bar import make_progress
 from cli.rest import ServiceClient
 from cli.topics import refuse_own
 from correlation.errors import RejectedEventError
@@ -107,7 +101,10 @@ def produce_file(settings: Settings, options: ProduceOptions, console: Console) 
     # Also tells a missing topic or broker before the first event.
     partition_ends(settings, topic)
     sender = EventSender(settings)
-    with _opened(options.file) as (lines, size), _progress(console) as progress:
+    with (
+        _opened(options.file) as (lines, size),
+        make_progress(console, DownloadColumn(), TimeRemainingColumn()) as progress,
+    ):
         task = progress.add_task(f"events to {topic}", total=size)
         schedule = _schedule(options, streams)
         for length in send_lines(sender, topic, lines, options.key_path, schedule):
@@ -170,16 +167,3 @@ def _opened(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
             yield lines, file.stat().st_size
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-
-
-def _progress(console: Console) -> Progress:
-    """Return the progress bar."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        MofNCompleteColumn(),
-        TextColumn("bytes"),
-        TimeRemainingColumn(),
-        console=console,
-    )

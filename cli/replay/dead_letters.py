@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from cli.set_aside import as_text, headers_of
+
 if TYPE_CHECKING:
     from confluent_kafka import Message
-
-_TOLD = "coincide.error."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,7 @@ class DeadLetter:
         message
             With the headers that say why it is there.
         """
-        told = {
-            name.removeprefix(_TOLD): _as_text(value) or ""
-            for name, value in dict(message.headers() or ()).items()
-            if name.startswith(_TOLD)
-        }
+        told = {name: text or "" for name, text in headers_of(message).items()}
         return cls(
             told.get("stream", ""),
             told["reason"],
@@ -57,8 +53,8 @@ class DeadLetter:
             told["topic"],
             int(told.get("partition", 0)),
             int(told.get("offset", 0)),
-            _as_text(message.key()),
-            _as_text(message.value()),
+            as_text(message.key()),
+            as_text(message.value()),
         )
 
     @property
@@ -69,7 +65,3 @@ class DeadLetter:
     def to_line(self) -> bytes:
         """Write it as a line of JSON."""
         return orjson.dumps(self)
-
-
-def _as_text(value: str | bytes | None) -> str | None:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value

@@ -7,15 +7,9 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn, TimeRemainingColumn
 
+from cli.progress_bar import make_progress
 from cli.replay.chunks import read_chunks
 from cli.replay.crew import Alone, Orders, Together
 from cli.replay.merging import Source, merge
@@ -29,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rich.console import Console
+    from rich.progress import Progress
 
     from cli.replay.crew import Crew
     from cli.replay.options import ReplayOptions
@@ -72,7 +67,9 @@ def run_replay(options: ReplayOptions, console: Console) -> dict[str, Any]:
         letters=options.rejects is not None,
     )
     with ExitStack() as opened:
-        progress = opened.enter_context(_progress(console))
+        progress = opened.enter_context(
+            make_progress(console, DownloadColumn(), TimeRemainingColumn())
+        )
         crew = opened.enter_context(_crew(orders, options.worth_processes))
         write_letters = None
         if options.rejects is not None:
@@ -132,17 +129,3 @@ def _sources(
         )
         for number, file in enumerate(options.files)
     ]
-
-
-def _progress(console: Console) -> Progress:
-    """Return the progress bar: bytes of the files that were read."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -10,6 +9,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from cli.committed import is_end, read_committed
 from cli.errors import BrokerError, ProcessError
+from cli.replay.slots import add_counters
 from cli.topics import open_consumer
 from correlation.progress import CLOSED
 
@@ -92,11 +92,7 @@ class SlotRecords:
 
     def totals(self) -> Totals:
         """Give the counters of the slots together."""
-        totals: Totals = Counter()
-        for slot in self.slots:
-            for name, labels, value in slot["counters"]:
-                totals[name, tuple(sorted(labels.items()))] += value
-        return totals
+        return add_counters(self.slots)
 
     def lost(self) -> dict[str, int]:
         """Count, by topic, what was gone before it was read."""

@@ -116,11 +116,22 @@ class Slots:
 
     def totals(self) -> Totals:
         """Give the counters of the slots together."""
-        totals: Totals = Counter()
-        for metrics in self._metrics.values():
-            for name, labels, value in metrics["counters"]:
-                totals[name, tuple(sorted(labels.items()))] += value
-        return totals
+        return add_counters(self._metrics.values())
+
+
+def add_counters(slots: Iterable[Mapping[str, Any]]) -> Totals:
+    """Add up the counters of slots.
+
+    Parameters
+    ----------
+    slots
+        Their metrics records.
+    """
+    totals: Totals = Counter()
+    for metrics in slots:
+        for name, labels, value in metrics["counters"]:
+            totals[name, tuple(sorted(labels.items()))] += value
+    return totals
 
 
 def _check_running(conditions: Mapping[str, Mapping[str, Any]]) -> None:

@@ -15,19 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
 from cli.committed import read_committed
 from cli.jars import spark_jars
 from cli.java import find_java
 from cli.processes import ChildProcess
+from cli.progress_bar import make_progress
 from cli.record_spans import kafka_offsets
 from cli.replay.dead_letters import DeadLetter
 from cli.replay.installation import Installation
@@ -122,7 +116,7 @@ def _run_job(
     total = sum(span.end - span.begin for found in spans.values() for span in found.values())
     with (
         tempfile.TemporaryDirectory(prefix="coincide-replay-") as folder,
-        _progress(console) as progress,
+        make_progress(console, MofNCompleteColumn(), TimeElapsedColumn()) as progress,
     ):
         task = progress.add_task("events", total=total)
         job = _job(own, setup, spans, Path(folder))
@@ -197,17 +191,3 @@ def _stream_report(name: str, topic: str, totals: Totals, first: dict[str, str])
         "rejected": dict(sorted(rejected.items())),
         "first_rejected": dict(sorted(first.items())),
     }
-
-
-def _progress(console: Console) -> Progress:
-    """Return the progress bar: records of the topics that were read."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )

@@ -35,6 +35,7 @@ from correlation.streams import Stream
 from correlation.timing.alarms import PairBatch, UnmatchedBatch
 from correlation.timing.best import NONE, Targets, compare_targets, find_best
 from correlation.timing.conditions import BEST, TimingCondition
+from correlation.timing.meetings import may_meet
 from correlation.timing.pairs import DECIDED_BY, PROBE, Side
 from correlation.timing.shaped.final import ShapedTargets, find_shaped_targets
 from correlation.timing.shaped.reach import stream_reach
@@ -94,7 +95,7 @@ class FinalOperator:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
-        self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
+        self._reach = self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
         self._book = WindowBook(condition.window)
         # Events of A before this have been released, or had become final before the condition came.
         self._released_below = UNKNOWN_MARK
@@ -175,13 +176,6 @@ class FinalOperator:
         rows = np.concatenate([rows for _, _, rows in found])
         return _Due(joined, np.concatenate(places)[order], rows[order])
 
-    def _may_meet(self, a: Segment, b: Segment) -> bool:
-        """Whether some max_B - max_A lies where a pair can be satisfied."""
-        return (
-            b.greatest_latest - a.least_latest >= self._least_s
-            and b.least_latest - a.greatest_latest <= self._greatest_s
-        )
-
     def _left_out(self, due: _Due, place: int) -> Int64s:
         """Row of each released event in a segment of B; NONE where it is not in there."""
         if self._condition.a != self._condition.b:
@@ -192,7 +186,7 @@ class FinalOperator:
         leaders = _Leaders.none(len(due.segment))
         searches = looked_at = 0
         for place, target in enumerate(targets):
-            if not self._may_meet(due.segment, target):
+            if not may_meet(due.segment, target, self._reach):
                 continue
             found = find_best(
                 due.side,
@@ -251,7 +245,7 @@ class FinalOperator:
         matched = ~self._is_known(due, final_below)
         searches = decided = 0
         for place, target in enumerate(targets):
-            if matched.all() or not self._may_meet(due.segment, target):
+            if matched.all() or not may_meet(due.segment, target, self._reach):
                 continue
             searches += 1
             decided += mark_matched(
@@ -282,8 +276,7 @@ class FinalOperator:
     def _report_shaped(self, due: _Due, targets: Sequence[Segment], final_below: int) -> Evaluation:
         """Report on events some of which are no intervals."""
         own = (due.places, due.rows) if self._condition.a == self._condition.b else None
-        reach = (self._least_s, self._greatest_s)
-        found = find_shaped_targets(due.segment, targets, own, reach, self._book)
+        found = find_shaped_targets(due.segment, targets, own, self._reach, self._book)
         searches = int(found is not None)
         if self._condition.emit == BEST:
             return self._report_best_shaped(due, found, searches)

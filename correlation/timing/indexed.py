@@ -33,12 +33,15 @@ from correlation.timing.classes import (
     Classes,
     classify_in_reach,
 )
+from correlation.timing.collecting import make_columns
 from correlation.timing.locating import range_lengths
 from correlation.timing.pairs import Pairs, ProbeCounts, check_inputs
 from correlation.timing.satisfaction import _bound_pair_kernel, bounds
 from correlation.timing.searching import _gallop_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from correlation.timing.pairs import Side
@@ -59,23 +62,51 @@ def correlate_indexed(
     base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
     reach = bounds(window, *base_lengths, *target_lengths)
     bases, targets = classify_in_reach(base, target, groups, reach)
-    by_group = targets.runs[np.argsort(targets.runs[:, RUN_GROUP], kind="stable")]
-    sizes = np.bincount(by_group[:, RUN_GROUP], minlength=len(groups))
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    ranges, room = _find_ranges_kernel(
-        bases, targets._replace(runs=by_group), starts, window.scalars(), reach
+    return collect_ranges(
+        bases,
+        targets,
+        len(groups),
+        _find_ranges_kernel,
+        window.scalars(),
+        reach,
+        exclude_same=exclude_same,
     )
-    base_index = np.empty(room, np.int64)
-    target_index = np.empty(room, np.int64)
+
+
+def collect_ranges(
+    bases: Classes,
+    targets: Classes,
+    groups: int,
+    find_ranges: Callable[..., tuple[NDArray[np.int64], int]],
+    *arguments: object,
+    exclude_same: bool,
+) -> Pairs:
+    """Find the certain ranges of all classes and write their pairs.
+
+    Parameters
+    ----------
+    bases, targets : Classes
+        Of either side.
+    groups : int
+        Number of groups.
+    find_ranges : callable
+        `(bases, targets, starts, *arguments)` gives the ranges as int64[r, 3], each a place in
+        `bases.rows` and where it begins and ends in `targets.rows`, and the number of targets in
+        them. The runs of the targets are ordered by group, those of group g begin at `starts[g]`.
+    *arguments
+        Of `find_ranges`.
+    exclude_same : bool
+        Leave out the pairs of equal positions.
+    """
+    by_group = targets.runs[np.argsort(targets.runs[:, RUN_GROUP], kind="stable")]
+    sizes = np.bincount(by_group[:, RUN_GROUP], minlength=groups)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    ranges, room = find_ranges(bases, targets._replace(runs=by_group), starts, *arguments)
+    base_index, target_index, decided_by = make_columns(room)
     found = _fill_ranges_kernel(
         bases.rows, targets.rows, ranges, exclude_same, base_index, target_index
     )
-    return Pairs(
-        base_index[:found],
-        target_index[:found],
-        np.zeros(found, np.uint8),
-        ProbeCounts(0, 0, 0),
-    )
+    return Pairs(base_index[:found], target_index[:found], decided_by[:found], ProbeCounts(0, 0, 0))
 
 
 @njit(cache=True)
@@ -86,11 +117,7 @@ def _find_ranges_kernel(
     window: WindowScalars,
     reach: tuple[int, int],
 ) -> tuple[NDArray[np.int64], int]:
-    """Find the certain ranges that are not empty, and the number of targets in them.
-
-    A range is a place in `bases.rows`, and where it begins and ends in `targets.rows`. The runs of
-    the targets are ordered by group, those of group g begin at `starts[g]`.
-    """
+    """Find the certain ranges that are not empty; see `collect_ranges`."""
     ranges = np.empty((len(bases.rows), 3), np.int64)
     found = 0
     total = 0

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.timing.collecting import Columns
+    from correlation.timing.locating import Located
     from correlation.timing.pairs import Side
     from correlation.timing.window import TimingWindow, WindowScalars
 
@@ -51,36 +52,67 @@ def correlate_lazy_lookup(
 ) -> Pairs:
     """Find the satisfied pairs by regions and look-up tables; see `pairs.Correlate`."""
     base, target, groups = check_inputs(base, target, groups)
-    scalars = window.scalars()
     located = locate_block(base, target, groups, window, target_lengths)
     out = make_columns(located.certain + located.probed)
     base_index, target_index, decided_by = out
     found = _collect_certain_kernel(groups, located.rows, exclude_same, base_index, target_index)
-    probe_region = hits = 0
+    found, counts = collect_probed(
+        base, target, groups, located, window.scalars(), out, found, exclude_same=exclude_same
+    )
+    return Pairs(base_index[:found], target_index[:found], decided_by[:found], counts)
+
+
+def collect_probed(
+    base: Side,
+    target: Side,
+    groups: NDArray[np.int64],
+    located: Located,
+    window: WindowScalars,
+    out: Columns,
+    found: int,
+    *,
+    exclude_same: bool,
+) -> tuple[int, ProbeCounts]:
+    """Write the satisfied pairs of the probe regions.
+
+    Parameters
+    ----------
+    base, target, groups, exclude_same
+        As `pairs.Correlate` takes them, checked.
+    located : Located
+        Where the regions of the base events lie.
+    window : WindowScalars
+        The condition.
+    out : Columns
+        With room for `located.probed` pairs from `found` on.
+    found : int
+        Pairs that stand there already.
+
+    Returns
+    -------
+    int, ProbeCounts
+        Pairs that stand there now, and what they cost.
+    """
+    probed = hits = 0
     if located.probed:
         table = np.empty(len(target.latest), np.int64)
         for collect in (_collect_left_kernel, _collect_right_kernel):
-            found, probes, decided = collect(
+            found, more_probed, more_hits = collect(
                 base.earliest,
                 base.latest,
                 target.earliest,
                 target.latest,
                 groups,
                 located.rows,
-                scalars,
+                window,
                 exclude_same,
                 table,
                 out,
                 found,
             )
-            probe_region += int(probes)
-            hits += int(decided)
-    return Pairs(
-        base_index[:found],
-        target_index[:found],
-        decided_by[:found],
-        ProbeCounts(probe_region, hits, probe_region - hits),
-    )
+            probed += int(more_probed)
+            hits += int(more_hits)
+    return found, ProbeCounts(probed, hits, probed - hits)
 
 
 @njit(cache=True)

@@ -36,6 +36,23 @@ if TYPE_CHECKING:
 _COLUMNS = 4
 
 
+def may_meet(a: Segment, b: Segment, reach: tuple[int, int]) -> bool:
+    """Tell whether any max_B - max_A of two segments lies in a reach.
+
+    Parameters
+    ----------
+    a, b : Segment
+        Of the events of A and of B.
+    reach : (int, int)
+        Least and greatest s of any satisfied pair, microseconds.
+    """
+    least, greatest = reach
+    return (
+        b.greatest_latest - a.least_latest >= least
+        and b.least_latest - a.greatest_latest <= greatest
+    )
+
+
 def matched_groups(
     shared: MutableMapping[Hashable, object], base: Segment, target: Segment, *, crossed: bool
 ) -> NDArray[np.int64]:

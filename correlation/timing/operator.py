@@ -22,7 +22,7 @@ from correlation.timing.alarms import PairBatch
 from correlation.timing.algorithms import ALGORITHMS
 from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
-from correlation.timing.meetings import find_meetings, matched_groups
+from correlation.timing.meetings import find_meetings, matched_groups, may_meet
 from correlation.timing.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
 from correlation.timing.shaped.algorithms import correlate_shaped
 from correlation.timing.shaped.classes import side_of
@@ -73,7 +73,7 @@ class TimingOperator:
             condition.algorithm, condition.window, lengths_a, lengths_b
         ).algorithm
         self._self_correlation = condition.a == condition.b
-        self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
+        self._reach = self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
         self._book = WindowBook(condition.window)
 
     def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
@@ -132,19 +132,12 @@ class TimingOperator:
             if fresh_b is not None:
                 targets.append(fresh_b)
             for target in targets:
-                if self._may_meet(fresh_a, target):
+                if may_meet(fresh_a, target, self._reach):
                     yield fresh_a, target, True
         if fresh_b is not None:
             for _, target in view.buffers[condition.a].segments:
-                if self._may_meet(target, fresh_b):
+                if may_meet(target, fresh_b, self._reach):
                     yield fresh_b, target, False
-
-    def _may_meet(self, a: Segment, b: Segment) -> bool:
-        """Whether some max_B - max_A lies where a pair can be satisfied."""
-        return (
-            b.greatest_latest - a.least_latest >= self._least_s
-            and b.least_latest - a.greatest_latest <= self._greatest_s
-        )
 
     def _groups(
         self, view: View, base: Segment, target: Segment, *, base_is_a: bool
@@ -153,8 +146,7 @@ class TimingOperator:
         crossed = not self._keyed
         if self._algorithm == "simple":
             return matched_groups(view.shared, base, target, crossed=crossed)
-        least, greatest = self._least_s, self._greatest_s
-        reach = (least, greatest) if base_is_a else (-greatest, -least)
+        reach = self._reach if base_is_a else (-self._greatest_s, -self._least_s)
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
     def _meet(self, search: Search) -> _Met:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Header, Path, Query, Request, Response, status
 from pydantic import BaseModel, Field
 
+from correlation.records import ResourceKind
+from service.api.problems import responses
 from service.errors import PreconditionError
 from service.fields import ResourceName
 from service.metrics import MetricsView
@@ -92,6 +94,85 @@ def _preconditions(
 
 
 Preconditions = Annotated[Callable[[Stored | None], None], Depends(_preconditions)]
+
+
+class Write:
+    """A write of a resource, as the headers and the query of a request ask for it."""
+
+    def __init__(
+        self,
+        plane: Plane,
+        check: Preconditions,
+        response: Response,
+        dry_run: DryRun = "false",
+    ) -> None:
+        self._plane = plane
+        self._check = check
+        self._response = response
+        self._dry_run = dry_run == "true"
+
+    def put(self, kind: ResourceKind, name: str, document: dict[str, Any]) -> Stored:
+        """Write a document.
+
+        Parameters
+        ----------
+        kind, name
+            Of the resource.
+        document : dict
+            With every default in it.
+
+        Returns
+        -------
+        Stored
+            What is registered now, or would be.
+
+        Raises
+        ------
+        ServiceError, InvalidFieldError
+            When the write is refused or Kafka does not answer.
+        """
+        written = self._plane.put(kind, name, document, self._check, dry_run=self._dry_run)
+        describe(self._response, written, f"/v1/{kind}s/{name}")
+        return Stored(written.resource, written.offset or 0)
+
+    def delete(self, kind: ResourceKind, name: str) -> Response:
+        """Delete a resource; parameters and errors as of `put`.
+
+        Returns
+        -------
+        Response
+            Without a body.
+        """
+        written = self._plane.delete(kind, name, self._check, dry_run=self._dry_run)
+        response = Response(status_code=status.HTTP_204_NO_CONTENT)
+        describe(response, written, f"/v1/{kind}s/{name}")
+        return response
+
+
+Writing = Annotated[Write, Depends()]
+_NOT_READ_BACK = "Written, but not read back in time"
+
+
+def put_responses(model: type[BaseModel], *errors: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the answers of a route that writes a document.
+
+    Parameters
+    ----------
+    model : type of BaseModel
+        The resource as it is answered.
+    *errors : int
+        Status codes besides those that every such route may answer.
+    """
+    return {
+        201: {"model": model, "description": "Created"},
+        202: {"model": model, "description": _NOT_READ_BACK},
+        **responses(*errors, 412, 413, 415, 422, 503),
+    }
+
+
+def delete_responses(*errors: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the answers of a route that deletes a resource; parameters as of the above."""
+    return {202: {"description": _NOT_READ_BACK}, **responses(404, *errors, 412, 422, 503)}
 
 
 def make_precondition(

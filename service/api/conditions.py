@@ -12,16 +12,17 @@ from correlation.operators import Load
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
-    DryRun,
     Limit,
     Name,
     Plane,
-    Preconditions,
     StoredCondition,
     StreamStatus,
+    Writing,
+    delete_responses,
     describe,
     describe_stream,
     etag,
+    put_responses,
 )
 from service.api.problems import ProblemItem, problem_of_field, responses
 from service.api.wording import field_problems
@@ -169,47 +170,20 @@ async def get_condition(name: Name, plane: Plane, response: Response) -> StoredC
     return _shown(stored)
 
 
-@router.put(
-    "/conditions/{name}",
-    responses={
-        201: {"model": StoredCondition, "description": "Created"},
-        202: {"model": StoredCondition, "description": "Written, but not read back in time"},
-        **responses(412, 413, 415, 422, 503),
-    },
-)
-def put_condition(
-    name: Name,
-    document: ConditionDocument,
-    plane: Plane,
-    check: Preconditions,
-    response: Response,
-    dry_run: DryRun = "false",
-) -> StoredCondition:
+@router.put("/conditions/{name}", responses=put_responses(StoredCondition))
+def put_condition(name: Name, document: ConditionDocument, write: Writing) -> StoredCondition:
     """Register a condition, or replace its document; an unchanged one writes nothing."""
-    written = plane.put("condition", name, document.normalised(), check, dry_run=dry_run == "true")
-    describe(response, written, f"/v1/conditions/{name}")
-    return _shown(Stored(written.resource, written.offset or 0))
+    return _shown(write.put("condition", name, document.normalised()))
 
 
 @router.delete(
     "/conditions/{name}",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses={
-        202: {"description": "Written, but not read back in time"},
-        **responses(404, 412, 422, 503),
-    },
+    responses=delete_responses(),
 )
-def delete_condition(
-    name: Name,
-    plane: Plane,
-    check: Preconditions,
-    dry_run: DryRun = "false",
-) -> Response:
+def delete_condition(name: Name, write: Writing) -> Response:
     """Delete a condition."""
-    written = plane.delete("condition", name, check, dry_run=dry_run == "true")
-    response = Response(status_code=status.HTTP_204_NO_CONTENT)
-    describe(response, written, f"/v1/conditions/{name}")
-    return response
+    return write.delete("condition", name)
 
 
 @router.put(

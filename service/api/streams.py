@@ -8,14 +8,14 @@ from pydantic import BaseModel, Field
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
-    DryRun,
     Limit,
     Name,
     Plane,
-    Preconditions,
     StoredResource,
-    describe,
+    Writing,
+    delete_responses,
     etag,
+    put_responses,
 )
 from service.api.problems import responses
 from service.models import StreamDocument
@@ -66,50 +66,23 @@ async def get_stream(name: Name, plane: Plane, response: Response) -> StoredStre
     return _shown(stored)
 
 
-@router.put(
-    "/{name}",
-    responses={
-        201: {"model": StoredStream, "description": "Created"},
-        202: {"model": StoredStream, "description": "Written, but not read back in time"},
-        **responses(409, 412, 413, 415, 422, 503),
-    },
-)
-def put_stream(
-    name: Name,
-    document: StreamDocument,
-    plane: Plane,
-    check: Preconditions,
-    response: Response,
-    dry_run: DryRun = "false",
-) -> StoredStream:
+@router.put("/{name}", responses=put_responses(StoredStream, 409))
+def put_stream(name: Name, document: StreamDocument, write: Writing) -> StoredStream:
     """Register a stream, or replace its document; an unchanged one writes nothing.
 
     The templates that it names are taken at their present versions.
     """
-    written = plane.put("stream", name, document.normalised(), check, dry_run=dry_run == "true")
-    describe(response, written, f"/v1/streams/{name}")
-    return _shown(Stored(written.resource, written.offset or 0))
+    return _shown(write.put("stream", name, document.normalised()))
 
 
 @router.delete(
     "/{name}",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses={
-        202: {"description": "Written, but not read back in time"},
-        **responses(404, 409, 412, 422, 503),
-    },
+    responses=delete_responses(409),
 )
-def delete_stream(
-    name: Name,
-    plane: Plane,
-    check: Preconditions,
-    dry_run: DryRun = "false",
-) -> Response:
+def delete_stream(name: Name, write: Writing) -> Response:
     """Delete a stream that no condition reads."""
-    written = plane.delete("stream", name, check, dry_run=dry_run == "true")
-    response = Response(status_code=status.HTTP_204_NO_CONTENT)
-    describe(response, written, f"/v1/streams/{name}")
-    return response
+    return write.delete("stream", name)
 
 
 def _shown(stored: Stored) -> StoredStream:

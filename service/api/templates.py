@@ -6,14 +6,14 @@ from pydantic import BaseModel, Field
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
-    DryRun,
     Limit,
     Name,
     Plane,
-    Preconditions,
     StoredResource,
-    describe,
+    Writing,
+    delete_responses,
     etag,
+    put_responses,
 )
 from service.api.problems import responses
 from service.models import TemplateDocument
@@ -53,50 +53,25 @@ async def get_template(name: Name, plane: Plane, response: Response) -> StoredTe
     return _shown(stored, plane)
 
 
-@router.put(
-    "/{name}",
-    responses={
-        201: {"model": StoredTemplate, "description": "Created"},
-        202: {"model": StoredTemplate, "description": "Written, but not read back in time"},
-        **responses(412, 413, 415, 422, 503),
-    },
-)
+@router.put("/{name}", responses=put_responses(StoredTemplate))
 def put_template(
-    name: Name,
-    document: TemplateDocument,
-    plane: Plane,
-    check: Preconditions,
-    response: Response,
-    dry_run: DryRun = "false",
+    name: Name, document: TemplateDocument, write: Writing, plane: Plane
 ) -> StoredTemplate:
     """Register a template, or a new version of it; unchanged buckets write nothing.
 
     Streams keep the version that they have until their document is written again.
     """
-    written = plane.put("template", name, document.normalised(), check, dry_run=dry_run == "true")
-    describe(response, written, f"/v1/templates/{name}")
-    return _shown(Stored(written.resource, written.offset or 0), plane)
+    return _shown(write.put("template", name, document.normalised()), plane)
 
 
 @router.delete(
     "/{name}",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses={
-        202: {"description": "Written, but not read back in time"},
-        **responses(404, 409, 412, 422, 503),
-    },
+    responses=delete_responses(409),
 )
-def delete_template(
-    name: Name,
-    plane: Plane,
-    check: Preconditions,
-    dry_run: DryRun = "false",
-) -> Response:
+def delete_template(name: Name, write: Writing) -> Response:
     """Delete a template that no stream uses."""
-    written = plane.delete("template", name, check, dry_run=dry_run == "true")
-    response = Response(status_code=status.HTTP_204_NO_CONTENT)
-    describe(response, written, f"/v1/templates/{name}")
-    return response
+    return write.delete("template", name)
 
 
 def _shown(stored: Stored, plane: ControlPlane) -> StoredTemplate:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn, DictionaryColumn
 from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.mapping import EventMapping
@@ -19,6 +18,7 @@ from correlation.program import Block, Control, Program
 from correlation.records import Resource, condition_from_document
 from correlation.streams import Stream
 from correlation.template import Template
+from tests.support.poisson import draw_poisson
 from tests.unit.timing.histogram_strategies import described
 
 SECOND = 1_000_000
@@ -44,36 +44,6 @@ def _near(window_us: int, threshold: str, a: str = "x", b: str = "y") -> dict[st
 def _within(lower_us: int, upper_us: int, threshold: str, b: str = "y") -> dict[str, Any]:
     ends = {"lower_us": lower_us, "upper_us": upper_us}
     return {"kind": "within", **ends, "a": "x", "b": b, "threshold": threshold}
-
-
-def _events(stream: Stream, load: Load, seconds: int, rng: np.random.Generator) -> Events:
-    """Draw a Poisson process of `latest`, with uniform lengths and keys."""
-    count = int(rng.poisson(load.rates[stream.name] * seconds))
-    latest = np.sort(rng.integers(0, seconds * SECOND, count))
-    shortest, longest = stream.shortest_us, stream.longest_us
-    if stream.mapping.spread_us is not None:
-        shortest = longest = stream.mapping.spread_us
-    lengths = rng.integers(shortest, longest, count, endpoint=True)
-    keys = [b"%d" % key for key in rng.integers(0, int(load.keys), count)]
-    shape = None
-    if stream.templates:
-        chosen = rng.integers(0, len(stream.templates), count)
-        histograms = [stream.templates[number].histogram for number in chosen.tolist()]
-        lengths = np.array([it.length_us for it in histograms], np.int64)
-        shape = DictionaryColumn.from_list([it.shape_bytes for it in histograms])
-    # In one cell all events meet.
-    keys = [b""] * count if stream.partitioning.by == "grid" else keys
-    return Events(
-        stream.name,
-        BytesColumn.from_list(keys),
-        BytesColumn.from_list([b"%d" % number for number in range(count)]),
-        latest - lengths,
-        latest,
-        np.zeros(count, np.int32),
-        np.arange(count, dtype=np.int64),
-        latest,
-        shape=shape,
-    )
 
 
 def _count_alarms(document: dict[str, Any], parts: list[Events], streams: list[Stream]) -> int:
@@ -154,7 +124,10 @@ def test_p_chance_alarms_are_as_many_as_the_formula_says(
     derived = KINDS[condition.kind].derive(condition, streams, load)
     expected = derived["chance_alarms_per_hour"] * seconds / 3600
     rng = np.random.default_rng(2010)
-    parts = [_events(streams[name], load, seconds, rng) for name in condition.streams]
+    parts = [
+        draw_poisson(streams[name], load.rates[name], seconds, rng, load.keys)
+        for name in condition.streams
+    ]
     found = _count_alarms(document, parts, [x, y])
     # Pairs that share an event come together: that adds the events in reach to the variance.
     rates = [load.rates[document[role]] / keys for role in "ab"]

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn, DictionaryColumn
-from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.operators import Load
 from correlation.program import Block, Program
@@ -17,6 +15,7 @@ from correlation.progress import CLOSED, Heartbeat
 from correlation.records import condition_from_document
 from correlation.streams import Stream
 from correlation.template import Template
+from tests.support.poisson import draw_poisson
 from tests.support.slots import control_record
 from tests.unit.timing.histogram_strategies import described
 
@@ -39,26 +38,6 @@ SHAPED = {
 }
 # The seed is fixed; about 30,000 events, of which neighbours share their B.
 TOLERANCE = 0.05
-
-
-def _events(stream: Stream, rng: np.random.Generator) -> Events:
-    """Draw a Poisson process of `latest`, with uniform lengths."""
-    span = HOURS * 3600 * SECOND
-    count = int(rng.poisson(RATES[stream.name] * HOURS * 3600))
-    latest = np.sort(rng.integers(0, span, count))
-    lengths = rng.integers(stream.shortest_us, stream.longest_us, count, endpoint=True)
-    shape = None
-    if stream.templates:
-        chosen = rng.integers(0, len(stream.templates), count)
-        histograms = [stream.templates[number].histogram for number in chosen.tolist()]
-        lengths = np.array([it.length_us for it in histograms], np.int64)
-        shape = DictionaryColumn.from_list([it.shape_bytes for it in histograms])
-    names = BytesColumn.from_list([b"%d" % number for number in range(count)])
-    keys = BytesColumn.from_list([b"k"] * count)
-    offsets = np.arange(count, dtype=np.int64)
-    partition = np.zeros(count, np.int32)
-    events = Events(stream.name, keys, names, latest - lengths, latest, partition, offsets, latest)
-    return replace(events, shape=shape)
 
 
 def _within(lower: float, upper: float, threshold: str, b: str = "y") -> dict[str, Any]:
@@ -84,7 +63,9 @@ def test_p_alone_alarms_are_as_many_as_the_formula_says(
     document: dict[str, Any], streams: dict[str, Stream]
 ) -> None:
     rng = np.random.default_rng(1837)
-    parts = [_events(stream, rng) for stream in streams.values()]
+    parts = [
+        draw_poisson(stream, RATES[name], HOURS * 3600, rng) for name, stream in streams.items()
+    ]
     documents = {emit: {**document, "emit": emit} for emit in ("best", "unmatched")}
     program = Program(streams, dict.fromkeys(streams, 1))
     controls = [control_record(n, name, it) for n, (name, it) in enumerate(documents.items())]

@@ -24,18 +24,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from correlation.timing.collecting import make_columns
-from correlation.timing.lazy_lookup import _collect_left_kernel, _collect_right_kernel
+from correlation.timing.lazy_lookup import collect_probed
 from correlation.timing.locating import locate_block
-from correlation.timing.pairs import DECIDED_BY, Pairs, ProbeCounts, check_inputs
+from correlation.timing.pairs import DECIDED_BY, ProbeCounts, check_inputs
 
 if TYPE_CHECKING:
-    from correlation.timing.locating import Located
     from correlation.timing.pairs import Side
     from correlation.timing.window import TimingWindow
 
 Int64s = NDArray[np.int64]
-# The segments are never one and the same: no stream is correlated with itself.
-_EXCLUDE_SAME = False
 
 
 class Spans(NamedTuple):
@@ -102,13 +99,22 @@ def correlate_spans(
     """
     base, target, groups = check_inputs(base, target, groups)
     located = locate_block(base, target, groups, window, target_lengths)
-    probed = _collect_probed(base, target, groups, window, located)
-    decided = np.bincount(probed.decided_by, minlength=len(DECIDED_BY)).astype(np.int64)
+    # The segments are never one and the same: no stream is correlated with itself.
+    base_index, target_index, decided_by = columns = make_columns(located.probed)
+    found, counts = collect_probed(
+        base, target, groups, located, window.scalars(), columns, 0, exclude_same=False
+    )
+    decided = np.bincount(decided_by[:found], minlength=len(DECIDED_BY)).astype(np.int64)
     decided[0] += located.certain
     listed = _list_events(groups, located.rows, len(base.latest))
     marks = np.zeros(located.probed, np.bool_)
     _mark_found_kernel(
-        probed.base_index, probed.target_index, listed.row_of, located.rows, listed.marks_at, marks
+        base_index[:found],
+        target_index[:found],
+        listed.row_of,
+        located.rows,
+        listed.marks_at,
+        marks,
     )
     ranges = np.empty((len(located.rows), 7), np.int64)
     _trim_regions_kernel(located.rows, listed.marks_at, marks, ranges)
@@ -125,39 +131,7 @@ def correlate_spans(
         bits_at,
         ranges[:, 6],
         decided,
-        probed.counts,
-    )
-
-
-def _collect_probed(
-    base: Side, target: Side, groups: NDArray[np.int64], window: TimingWindow, located: Located
-) -> Pairs:
-    """Find the satisfied pairs of the probe regions."""
-    base_index, target_index, decided_by = columns = make_columns(located.probed)
-    found = probed = hits = 0
-    if located.probed:
-        table = np.empty(len(target.latest), np.int64)
-        for collect in (_collect_left_kernel, _collect_right_kernel):
-            found, more_probed, more_hits = collect(
-                base.earliest,
-                base.latest,
-                target.earliest,
-                target.latest,
-                groups,
-                located.rows,
-                window.scalars(),
-                _EXCLUDE_SAME,
-                table,
-                columns,
-                found,
-            )
-            probed += int(more_probed)
-            hits += int(more_hits)
-    return Pairs(
-        base_index[:found],
-        target_index[:found],
-        decided_by[:found],
-        ProbeCounts(probed, hits, probed - hits),
+        counts,
     )
 
 

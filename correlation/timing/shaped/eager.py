@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.collecting import _fill_certain_kernel, collect_parts
-from correlation.timing.pairs import count_events
+from correlation.timing.collecting import _fill_certain_kernel
 from correlation.timing.searching import _search_kernel
 from correlation.timing.shaped.pieces import CERTAIN
-from correlation.timing.shaped.search import _probe_kernel, settle_pairs
+from correlation.timing.shaped.search import _probe_kernel, correlate_parts
 
 if TYPE_CHECKING:
     from correlation.timing.collecting import Columns
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
 
 def correlate_eager(search: Search) -> Pairs:
     """Find the satisfied pairs by the pieces of each base event."""
-    base_index, target_index, decided_by, counts = collect_parts(
-        count_events(search.groups), _correlate_events_kernel, search
-    )
-    return settle_pairs(search, (base_index, target_index, decided_by), counts)
+    return correlate_parts(search, _correlate_events_kernel)
 
 
 @njit(cache=True)

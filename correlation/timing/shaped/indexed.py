@@ -33,13 +33,13 @@ from correlation.timing.classes import (
     _order_by_length,
     _split_runs_kernel,
 )
-from correlation.timing.indexed import _double_ranges_kernel, _fill_ranges_kernel
-from correlation.timing.pairs import Pairs, ProbeCounts
+from correlation.timing.indexed import _double_ranges_kernel, collect_ranges
 from correlation.timing.searching import _gallop_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from correlation.timing.pairs import Pairs
     from correlation.timing.shaped.search import Search
     from correlation.timing.template_ranges import GridColumns
 
@@ -57,22 +57,14 @@ def correlate_indexed(search: Search) -> Pairs:
     )
     bases = _classify(search.base_latest, search.base_codes, base_rows, base_groups)
     targets = _classify(search.target_latest, search.target_codes, target_rows, target_groups)
-    by_group = targets.runs[np.argsort(targets.runs[:, RUN_GROUP], kind="stable")]
-    sizes = np.bincount(by_group[:, RUN_GROUP], minlength=len(search.groups))
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    ranges, room = _find_ranges_kernel(
-        bases, targets._replace(runs=by_group), starts, search.grid, search.reach
-    )
-    base_index = np.empty(room, np.int64)
-    target_index = np.empty(room, np.int64)
-    found = _fill_ranges_kernel(
-        bases.rows, targets.rows, ranges, search.exclude_same, base_index, target_index
-    )
-    return Pairs(
-        base_index[:found],
-        target_index[:found],
-        np.zeros(found, np.uint8),
-        ProbeCounts(0, 0, 0),
+    return collect_ranges(
+        bases,
+        targets,
+        len(search.groups),
+        _find_ranges_kernel,
+        search.grid,
+        search.reach,
+        exclude_same=search.exclude_same,
     )
 
 
@@ -97,11 +89,7 @@ def _find_ranges_kernel(
     grid: GridColumns,
     reach: tuple[int, int],
 ) -> tuple[NDArray[np.int64], int]:
-    """Find the certain ranges that are not empty, and the number of targets in them.
-
-    A range is a place in `bases.rows`, and where it begins and ends in `targets.rows`. The runs of
-    the targets are ordered by group, those of group g begin at `starts[g]`.
-    """
+    """Find the certain ranges that are not empty; see `indexed.collect_ranges`."""
     ranges = np.empty((len(bases.rows), 3), np.int64)
     found = 0
     total = 0

@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
+from correlation.timing.collecting import collect_parts
 from correlation.timing.histogram_filter import (
     DOUBTFUL,
     VIOLATED,
     _filter_pair_kernel,
     decide_exactly,
 )
-from correlation.timing.pairs import PROBE, Pairs, check_groups
+from correlation.timing.pairs import PROBE, Pairs, check_groups, count_events
 from correlation.timing.shaped.pieces import Pieces, split_by_supports, split_by_windows
 from correlation.timing.template_ranges import _decide_template_kernel, pack_grid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from correlation.timing.collecting import Columns
@@ -121,6 +124,24 @@ def make_search(
         pack_grid(() if grid is None else grid),
         scalars,
         exclude_same,
+    )
+
+
+def correlate_parts(
+    search: Search, kernel: Callable[[Search, int, Columns], tuple[int, int, int, int]]
+) -> Pairs:
+    """Find the satisfied pairs base event by base event.
+
+    Parameters
+    ----------
+    search : Search
+        What is to be found.
+    kernel : callable
+        As `collecting.collect_parts` takes it; may write doubtful pairs.
+    """
+    found = collect_parts(count_events(search.groups), kernel, search)
+    return settle_pairs(
+        search, (found.base_index, found.target_index, found.decided_by), found.counts
     )
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.collecting import collect_parts
 from correlation.timing.histogram_filter import DOUBTFUL, VIOLATED
-from correlation.timing.pairs import PROBE, count_events
-from correlation.timing.shaped.search import DOUBT, _decide_kernel, settle_pairs
+from correlation.timing.pairs import PROBE
+from correlation.timing.shaped.search import DOUBT, _decide_kernel, correlate_parts
 
 if TYPE_CHECKING:
     from correlation.timing.collecting import Columns
@@ -27,10 +26,7 @@ if TYPE_CHECKING:
 
 def correlate_simple(search: Search) -> Pairs:
     """Find the satisfied pairs by deciding every pair."""
-    base_index, target_index, decided_by, counts = collect_parts(
-        count_events(search.groups), _decide_all_kernel, search
-    )
-    return settle_pairs(search, (base_index, target_index, decided_by), counts)
+    return correlate_parts(search, _decide_all_kernel)
 
 
 @njit(cache=True)

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.collecting import collect_parts
-from correlation.timing.pairs import count_events
-from correlation.timing.shaped.search import _probe_kernel, settle_pairs
+from correlation.timing.shaped.search import _probe_kernel, correlate_parts
 
 if TYPE_CHECKING:
     from correlation.timing.collecting import Columns
@@ -30,10 +28,7 @@ if TYPE_CHECKING:
 
 def correlate_ssort(search: Search) -> Pairs:
     """Find the satisfied pairs by deciding those not too far apart."""
-    base_index, target_index, decided_by, counts = collect_parts(
-        count_events(search.groups), _decide_near_kernel, search
-    )
-    return settle_pairs(search, (base_index, target_index, decided_by), counts)
+    return correlate_parts(search, _decide_near_kernel)
 
 
 @njit(cache=True)

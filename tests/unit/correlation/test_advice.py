@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.advice import ENOUGH, advise
-from correlation.contract import ContractFacts, declaration
+from correlation.contract import ContractFacts
 from correlation.mapping import EventMapping
 from correlation.partitioning import Partitioning
 from correlation.reasons import Reason
 from correlation.streams import Stream
+from tests.support.contract import facts_of
 
 SECOND = 1_000_000
 STREAM = Stream("s", "s", longest_us=2 * SECOND, max_delay_us=10 * SECOND)
@@ -25,24 +25,8 @@ LENGTHS = [400_000, 1_500_000] * (ENOUGH // 2)
 QUICK, SLOW = ENOUGH * 99 // 100, ENOUGH // 100
 
 
-def seen(
-    lengths: list[int],
-    delays: list[int] | None,
-    late: int = 0,
-    rejected: dict[str, int] | None = None,
-    stream: Stream = STREAM,
-) -> ContractFacts:
-    measured = ContractFacts.of_events(
-        stream,
-        np.array(lengths, np.int64),
-        None if delays is None else np.array(delays, np.int64),
-        late,
-    )
-    return measured.merged(ContractFacts(declaration(stream), rejected=rejected or {}))
-
-
 def middle(delays: list[int], late: int = 0) -> ContractFacts:
-    return seen(LENGTHS, delays, late)
+    return facts_of(STREAM, LENGTHS, delays, late)
 
 
 REJECTED: dict[str, int] = {
@@ -59,15 +43,15 @@ REJECTED: dict[str, int] = {
         (STREAM, None, ["no event was read since the stream was declared so"]),
         (STREAM, middle([6 * SECOND] * ENOUGH), []),
         # Far from the limits, but too few to tell.
-        (STREAM, seen([1000] * 3, [1000] * 3), []),
+        (STREAM, facts_of(STREAM, [1000] * 3, [1000] * 3), []),
         (
             STREAM,
-            seen([100_000, 1_980_000] * ENOUGH, [6 * SECOND] * 2 * ENOUGH),
+            facts_of(STREAM, [100_000, 1_980_000] * ENOUGH, [6 * SECOND] * 2 * ENOUGH),
             ["longest event seen is 1.98s of 2s declared (50 % of the events are over nine"],
         ),
         (
             STREAM,
-            seen([SECOND] * ENOUGH, [400_000] * QUICK + [800_000] * SLOW),
+            facts_of(STREAM, [SECOND] * ENOUGH, [400_000] * QUICK + [800_000] * SLOW),
             [
                 "max_delay is 10s: buffers are up to 12 times larger than needed; lower max_delay",
                 "the longest event seen is 1s, longest is 2s: with a lower one",
@@ -88,7 +72,7 @@ REJECTED: dict[str, int] = {
         ),
         (
             STREAM,
-            seen([SECOND], [12 * SECOND]),
+            facts_of(STREAM, [SECOND], [12 * SECOND]),
             ["the slowest event took 12s, more than max_delay (10s): the next such event may be"],
         ),
         (
@@ -99,30 +83,38 @@ REJECTED: dict[str, int] = {
         # Some are in Kafka before their interval ends: what counts is the distance.
         (
             STREAM,
-            seen([SECOND] * 2, [-4 * SECOND, 9 * SECOND], late=1),
+            facts_of(STREAM, [SECOND] * 2, [-4 * SECOND, 9 * SECOND], late=1),
             ["came 4s before its latest time, max_delay is 10s; raise it to 13s or more"],
         ),
-        (STREAM, seen([SECOND], [SECOND], late=1), ["(100 %) were late, and pairs may have been"]),
+        (
+            STREAM,
+            facts_of(STREAM, [SECOND], [SECOND], late=1),
+            ["(100 %) were late, and pairs may have been"],
+        ),
         (
             replace(STREAM, clock="replay"),
-            seen([SECOND] * 4, None, late=1),
+            facts_of(STREAM, [SECOND] * 4, None, late=1),
             ["1 of 4 events (25 %) were late, and pairs may have been missed: raise max_delay"],
         ),
         (
             RHO,
-            seen([1_050_000], [SECOND], stream=RHO),
+            facts_of(RHO, [1_050_000], [SECOND]),
             ["the shortest event seen is 1.05s, shortest is 1s: a shorter one is a dead letter"],
         ),
         (
             STAMPED,
-            seen([SECOND], [SECOND]),
+            facts_of(STREAM, [SECOND], [SECOND]),
             ["the mapping makes every event 1s long, declared are 0s to 2s"],
         ),
         # The mapping, and the declaration, leave one length: that is well.
-        (replace(STAMPED, shortest_us=SECOND, longest_us=SECOND), seen([SECOND], [SECOND]), []),
+        (
+            replace(STAMPED, shortest_us=SECOND, longest_us=SECOND),
+            facts_of(STREAM, [SECOND], [SECOND]),
+            [],
+        ),
         (
             STREAM,
-            seen([], [], rejected=REJECTED),
+            facts_of(STREAM, [], [], rejected=REJECTED),
             [
                 "1 record was longer than longest (2s) and went to the dead letter: raise longest",
                 "2 records were shorter than shortest (0s) and went to the dead letter: lower",
@@ -158,7 +150,7 @@ def test_advice_reads_as_a_sentence() -> None:
 )
 def test_advice_is_given_of_anything(delays: list[int], late: int, times: int) -> None:
     lengths = [min(abs(delay), 2 * SECOND) for delay in delays] * times
-    facts = seen(lengths, delays * times, min(late, len(delays)))
+    facts = facts_of(STREAM, lengths, delays * times, min(late, len(delays)))
     assert all(advise(STREAM, facts))
 
 

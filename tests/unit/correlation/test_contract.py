@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.contract import ContractFacts, Spread, declaration
+from correlation.contract import ContractFacts, Spread
 from correlation.events import Events
 from correlation.program import Block, Program
 from correlation.streams import Stream
 from correlation.totals import Totals
+from tests.support.contract import facts_of
 
 SECOND = 1_000_000
 STREAM = Stream("s", "s", longest_us=2 * SECOND, max_delay_us=10 * SECOND)
@@ -25,22 +26,6 @@ def spread(durations_us: list[int]) -> Spread:
     found = Spread.of(np.array(durations_us, np.int64))
     assert found is not None
     return found
-
-
-def facts(
-    lengths: list[int],
-    delays: list[int] | None,
-    late: int = 0,
-    rejected: dict[str, int] | None = None,
-    stream: Stream = STREAM,
-) -> ContractFacts:
-    measured = ContractFacts.of_events(
-        stream,
-        np.array(lengths, np.int64),
-        None if delays is None else np.array(delays, np.int64),
-        late,
-    )
-    return measured.merged(ContractFacts(declaration(stream), rejected=rejected or {}))
 
 
 @given(DURATIONS, st.sampled_from([0.001, 0.5, 0.9, 0.99, 0.999, 1.0]))
@@ -62,7 +47,7 @@ def test_quantiles_of_evenly_spread_durations_are_near() -> None:
 def test_facts_of_parts_merge_to_those_of_all(one: list[int], two: list[int], late: int) -> None:
     def of(durations: list[int]) -> ContractFacts:
         lengths = [abs(duration) for duration in durations]
-        return facts(lengths, durations, late, {"missing_key": late} if late else {})
+        return facts_of(STREAM, lengths, durations, late, {"missing_key": late} if late else {})
 
     both = of(one + two)
     doubled = replace(both, late=2 * late, rejected={"missing_key": 2 * late} if late else {})
@@ -75,7 +60,7 @@ def test_events_near_a_limit_are_counted() -> None:
     stream = replace(STREAM, shortest_us=SECOND)
     lengths = [SECOND, 1_100_000, 1_100_001, 1_799_999, 1_800_000, 2 * SECOND]
     delays = [-1, 8_999_999, 9 * SECOND, 10 * SECOND, 11 * SECOND, 0]
-    found = facts(lengths, delays, stream=stream)
+    found = facts_of(stream, lengths, delays)
     assert found.near == {"shortest": 2, "longest": 2, "max_delay": 3}
     assert found.lengths is not None
     assert (found.lengths.least_us, found.lengths.greatest_us) == (SECOND, 2 * SECOND)
@@ -85,11 +70,11 @@ def test_events_near_a_limit_are_counted() -> None:
 
 def test_totals_begin_anew_when_the_declaration_changes() -> None:
     totals = Totals()
-    totals.add_facts("s", facts([1], [2]))
-    totals.add_facts("s", facts([3], [4]))
+    totals.add_facts("s", facts_of(STREAM, [1], [2]))
+    totals.add_facts("s", facts_of(STREAM, [3], [4]))
     assert totals.to_record()["contracts"]["s"]["events"] == 2
     other = replace(STREAM, longest_us=SECOND)
-    totals.add_facts("s", facts([5], [6], stream=other))
+    totals.add_facts("s", facts_of(other, [5], [6]))
     found = totals.to_record()["contracts"]["s"]
     assert (found["events"], found["lengths"][:2]) == (1, [5, 5])
     totals.keep_facts({"s": other})
@@ -102,14 +87,14 @@ def test_totals_are_read_back() -> None:
     totals = Totals()
     totals.count("n_total", {}, 3)
     totals.observe("waited_seconds", {"stream": "s"}, np.array([1, 2_000_000]))
-    totals.add_facts("s", facts([1], [2]))
+    totals.add_facts("s", facts_of(STREAM, [1], [2]))
     read = Totals()
     read.load(json.loads(json.dumps(totals.dump())))
     assert read.to_record() == totals.to_record()
 
 
 def test_facts_with_other_buckets_are_not_read() -> None:
-    record = facts([1], [2]).to_record()
+    record = facts_of(STREAM, [1], [2]).to_record()
     with pytest.raises(ValueError, match="1 buckets, not 20"):
         ContractFacts.from_record({**record, "lengths": [1, 2, 3]})
 

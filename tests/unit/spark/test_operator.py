@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from correlation.partitioning import Partitioning
+from correlation.records import Resource
 from correlation.streams import Stream
 from correlation.topics import Topics
 from spark_jobs import operator
@@ -37,6 +38,7 @@ CONDITIONS = [
     NearCondition("near", "a", "b", 4_000, "0.6"),
     NearCondition("self", "a", "a", 1_500, "0.5"),
 ]
+REGISTERED = tuple(condition.resource for condition in CONDITIONS)
 STREAMS = {
     name: Stream(name, f"events-{name}", LONGEST_US, DELAY_US, clock="replay") for name in "ab"
 }
@@ -46,16 +48,12 @@ IN_FORCE = InForce(
 )
 
 
-def config_records(conditions: Sequence[NearCondition] = CONDITIONS) -> list[SourceRecord]:
+def config_records(
+    resources: Iterable[Resource] = REGISTERED, first_offset: int = 0
+) -> list[SourceRecord]:
     return [
-        SourceRecord(
-            TOPICS.config,
-            json.dumps(condition.resource.to_record()).encode(),
-            condition.resource.key,
-            0,
-            offset,
-        )
-        for offset, condition in enumerate(conditions)
+        SourceRecord(TOPICS.config, json.dumps(it.to_record()).encode(), it.key, 0, offset)
+        for offset, it in enumerate(resources, start=first_offset)
     ]
 
 
@@ -112,6 +110,14 @@ class Job:
             written += [record for blob in output["blob"] for record in unpack_records(blob)]
         self.written += written
         return written
+
+    def run_batches(self, records: Sequence[SourceRecord], size: int, *, restarts: bool) -> Job:
+        """Run batches of a size, in new workers after each if asked for; return the last job."""
+        job = self
+        for low in range(0, len(records), size):
+            job.run_batch(records[low : low + size])
+            job = job.restarted() if restarts else job
+        return job
 
     def alarms(self) -> list[tuple[str, str, str]]:
         return alarm_pairs(record.value for record in self.written if record.topic == TOPICS.alarms)

@@ -10,21 +10,10 @@ import pytest
 from correlation.records import Resource
 from tests.oracle.emit import best_target
 from tests.support.workload import NearCondition, Occurrence, SourceRecord
-from tests.unit.spark.test_operator import EVENTS, TOPICS, Job, event_records
+from tests.unit.spark.test_operator import EVENTS, TOPICS, Job, config_records, event_records
 
 NEAR = NearCondition("near", "a", "b", 1_500, "0.7")
 EMITS = ("best", "unmatched")
-
-
-def config_records() -> list[SourceRecord]:
-    resources = [
-        Resource("condition", emit, 1, 0, {**NEAR.resource.document, "emit": emit})
-        for emit in EMITS
-    ]
-    return [
-        SourceRecord(TOPICS.config, json.dumps(it.to_record()).encode(), it.key, 0, offset)
-        for offset, it in enumerate(resources)
-    ]
 
 
 def closing_records() -> list[SourceRecord]:
@@ -59,12 +48,14 @@ def test_each_a_is_reported_once_whatever_the_batches_and_restarts(
     batch_size: int, *, restarts: bool
 ) -> None:
     job = Job()
-    job.run_batch(config_records())
+    job.run_batch(
+        config_records(
+            Resource("condition", emit, 1, 0, {**NEAR.resource.document, "emit": emit})
+            for emit in EMITS
+        )
+    )
     records = event_records(EVENTS)
-    for low in range(0, len(records), batch_size):
-        job.run_batch(records[low : low + batch_size])
-        if restarts:
-            job = job.restarted()
+    job = job.run_batches(records, batch_size, restarts=restarts)
     early = sum(record.topic == TOPICS.alarms for record in job.written)
     job.run_batch(closing_records())
     alarms = [json.loads(it.value or b"") for it in job.written if it.topic == TOPICS.alarms]

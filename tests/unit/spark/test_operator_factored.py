@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,23 +9,18 @@ import pytest
 from correlation.records import Resource
 from correlation.timing.factored.expanding import expand
 from spark_jobs.envelope import Record
-from tests.support.workload import NearCondition, Occurrence, SourceRecord
-from tests.unit.spark.test_operator import EVENTS, TOPICS, Job, event_records
+from tests.support.workload import NearCondition, Occurrence
+from tests.unit.spark.test_operator import EVENTS, TOPICS, Job, config_records, event_records
 
 NEAR = NearCondition("near", "a", "b", 40_000, "0.6")
 WIDE = NearCondition("wide", "b", "a", 90_000, "0.3")
 CONDITIONS = (NEAR, WIDE)
 
 
-def config_records() -> list[SourceRecord]:
-    factored = [
-        replace(it.resource, document={**it.resource.document, "output": "factored"})
-        for it in CONDITIONS
-    ]
-    return [
-        SourceRecord(TOPICS.config, json.dumps(it.to_record()).encode(), it.key, 0, offset)
-        for offset, it in enumerate(factored)
-    ]
+FACTORED = [
+    replace(it.resource, document={**it.resource.document, "output": "factored"})
+    for it in CONDITIONS
+]
 
 
 def written_to_alarms(job: Job) -> list[Record]:
@@ -43,12 +37,8 @@ def test_records_expand_to_the_judges_pairs_whatever_the_batches_and_restarts(
     batch_size: int, *, restarts: bool
 ) -> None:
     job = Job()
-    job.run_batch(config_records())
-    records = event_records(EVENTS)
-    for low in range(0, len(records), batch_size):
-        job.run_batch(records[low : low + batch_size])
-        if restarts:
-            job = job.restarted()
+    job.run_batch(config_records(FACTORED))
+    job = job.run_batches(event_records(EVENTS), batch_size, restarts=restarts)
     written = written_to_alarms(job)
     # Each key is in one partition of the topic: a consumer may read only that.
     keys = {record.key for record in written}
@@ -65,7 +55,7 @@ def test_records_expand_to_the_judges_pairs_whatever_the_batches_and_restarts(
 
 def test_records_say_in_their_headers_that_they_are_factored() -> None:
     job = Job()
-    job.run_batch(config_records())
+    job.run_batch(config_records(FACTORED))
     job.run_batch(event_records(EVENTS))
     headers = [dict(record.headers) for record in written_to_alarms(job)]
     assert {it["ce_type"] for it in headers} == {b"coincide.alarm.factored.v1"}
@@ -76,17 +66,12 @@ def test_output_that_changes_from_pairs_to_factored_loses_no_pair() -> None:
     job = Job()
     records = event_records(EVENTS)
     pairs, factored = (
-        [
-            SourceRecord(TOPICS.config, json.dumps(it.to_record()).encode(), it.key, 0, offset)
-            for it in [Resource("condition", "near", offset + 1, 0, document)]
-        ]
-        for offset, document in enumerate(
-            {**NEAR.resource.document, "output": output} for output in ("pairs", "factored")
-        )
+        Resource("condition", "near", version, 0, {**NEAR.resource.document, "output": output})
+        for version, output in enumerate(("pairs", "factored"), start=1)
     )
-    job.run_batch(pairs)
+    job.run_batch(config_records([pairs]))
     job.run_batch(records[:200])
-    job.run_batch([*factored, *records[200:]])
+    job.run_batch([*config_records([factored], 1), *records[200:]])
     found = list(expand(record.value or b"" for record in written_to_alarms(job)))
     assert {alarm["version"] for alarm in found} == {1, 2}
     pairs_found = [(it["condition"], it["a"]["id"], it["b"]["id"]) for it in found]

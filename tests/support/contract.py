@@ -1,0 +1,31 @@
+"""What was seen of the events of a stream, out of plain lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from correlation.contract import ContractFacts, declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from correlation.streams import Stream
+
+
+def facts_of(
+    stream: Stream,
+    lengths: Sequence[int],
+    delays: Sequence[int] | None,
+    late: int = 0,
+    rejected: Mapping[str, int] | None = None,
+) -> ContractFacts:
+    """Give the facts of events with these lengths and delays, in µs; None: not measured."""
+    measured = ContractFacts.of_events(
+        stream,
+        np.array(lengths, np.int64),
+        None if delays is None else np.array(delays, np.int64),
+        late,
+    )
+    return measured.merged(ContractFacts(declaration(stream), rejected=dict(rejected or {})))
