@@ -8,7 +8,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, run once more uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/unit/timing tests/unit/correlation tests/conformance
-FAST := not kafka and not spark and not slow
+# Those that need neither Kafka nor Spark share the cores; the others take all of them each.
+ALONE := kafka or spark
+PARALLEL := $(BIN)/pytest -q -n auto
 # Compiled kernels hold code of other files: after a change of any of them all are made anew.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
@@ -36,7 +38,7 @@ jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
 
 check: static ## lint, types, layers, and the fast tests: under two minutes
-	$(BIN)/pytest -q -m "$(FAST)"
+	$(PARALLEL) -m "not ($(ALONE) or slow)"
 
 static: setup
 	$(BIN)/ruff check .
@@ -46,10 +48,11 @@ static: setup
 	$(BIN)/deptry .
 
 test: setup jars ## all tests, on a real Kafka and a real Spark
-	$(BIN)/pytest
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q tests/conformance/test_many_pairs.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q $(KERNEL_TESTS)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(BIN)/pytest -q $(KERNEL_TESTS)
+	$(PARALLEL) -m "not ($(ALONE))"
+	$(BIN)/pytest -m "$(ALONE)"
+	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
+	NUMBA_DISABLE_JIT=1 $(PARALLEL) $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(PARALLEL) $(KERNEL_TESTS)
 
 demo: setup ## flights and weather through Kafka and Spark, checked against the plain reference
 	$(BIN)/coincide demo

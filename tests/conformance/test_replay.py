@@ -203,6 +203,7 @@ def test_replay_reports_what_the_judge_does_once(
         assert alarm["late"] is False
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 40))
 def test_counts_at_thresholds_are_the_judges(seed: int, count: int) -> None:
     events = draw_arrivals(random.Random(seed), count)  # noqa: S311 - as above

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from correlation.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.limits import DURATION_LIMIT_US, TIME_LIMIT_US
+from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.timing.histogram_exact import exact_probability, ge, is_satisfied
 from correlation.timing.window import TimingWindow
 from tests.oracle import histograms as oracle
@@ -28,6 +28,8 @@ PHI_1 = described((0, 20, "0.1"), (20, 30, "0.3"), (30, 40, "0.6"))
 PHI_2 = described((0, 10, "0.15"), (10, 20, "0.3"), (20, 30, "0.4"), (30, 40, "0.15"))
 H_3, H_2 = PHI_1.moved(170), PHI_2.moved(70)
 ANY_CT = Fraction(1, 2)
+# Where a histogram of any length ends within all of time.
+_FARTHEST_US = TIME_LIMIT_US - LENGTH_LIMIT_US
 
 
 @pytest.mark.parametrize(("d", "expected"), [(90, "0.925"), (100, "0.76875")])
@@ -73,7 +75,8 @@ def test_p_histogram_decision_is_the_judges_in_all_of_time(
     a: Histogram, b: Histogram, window: TimingWindow, *, near: bool
 ) -> None:
     if near:
-        b = b.moved(a.latest_us - b.latest_us + (window.lower_us or 0))
+        latest_us = a.latest_us + (window.lower_us or 0)
+        b = b.moved(max(-_FARTHEST_US, min(latest_us, _FARTHEST_US)) - b.latest_us)
     assert is_satisfied(a, b, window) is oracle.is_satisfied(told(a), told(b), judged(window))
 
 
