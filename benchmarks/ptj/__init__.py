@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.ptj.comparing import measure_joins, report_joins
+from benchmarks.ptj.own import measure_own, report_own
 from benchmarks.ptj.partitions import measure_partition, report_partition
 
 if TYPE_CHECKING:
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def run(*, quick: bool = False) -> list[Report]:
-    """Measure both."""
+    """Measure all of it."""
     return [
         report_partition(measure_partition(quick=quick)),
         report_joins(measure_joins(quick=quick)),
+        report_own(measure_own(quick=quick)),
     ]

@@ -45,7 +45,7 @@ class ProbeCounts(NamedTuple):
     lookup_hits : int
         Those of them decided by the look-up table, without computing a probability.
     evaluations : int
-        Those of them that were computed.
+        Those of them decided one by one: by their probability, or by what tells as much of it.
     """
 
     probe_region: int

@@ -1,9 +1,9 @@
 """The correlation algorithms for shaped events by the names a condition uses.
 
-Which one runs. simple and ssort compute every probability; the others take the s-windows of the
-classes that meet where these are few and it pays (`shaped.windows`). Without them indexed and
-lazy_lookup do as lazy does: there is nothing to index by, and no table of shifts. auto is indexed
-with s-windows, and lazy without.
+Which one runs. simple computes every probability, ssort decides every pair in reach; the others
+take the s-windows of the classes that meet where these are few and it pays (`shaped.windows`).
+Without them indexed and lazy_lookup do as lazy does: there is nothing to index by, and no table of
+shifts. auto is indexed with s-windows, and lazy without.
 """
 
 from __future__ import annotations

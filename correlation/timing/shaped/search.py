@@ -3,11 +3,13 @@
 Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for events of known classes.
 
 Algorithm. With the s-windows of the classes at hand a pair is satisfied iff s lies in theirs (PTJ
-Theorem 2). Without them its probability is computed in float64, and pairs nearer to ct than
-rounding allows are written down as doubtful; afterwards they are decided in integers, each
-combination of classes and s once (docs/proofs.md, P-HISTOGRAM).
+Theorem 2). Without them most pairs are decided by quantiles (`shaped.quantiles`); of the others the
+probability is computed in float64, and pairs nearer to ct than rounding allows are written down as
+doubtful; afterwards they are decided in integers, each combination of classes and s once
+(docs/proofs.md, P-HISTOGRAM).
 
-Cost. O(log k) a pair for k intervals of an s-window; O(n + m) without, for n and m buckets.
+Cost. O(k) a pair for k intervals of an s-window; without, O(1) if quantiles decide it, otherwise
+O(n + m) for n and m buckets.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from correlation.timing.histogram_filter import (
 )
 from correlation.timing.pairs import PROBE, Pairs, check_groups, count_events
 from correlation.timing.shaped.pieces import Pieces, split_by_supports, split_by_windows
+from correlation.timing.shaped.quantiles import NO_QUANTILES, _decide_by_quantiles_kernel
 from correlation.timing.template_ranges import _decide_template_kernel, pack_grid
 
 if TYPE_CHECKING:
@@ -63,6 +66,8 @@ class Search(NamedTuple):
         Least and greatest s of any piece.
     grid : GridColumns
         The s-windows of all classes; of width 0 where there are none.
+    base_quantiles, target_quantiles : ndarray of int64, shape (c, 5)
+        Of the classes (`shaped.quantiles`); of none of them where there are s-windows.
     window : WindowScalars
         The condition.
     exclude_same : bool
@@ -79,6 +84,8 @@ class Search(NamedTuple):
     pieces: Pieces
     reach: tuple[int, int]
     grid: GridColumns
+    base_quantiles: NDArray[np.int64]
+    target_quantiles: NDArray[np.int64]
     window: WindowScalars
     exclude_same: bool
 
@@ -109,8 +116,10 @@ def make_search(
     scalars = window.scalars()
     if grid is None:
         pieces = split_by_supports(base.classes, target.classes, scalars)
+        quantiles = base.classes.quantiles(scalars), target.classes.quantiles(scalars)
     else:
         pieces = split_by_windows(base.classes, grid, scalars)
+        quantiles = NO_QUANTILES, NO_QUANTILES
     return Search(
         base.latest,
         base.codes,
@@ -122,6 +131,7 @@ def make_search(
         pieces,
         pieces.reach,
         pack_grid(() if grid is None else grid),
+        *quantiles,
         scalars,
         exclude_same,
     )
@@ -211,12 +221,18 @@ def _probe_kernel(
         return found, decided
     bases = search.base_shapes
     shapes = search.target_shapes
+    base_quantiles = search.base_quantiles
+    target_quantiles = search.target_quantiles
     window = search.window
     base_index, target_index, decided_by = out
     for j in range(begin, end):
         if j == own:
             continue
-        verdict = _filter_pair_kernel(bases, a, shapes, codes[j], targets[j] - latest, window)
+        b = codes[j]
+        s = targets[j] - latest
+        verdict = _decide_by_quantiles_kernel(base_quantiles, a, target_quantiles, b, s, window)
+        if verdict == DOUBTFUL:
+            verdict = _filter_pair_kernel(bases, a, shapes, b, s, window)
         if verdict == VIOLATED:
             continue
         base_index[found] = i

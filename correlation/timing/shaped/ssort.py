@@ -2,7 +2,7 @@
 
 Problem. All satisfied pairs of the events of each group, as in shaped.simple.
 
-Algorithm. Every target is decided by its probability but for those that are too far apart for any
+Algorithm. Every target is decided by itself but for those that are too far apart for any
 two of the classes that occur (docs/proofs.md, P-SUPPORT): sorted by max they stand together, those
 below in front of the walk, those above behind it.
 

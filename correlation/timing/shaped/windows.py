@@ -1,11 +1,11 @@
 """The s-windows of the classes that meet, computed once and kept across blocks.
 
 Problem. With the s-windows of all pairs of classes every pair of events is decided by its s
-(docs/proofs.md, P-TEMPLATES). One takes as long as some thousand probabilities: that pays where
+(docs/proofs.md, P-TEMPLATES). One takes as long as to decide some thousand pairs: that pays where
 shapes come again, as templates do, and does not where every event has one of its own.
 
-Algorithm. Searches without s-windows compute probabilities, one for every pair that positions leave
-open. These are credited. When the credit is what the missing s-windows cost, they are computed: so
+Algorithm. Searches without s-windows decide every pair that positions leave open. These are
+credited. When the credit is what the missing s-windows cost, they are computed: so
 the search costs at most about twice what the better of both ways would have cost, whatever comes
 (ski rental; Karlin et al. 1988). S-windows of two intervals are nearly for nothing.
 
@@ -33,12 +33,13 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 # Pairs of classes of one search for which s-windows are computed at all.
 CLASS_PAIR_LIMIT = 1024
-# What an s-window costs, in probabilities: 0.1 to 0.4 ms against 0.1 to 0.3 µs were measured, and
-# more where there are more pairs of edges than so many: 50 ms of 2,600 in a narrow window.
-PROBES_PER_WINDOW = 2000
+# What an s-window costs, in pairs decided without it: 0.1 to 0.4 ms against 0.06 to 0.1 µs were
+# measured, and more where there are more pairs of edges than so many: 50 ms of 2,600 in a narrow
+# window.
+PROBES_PER_WINDOW = 3000
 _CHEAP_EDGES = 200
 # What may be spent at once where s-windows are asked for: about a tenth of a second.
-PRICE_AT_ONCE = 1_000_000
+PRICE_AT_ONCE = 1_500_000
 # A few MB of intervals and keys.
 _KEPT = 8192
 _KEPT_GRIDS = 64
@@ -68,7 +69,7 @@ class WindowBook:
         a, b : Classes
             That meet.
         probes : int or None
-            Probabilities to be computed without them; None: they are wanted at any price.
+            Pairs to be decided without them; None: they are wanted at any price.
 
         Returns
         -------
@@ -103,7 +104,7 @@ class WindowBook:
         return shifts
 
     def price(self, a: Classes, b: Classes) -> int:
-        """Give what those s-windows cost that are not kept, in probabilities computed instead."""
+        """Give what those s-windows cost that are not kept, in pairs decided without them."""
         if len(a) * len(b) > CLASS_PAIR_LIMIT or (a.keys, b.keys) in self._grids:
             return 0
         edges_a, edges_b = a.edge_counts, b.edge_counts

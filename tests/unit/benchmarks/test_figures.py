@@ -29,6 +29,7 @@ from benchmarks.ll10.thresholds import THRESHOLDS, measure_thresholds
 from benchmarks.plotting import add_legend, draw_lines, make_axes, save
 from benchmarks.ptj.comparing import measure_joins
 from benchmarks.ptj.joins import WAYS
+from benchmarks.ptj.own import measure_own
 from benchmarks.report import Picture, Report
 from tests.oracle.intervals import satisfied_pairs
 
@@ -93,6 +94,16 @@ def test_joins_prune_without_losing_pairs() -> None:
         assert computed[-1] == 0
         assert 0 < point.pairs < point.reached
         assert point.kept["templates"] < point.kept["plain"]
+
+
+@pytest.mark.slow
+def test_quantiles_decide_most_of_what_supports_leave_open() -> None:
+    points = measure_own(quick=True)
+    assert len(points) == 6
+    for point in points:
+        assert 0 < point.pairs
+        assert 0 < point.left_open
+        assert 0.5 < point.decided < 1
 
 
 @pytest.mark.slow

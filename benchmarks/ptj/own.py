@@ -1,0 +1,172 @@
+"""Events with histograms of their own: decided by quantiles, by probability, and as intervals."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from benchmarks.kernel import best_seconds
+from benchmarks.ptj.comparing import WaysDifferError
+from benchmarks.ptj.texts import OWN
+from benchmarks.ptj.workload import WINDOWS_MS, draw_stream, draw_templates, mutual
+from benchmarks.report import Report
+from correlation.timing.histogram_filter import DOUBTFUL
+from correlation.timing.lazy_lookup import correlate_lazy_lookup
+from correlation.timing.pairs import Side
+from correlation.timing.shaped.classes import Classes, ShapedSide
+from correlation.timing.shaped.lazy import correlate_lazy
+from correlation.timing.shaped.locating import HOW, locate_block
+from correlation.timing.shaped.pieces import CERTAIN
+from correlation.timing.shaped.quantiles import (
+    ABOVE_KEPT,
+    ABOVE_LOST,
+    EARLIEST,
+    NO_QUANTILES,
+    _decide_by_quantiles_kernel,
+)
+from correlation.timing.shaped.search import Search, make_search
+from correlation.timing.shapes import pack_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from correlation.timing.pairs import Pairs
+
+THRESHOLDS = ("0.5", "0.8", "0.95")
+WAYS = ("quantiles", "probability", "intervals")
+# So many ranges of targets are counted.
+_RANGES = 200
+
+
+class OwnPoint(NamedTuple):
+    """One window and threshold.
+
+    Attributes
+    ----------
+    window_ms : int
+        d.
+    threshold : str
+        δ.
+    pairs, left_open : int
+        Satisfied, and left open by supports.
+    decided : float
+        Share of the latter that quantiles decide, of a sample.
+    seconds : mapping of str to float
+        Processor time by quantiles, by probability, and of intervals on the same supports.
+    """
+
+    window_ms: int
+    threshold: str
+    pairs: int
+    left_open: int
+    decided: float
+    seconds: dict[str, float]
+
+
+def measure_own(*, quick: bool) -> list[OwnPoint]:
+    """Search streams of which each event has a shape of its own."""
+    rng = np.random.default_rng(2013)
+    events = 200 if quick else 4_000
+    a, b = _draw_side(events, rng), _draw_side(events, rng)
+    return [
+        _measure(a, b, window_ms, threshold, repeats=1 if quick else 5)
+        for window_ms in WINDOWS_MS
+        for threshold in THRESHOLDS
+    ]
+
+
+def _measure(
+    a: ShapedSide, b: ShapedSide, window_ms: int, threshold: str, *, repeats: int
+) -> OwnPoint:
+    window = mutual(window_ms, threshold)
+    groups = np.array([[0, len(a.latest), 0, len(b.latest)]], np.int64)
+    search = make_search(a, b, groups, window, None, exclude_same=False)
+    undecided = search._replace(
+        base_quantiles=_undecided(a.classes), target_quantiles=_undecided(b.classes)
+    )
+    pairs = correlate_lazy(search)
+    if not np.array_equal(_codes(pairs, b), _codes(correlate_lazy(undecided), b)):
+        raise WaysDifferError(f"quantiles: d {window_ms} ms, δ {threshold}")
+    base, target = (Side(it.latest - it.classes.lengths[it.codes], it.latest) for it in (a, b))
+    seconds = best_seconds(
+        partial(correlate_lazy, search),
+        partial(correlate_lazy, undecided),
+        partial(correlate_lazy_lookup, base, target, groups, window, exclude_same=False),
+        repeats=repeats,
+    )
+    return OwnPoint(
+        window_ms,
+        threshold,
+        len(pairs.base_index),
+        locate_block(search).probed,
+        _share_decided(search),
+        dict(zip(WAYS, seconds, strict=True)),
+    )
+
+
+def report_own(points: Sequence[OwnPoint]) -> Report:
+    """Make the table."""
+    rows = [
+        [
+            f"{point.window_ms:,} ms, {point.threshold}",
+            f"{point.pairs:,}",
+            f"{point.left_open:,}",
+            f"{point.decided:.0%}",
+            *(f"{point.seconds[way] / point.left_open * 1e9:.0f} ns" for way in WAYS[:2]),
+            f"{point.seconds['probability'] / point.seconds['quantiles']:.1f}",
+            f"{point.seconds['quantiles'] / point.seconds['intervals']:.1f}",
+        ]
+        for point in points
+    ]
+    return Report(
+        "Beyond PTJ: events with histograms of their own",
+        OWN,
+        (
+            *("d, δ", "pairs", "left open by supports", "of these, by quantiles"),
+            *("time of each, with quantiles", "without", "without / with", "with / intervals"),
+        ),
+        rows,
+    )
+
+
+def _draw_side(events: int, rng: np.random.Generator) -> ShapedSide:
+    shapes = draw_templates(events, rng)
+    return ShapedSide(
+        draw_stream(events, shapes, rng).latest,
+        np.arange(events),
+        Classes(pack_shapes(shapes), 0),
+    )
+
+
+def _undecided(classes: Classes) -> NDArray[np.int64]:
+    """Quantiles that decide nothing that supports do not."""
+    found = np.zeros((len(classes), NO_QUANTILES.shape[1]), np.int64)
+    found[:, [EARLIEST, ABOVE_LOST, ABOVE_KEPT]] = -classes.lengths[:, np.newaxis]
+    return found
+
+
+def _codes(pairs: Pairs, b: ShapedSide) -> NDArray[np.int64]:
+    return np.sort(pairs.base_index * len(b.latest) + pairs.target_index)
+
+
+def _share_decided(search: Search) -> float:
+    """Share of the pairs left open by supports that quantiles decide, of some of them."""
+    ranges = locate_block(search).ranges
+    ranges = ranges[ranges[:, HOW] != CERTAIN]
+    verdicts = [
+        _decide_by_quantiles_kernel(
+            search.base_quantiles,
+            search.base_codes[i],
+            search.target_quantiles,
+            search.target_codes[j],
+            search.target_latest[j] - search.base_latest[i],
+            search.window,
+        )
+        for i, begin, end, _ in ranges[:: max(len(ranges) // _RANGES, 1)].tolist()
+        for j in range(begin, end)
+    ]
+    return 1 - verdicts.count(DOUBTFUL) / len(verdicts)

@@ -1,0 +1,129 @@
+"""P-QUANTILES: what quantiles decide is what the judge decides, and it is most pairs."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from correlation.columns import DictionaryColumn
+from correlation.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED, VIOLATED
+from correlation.timing.shaped.classes import make_side
+from correlation.timing.shaped.quantiles import _decide_by_quantiles_kernel, find_quantiles
+from correlation.timing.shapes import pack_shapes
+from correlation.timing.window import TimingWindow
+from tests.oracle import histograms as oracle
+from tests.unit.timing.histogram_strategies import described, histograms, large_histograms, told
+from tests.unit.timing.strategies import judged, thresholds, windows
+
+SECOND = 1_000_000
+
+
+def decide(a: Histogram, b: Histogram, s: int, window: TimingWindow) -> int:
+    found = find_quantiles(pack_shapes([a, b]), window.scalars())
+    return int(_decide_by_quantiles_kernel(found, 0, found, 1, s, window.scalars()))
+
+
+def judge(a: Histogram, b: Histogram, s: int, window: TimingWindow) -> int:
+    """By the window alone: floor and ceiling play no part."""
+    moved = oracle.moved(told(b.shape()), s)
+    p = oracle.probability(told(a.shape()), moved, judged(window))
+    return SATISFIED if p >= window.threshold else VIOLATED
+
+
+@given(a=histograms(), b=histograms(), window=windows(limit=25))
+def test_p_quantiles_decide_as_the_judge(a: Histogram, b: Histogram, window: TimingWindow) -> None:
+    for s in range(-40, 41):
+        verdict = decide(a, b, s, window)
+        assert verdict in {DOUBTFUL, judge(a, b, s, window)}, s
+
+
+@given(
+    a=large_histograms,
+    b=large_histograms,
+    window=windows(),
+    part=st.fractions(0, 1),
+    end=st.sampled_from(["lower", "upper"]),
+)
+def test_p_quantiles_decide_as_the_judge_whatever_the_length(
+    a: Histogram, b: Histogram, window: TimingWindow, part: Fraction, end: str
+) -> None:
+    centre = (window.lower_us if end == "lower" else window.upper_us) or 0
+    s = centre - a.length_us + int(part * (a.length_us + b.length_us))
+    assert decide(a, b, s, window) in {DOUBTFUL, judge(a, b, s, window)}
+
+
+@given(shape=st.one_of(histograms(), large_histograms), threshold=thresholds)
+def test_p_quantiles_leave_the_mass_they_say(shape: Histogram, threshold: Fraction) -> None:
+    window = TimingWindow(-1, 1, None, None, threshold)
+    (earliest, *found) = find_quantiles(pack_shapes([shape]), window.scalars())[0].tolist()
+    assert earliest == -shape.length_us
+    lost_below, lost_above, kept_below, kept_above = (
+        mass_up_to(shape.shape(), x) if k % 2 == 0 else 1 - mass_before(shape.shape(), x)
+        for k, x in enumerate(found)
+    )
+    assert min(lost_below, lost_above) ** 2 > 1 - threshold
+    assert min(kept_below, kept_above) ** 2 >= threshold
+
+
+def mass_up_to(shape: Histogram, x: int) -> Fraction:
+    """P(T ≤ x)."""
+    if shape.length_us == 0:
+        return Fraction(x >= shape.latest_us)
+    return mass_before(shape, x)
+
+
+def mass_before(shape: Histogram, x: int) -> Fraction:
+    """P(T < x)."""
+    if shape.length_us == 0:
+        return Fraction(x > shape.latest_us)
+    return sum(
+        (
+            Fraction(it.mass, WHOLE_MASS)
+            * Fraction(min(max(x - it.lo_us, 0), it.hi_us - it.lo_us), it.hi_us - it.lo_us)
+            for it in shape.buckets
+        ),
+        Fraction(0),
+    )
+
+
+def draw_shape(rng: random.Random) -> Histogram:
+    """Four buckets of any lengths and masses, together half a second to a second."""
+    length = rng.randint(SECOND // 2, SECOND)
+    edges = [-length, *sorted(-cut for cut in rng.sample(range(1, length), 3)), 0]
+    parts = sorted(rng.sample(range(1, WHOLE_MASS), 3))
+    masses = np.diff([0, *parts, WHOLE_MASS]).tolist()
+    return Histogram(tuple(map(Bucket, edges[:-1], edges[1:], masses)))
+
+
+@pytest.mark.parametrize("threshold", ["0.3", "0.7", "0.95"])
+def test_most_pairs_are_decided(threshold: str) -> None:
+    rng = random.Random(2006)  # noqa: S311 - drawn again in each run
+    window = TimingWindow(-SECOND, SECOND, None, None, Fraction(threshold))
+    decided = []
+    for _ in range(2_000):
+        a, b = draw_shape(rng), draw_shape(rng)
+        # Where supports decide nothing.
+        s = rng.choice([-1, 1]) * SECOND + rng.randint(-a.length_us, b.length_us)
+        decided.append(decide(a, b, s, window) != DOUBTFUL)
+    assert sum(decided) > 0.6 * len(decided)
+
+
+def test_classes_keep_the_quantiles_of_few_thresholds() -> None:
+    shape = described((0, 4, "0.5"), (4, 6, "0.5")).shape()
+    latest = np.array([10], np.int64)
+    classes = make_side(
+        latest - shape.length_us, latest, DictionaryColumn.from_list([shape.shape_bytes])
+    ).classes
+    window = TimingWindow(-5, 5, None, None, Fraction(1, 2)).scalars()
+    first = classes.quantiles(window)
+    assert classes.quantiles(window) is first
+    for part in range(1, 6):
+        classes.quantiles(window._replace(slack_part=part, whole=10))
+    assert classes.quantiles(window) is not first
+    assert classes.quantiles(window).tolist() == first.tolist()
