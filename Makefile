@@ -8,9 +8,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, run once more uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/unit/timing tests/unit/correlation tests/conformance
-# Those that need neither Kafka nor Spark share the cores; the others take all of them each.
+# Those that need neither Kafka nor Spark share the cores; the others take all of them each. A
+# worker has half a GB and compiles its own kernels: more than some do not pay.
 ALONE := kafka or spark
-PARALLEL := $(BIN)/pytest -q -n auto
+PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
 # Compiled kernels hold code of other files: after a change of any of them all are made anew.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')

@@ -182,7 +182,7 @@ class MetricsView:
         return int(sum(found)) if found else None
 
     def hit_ratios(self) -> list[Sample]:
-        """Share of the events in probe regions that no probability was computed for."""
+        """Share of the events in probe regions that the look-up table decided."""
         probed = {it.labels: it.value for it in self.counters() if it.name == PROBED}
         hits = {it.labels: it.value for it in self.counters() if it.name == HITS}
         return [

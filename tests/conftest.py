@@ -32,6 +32,11 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
+# Numba does not lock its cache: workers beside each other have one each.
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+if _WORKER and "NUMBA_CACHE_DIR" in os.environ:
+    os.environ["NUMBA_CACHE_DIR"] += f"/{_WORKER}"
+
 _ENGINE_SECONDS = 10
 _GIVEN_SECONDS = 30
 

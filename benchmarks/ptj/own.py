@@ -23,7 +23,7 @@ from correlation.timing.shaped.quantiles import (
     ABOVE_KEPT,
     ABOVE_LOST,
     EARLIEST,
-    NO_QUANTILES,
+    KNOWN,
     _decide_by_quantiles_kernel,
 )
 from correlation.timing.shaped.search import Search, make_search
@@ -84,17 +84,25 @@ def _measure(
 ) -> OwnPoint:
     window = mutual(window_ms, threshold)
     groups = np.array([[0, len(a.latest), 0, len(b.latest)]], np.int64)
-    search = make_search(a, b, groups, window, None, exclude_same=False)
-    undecided = search._replace(
-        base_quantiles=_undecided(a.classes), target_quantiles=_undecided(b.classes)
+
+    def prepare() -> Search:
+        return make_search(a, b, groups, window, None, exclude_same=False)
+
+    search = prepare()
+    telling_nothing = search.quantiles._replace(
+        bases=_tell_nothing(a.classes), targets=_tell_nothing(b.classes)
     )
+
+    def search_by_probability() -> Pairs:
+        return correlate_lazy(prepare()._replace(quantiles=telling_nothing))
+
     pairs = correlate_lazy(search)
-    if not np.array_equal(_codes(pairs, b), _codes(correlate_lazy(undecided), b)):
+    if not np.array_equal(_codes(pairs, b), _codes(search_by_probability(), b)):
         raise WaysDifferError(f"quantiles: d {window_ms} ms, δ {threshold}")
     base, target = (Side(it.latest - it.classes.lengths[it.codes], it.latest) for it in (a, b))
     seconds = best_seconds(
-        partial(correlate_lazy, search),
-        partial(correlate_lazy, undecided),
+        lambda: correlate_lazy(prepare()),
+        search_by_probability,
         partial(correlate_lazy_lookup, base, target, groups, window, exclude_same=False),
         repeats=repeats,
     )
@@ -142,9 +150,10 @@ def _draw_side(events: int, rng: np.random.Generator) -> ShapedSide:
     )
 
 
-def _undecided(classes: Classes) -> NDArray[np.int64]:
-    """Quantiles that decide nothing that supports do not."""
-    found = np.zeros((len(classes), NO_QUANTILES.shape[1]), np.int64)
+def _tell_nothing(classes: Classes) -> NDArray[np.int64]:
+    """Give quantiles that decide nothing that supports do not."""
+    found = np.zeros((len(classes), ABOVE_KEPT + 1), np.int64)
+    found[:, KNOWN] = 1
     found[:, [EARLIEST, ABOVE_LOST, ABOVE_KEPT]] = -classes.lengths[:, np.newaxis]
     return found
 
@@ -154,14 +163,14 @@ def _codes(pairs: Pairs, b: ShapedSide) -> NDArray[np.int64]:
 
 
 def _share_decided(search: Search) -> float:
-    """Share of the pairs left open by supports that quantiles decide, of some of them."""
+    """Share of the pairs left open by supports that quantiles, known, decide; of some of them."""
     ranges = locate_block(search).ranges
     ranges = ranges[ranges[:, HOW] != CERTAIN]
     verdicts = [
         _decide_by_quantiles_kernel(
-            search.base_quantiles,
+            search.quantiles.bases,
             search.base_codes[i],
-            search.target_quantiles,
+            search.quantiles.targets,
             search.target_codes[j],
             search.target_latest[j] - search.base_latest[i],
             search.window,

@@ -38,10 +38,11 @@ OWN = """\
 The paper has templates; where each event has a histogram of its own, satisfaction times cost more
 than they save. **Here.** As above, but with a random histogram for each of 4,000 events a stream.
 What supports leave open is decided by five numbers about either shape if these can tell
-(docs/proofs.md, P-QUANTILES), and by the probability if not; *without* is by the probability alone,
-*intervals* the look-up table on intervals between the same ends. Pairs with and without are equal.
+(docs/proofs.md, P-QUANTILES), and by the probability if not. *Without* goes the same way with
+numbers that tell nothing, so that each probability is computed; *intervals* is the look-up table on
+intervals between the same ends. Pairs with and without are equal.
 
-**What is seen.** Three quarters and more of what supports leave open take no probability, the more
-the higher the threshold. Events with histograms of their own still cost some twenty times as much
-as intervals do, which have a look-up table and shapes of one kind.
+**What is seen.** About three quarters of what supports leave open take no probability, the more the
+higher the threshold. Events with histograms of their own still cost some twenty times as much as
+intervals do, which have a look-up table and shapes of one kind.
 """

@@ -35,7 +35,7 @@ class Part(NamedTuple):
     done : int
         Base events evaluated, in order of the groups, those of earlier parts included.
     found, evaluations : int
-        Pairs written, and probabilities computed.
+        Pairs written, and pairs decided one by one.
     room : int
         What the next base event needs; no less than it writes.
     """
@@ -69,7 +69,7 @@ def collect_parts(
     Returns
     -------
     Pairs
-        All of them, those in probe regions decided by their probability.
+        All of them, those in probe regions decided one by one.
     """
     parts: list[Columns] = []
     evaluations = done = 0

@@ -24,20 +24,21 @@ if TYPE_CHECKING:
 # How events of A are judged that are reported once; the condition's algorithm finds pairs only.
 _WHY = {
     BEST: "emit: every B in reach of an A is compared with the best one so far, exactly",
-    UNMATCHED: "emit: regions tell most A that have a B; all between them is computed up to the "
-    "first B that satisfies the condition",
+    UNMATCHED: "emit: regions tell most A that have a B; all between them is decided one by one up "
+    "to the first B that satisfies the condition",
 }
 # How pairs are found in streams whose events are not all intervals.
 _WHY_SHAPED = (
     "a stream declares templates or histograms: where few different shapes meet, each two of them "
     "have their s-windows, computed once, which decide by position; where each event has one of "
-    "its own, the supports decide what they can (the regions below) and the rest is computed. "
+    "its own, the supports decide what they can (the regions below) and the rest is decided "
+    "one by one: most of it by quantiles of either histogram, the others by their probability. "
     "indexed and lazy_lookup need few shapes and do as lazy does without (coincide_searches_total "
     "counts what ran)"
 )
 _WHY_COMPUTED = (
-    "asked for: the probability of every pair (ssort: of every pair near enough) is computed from "
-    "the histograms of both"
+    "asked for: every pair (ssort: every pair near enough) is decided one by one, simple by the "
+    "probability of the two histograms, ssort by their quantiles where these tell"
 )
 
 

@@ -112,7 +112,7 @@ def test_alarms_of_a_missing_output_topic_are_dead_letters(job: JobUnderTest) ->
     for letter in letters:
         assert letter.headers["coincide.error.reason"] == b"output_refused"
         assert letter.headers["coincide.error.topic"] == topic.encode()
-    assert job.job_records()[-1]["missing_topics"] == [topic]
+    job.wait_for_job(lambda record: record["missing_topics"] == [topic])
     assert "failing" not in job.states()
 
     create_topics(job.bootstrap, {topic: 1})

@@ -19,7 +19,6 @@ import numpy as np
 
 from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.timing.arguments import as_column
-from correlation.timing.shaped.quantiles import find_quantiles
 from correlation.timing.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -27,13 +26,10 @@ if TYPE_CHECKING:
 
     from correlation.columns import BytesColumn, DictionaryColumn
     from correlation.segment import Segment
-    from correlation.timing.window import WindowScalars
 
 _INT64_BYTES = 8
 # So few histograms are put in an order of their own, so that equal sets of them look alike.
 _FEW = 64
-# Thresholds for which the quantiles of a segment's classes are kept, 40 bytes a class each.
-_THRESHOLDS_KEPT = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +65,6 @@ class Classes:
     def keys(self) -> tuple[bytes, ...]:
         """What tells each class from every other, in whatever segment it occurs."""
         return tuple(b"".join(column.tobytes() for column in self._at(i)) for i in range(len(self)))
-
-    def quantiles(self, window: WindowScalars) -> NDArray[np.int64]:
-        """Give the quantiles of each class: int64[c, 5], kept for a few thresholds."""
-        threshold = (window.slack_part, window.whole)
-        found = self._quantiles.get(threshold)
-        if found is None:
-            found = find_quantiles(self.shapes, window)
-            if len(self._quantiles) >= _THRESHOLDS_KEPT:
-                self._quantiles.pop(next(iter(self._quantiles)))
-            self._quantiles[threshold] = found
-        return found
-
-    @cached_property
-    def _quantiles(self) -> dict[tuple[int, int], NDArray[np.int64]]:
-        return {}
 
     def histogram(self, i: int) -> Histogram:
         """Give a class as a histogram that ends at 0."""

@@ -13,75 +13,83 @@ end: violated. If below_B - above_A ≤ upper with the mass kept, at least ct li
 satisfied, if the lower end does not cut at all. The lower end is mirrored (docs/proofs.md,
 P-QUANTILES).
 
-Cost. O(n) a shape of n buckets, once for each threshold; O(1) a pair; 40 bytes a shape.
+Cost. O(n) a shape of n buckets, once a search; O(1) a pair; 48 bytes a shape that is asked for.
 """
 
 from __future__ import annotations
 
 from math import isqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from correlation.histogram import WHOLE_MASS
 from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED, VIOLATED
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from correlation.timing.shapes import Shapes
     from correlation.timing.window import WindowScalars
 
-# Columns: offsets from the latest time, in µs.
-EARLIEST, BELOW_LOST, ABOVE_LOST, BELOW_KEPT, ABOVE_KEPT = range(5)
-# Of no shape.
-NO_QUANTILES: NDArray[np.int64] = np.zeros((0, 5), np.int64)
+# Columns of `Quantiles`: whether the others are known, and offsets from the latest time, in µs.
+KNOWN, EARLIEST, BELOW_LOST, ABOVE_LOST, BELOW_KEPT, ABOVE_KEPT = range(6)
 # Float64 is wrong by less than 1 in an offset, and rounding by at most 1.
 _MARGIN_US = 2
 
 
-def find_quantiles(shapes: Shapes, window: WindowScalars) -> NDArray[np.int64]:
-    """Find the quantiles of shapes.
+class Quantiles(NamedTuple):
+    """The quantiles of the shapes of a search, found when they are asked for.
+
+    Attributes
+    ----------
+    lost, kept : int
+        The two masses, in units of 10**-10.
+    bases, targets : ndarray of int64, shape (c, 6)
+        Of the classes of either side, see the columns above.
+    """
+
+    lost: int
+    kept: int
+    bases: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+
+def make_quantiles(bases: int, targets: int, window: WindowScalars) -> Quantiles:
+    """Make room for the quantiles of so many shapes.
 
     Parameters
     ----------
-    shapes : Shapes
-        c of them.
+    bases, targets : int
+        Number of classes of either side.
     window : WindowScalars
         Of it the threshold.
-
-    Returns
-    -------
-    ndarray of int64, shape (c, 5)
-        See the columns above.
     """
     square = WHOLE_MASS * WHOLE_MASS
+    # The least m with m² > 1 - ct, and with m² ≥ ct.
     lost = isqrt(square * window.slack_part // window.whole) + 1
-    # The least whole number that is not below what a square root of it must reach.
-    kept = isqrt(-(-square * (window.whole - window.slack_part) // window.whole) - 1) + 1
-    found = np.empty((len(shapes.starts) - 1, NO_QUANTILES.shape[1]), np.int64)
-    _find_quantiles_kernel(shapes.starts, shapes.edges, shapes.masses, lost, kept, found)
-    return found
+    kept_square = -(-square * (window.whole - window.slack_part) // window.whole)
+    kept = isqrt(kept_square - 1) + 1
+    # Of zeros the system gives only what is touched.
+    room = (np.zeros((classes, ABOVE_KEPT + 1), np.int64) for classes in (bases, targets))
+    return Quantiles(lost, kept, *room)
 
 
 @njit(cache=True)
-def _find_quantiles_kernel(
-    starts: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    masses: NDArray[np.int64],
-    lost: int,
-    kept: int,
-    found: NDArray[np.int64],
+def _know_quantiles_kernel(
+    found: NDArray[np.int64], shapes: Shapes, i: int, lost: int, kept: int
 ) -> None:
-    for i in range(len(found)):
-        first = starts[i]
-        last = starts[i + 1]
-        found[i, EARLIEST] = edges[first + i]
-        found[i, BELOW_LOST] = _find_below_kernel(edges, masses, first, i, lost)
-        found[i, ABOVE_LOST] = _find_above_kernel(edges, masses, last, i, lost)
-        found[i, BELOW_KEPT] = _find_below_kernel(edges, masses, first, i, kept)
-        found[i, ABOVE_KEPT] = _find_above_kernel(edges, masses, last, i, kept)
+    """Find the quantiles of a shape if they are not known."""
+    if found[i, KNOWN]:
+        return
+    first = shapes.starts[i]
+    last = shapes.starts[i + 1]
+    found[i, KNOWN] = 1
+    found[i, EARLIEST] = shapes.edges[first + i]
+    found[i, BELOW_LOST] = _find_below_kernel(shapes.edges, shapes.masses, first, i, lost)
+    found[i, ABOVE_LOST] = _find_above_kernel(shapes.edges, shapes.masses, last, i, lost)
+    found[i, BELOW_KEPT] = _find_below_kernel(shapes.edges, shapes.masses, first, i, kept)
+    found[i, ABOVE_KEPT] = _find_above_kernel(shapes.edges, shapes.masses, last, i, kept)
 
 
 @njit(cache=True)
@@ -125,7 +133,10 @@ def _decide_by_quantiles_kernel(
     s: int,
     window: WindowScalars,
 ) -> int:
-    """SATISFIED, VIOLATED, or DOUBTFUL where quantiles cannot tell; floor and ceiling apart."""
+    """SATISFIED, VIOLATED, or DOUBTFUL where quantiles cannot tell; floor and ceiling apart.
+
+    Both shapes' quantiles are known.
+    """
     if (
         s + of_b[b, ABOVE_LOST] - of_a[a, BELOW_LOST] > window.upper
         or s + of_b[b, BELOW_LOST] - of_a[a, ABOVE_LOST] < window.lower

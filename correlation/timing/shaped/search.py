@@ -6,7 +6,7 @@ Algorithm. With the s-windows of the classes at hand a pair is satisfied iff s l
 Theorem 2). Without them most pairs are decided by quantiles (`shaped.quantiles`); of the others the
 probability is computed in float64, and pairs nearer to ct than rounding allows are written down as
 doubtful; afterwards they are decided in integers, each combination of classes and s once
-(docs/proofs.md, P-HISTOGRAM).
+(docs/proofs.md, P-HISTOGRAM). The plain reference, simple, asks no quantiles.
 
 Cost. O(k) a pair for k intervals of an s-window; without, O(1) if quantiles decide it, otherwise
 O(n + m) for n and m buckets.
@@ -28,7 +28,13 @@ from correlation.timing.histogram_filter import (
 )
 from correlation.timing.pairs import PROBE, Pairs, check_groups, count_events
 from correlation.timing.shaped.pieces import Pieces, split_by_supports, split_by_windows
-from correlation.timing.shaped.quantiles import NO_QUANTILES, _decide_by_quantiles_kernel
+from correlation.timing.shaped.quantiles import (
+    KNOWN,
+    Quantiles,
+    _decide_by_quantiles_kernel,
+    _know_quantiles_kernel,
+    make_quantiles,
+)
 from correlation.timing.template_ranges import _decide_template_kernel, pack_grid
 
 if TYPE_CHECKING:
@@ -66,8 +72,8 @@ class Search(NamedTuple):
         Least and greatest s of any piece.
     grid : GridColumns
         The s-windows of all classes; of width 0 where there are none.
-    base_quantiles, target_quantiles : ndarray of int64, shape (c, 5)
-        Of the classes (`shaped.quantiles`); of none of them where there are s-windows.
+    quantiles : Quantiles
+        Of the classes; of none of them where there are s-windows.
     window : WindowScalars
         The condition.
     exclude_same : bool
@@ -84,8 +90,7 @@ class Search(NamedTuple):
     pieces: Pieces
     reach: tuple[int, int]
     grid: GridColumns
-    base_quantiles: NDArray[np.int64]
-    target_quantiles: NDArray[np.int64]
+    quantiles: Quantiles
     window: WindowScalars
     exclude_same: bool
 
@@ -116,10 +121,10 @@ def make_search(
     scalars = window.scalars()
     if grid is None:
         pieces = split_by_supports(base.classes, target.classes, scalars)
-        quantiles = base.classes.quantiles(scalars), target.classes.quantiles(scalars)
+        shaped = len(base.classes), len(target.classes)
     else:
         pieces = split_by_windows(base.classes, grid, scalars)
-        quantiles = NO_QUANTILES, NO_QUANTILES
+        shaped = 0, 0
     return Search(
         base.latest,
         base.codes,
@@ -131,7 +136,7 @@ def make_search(
         pieces,
         pieces.reach,
         pack_grid(() if grid is None else grid),
-        *quantiles,
+        make_quantiles(*shaped, scalars),
         scalars,
         exclude_same,
     )
@@ -200,6 +205,25 @@ def _decide_kernel(search: Search, i: int, j: int) -> int:
 
 
 @njit(cache=True)
+def _decide_quickly_kernel(search: Search, i: int, j: int) -> int:
+    """Decide as `_decide_kernel` does, by quantiles where these tell."""
+    a = search.base_codes[i]
+    b = search.target_codes[j]
+    verdict: int = DOUBTFUL
+    if search.grid.width == 0:
+        quantiles = search.quantiles
+        lost = quantiles.lost
+        kept = quantiles.kept
+        _know_quantiles_kernel(quantiles.bases, search.base_shapes, a, lost, kept)
+        _know_quantiles_kernel(quantiles.targets, search.target_shapes, b, lost, kept)
+        s = search.target_latest[j] - search.base_latest[i]
+        verdict = _decide_by_quantiles_kernel(
+            quantiles.bases, a, quantiles.targets, b, s, search.window
+        )
+    return verdict if verdict != DOUBTFUL else _decide_kernel(search, i, j)
+
+
+@njit(cache=True)
 def _probe_kernel(
     search: Search, i: int, begin: int, end: int, out: Columns, found: int
 ) -> tuple[int, int]:
@@ -221,16 +245,21 @@ def _probe_kernel(
         return found, decided
     bases = search.base_shapes
     shapes = search.target_shapes
-    base_quantiles = search.base_quantiles
-    target_quantiles = search.target_quantiles
+    lost = search.quantiles.lost
+    kept = search.quantiles.kept
+    of_base = search.quantiles.bases
+    of_target = search.quantiles.targets
     window = search.window
     base_index, target_index, decided_by = out
+    _know_quantiles_kernel(of_base, bases, a, lost, kept)
     for j in range(begin, end):
         if j == own:
             continue
         b = codes[j]
         s = targets[j] - latest
-        verdict = _decide_by_quantiles_kernel(base_quantiles, a, target_quantiles, b, s, window)
+        if not of_target[b, KNOWN]:
+            _know_quantiles_kernel(of_target, shapes, b, lost, kept)
+        verdict = _decide_by_quantiles_kernel(of_base, a, of_target, b, s, window)
         if verdict == DOUBTFUL:
             verdict = _filter_pair_kernel(bases, a, shapes, b, s, window)
         if verdict == VIOLATED:

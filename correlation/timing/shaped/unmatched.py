@@ -22,7 +22,7 @@ from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED
 from correlation.timing.searching import _search_kernel
 from correlation.timing.shaped.lazy import correlate_lazy
 from correlation.timing.shaped.pieces import CERTAIN
-from correlation.timing.shaped.search import _decide_kernel
+from correlation.timing.shaped.search import _decide_quickly_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,7 +124,7 @@ def _probe_first_kernel(search: Search, g: int, i: int, left_out: int) -> tuple[
             if j == left_out:
                 continue
             decided += 1
-            verdict = _decide_kernel(search, i, j)
+            verdict = _decide_quickly_kernel(search, i, j)
             if verdict == SATISFIED:
                 return SATISFIED, decided
             worst = max(worst, verdict)

@@ -33,9 +33,9 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 # Pairs of classes of one search for which s-windows are computed at all.
 CLASS_PAIR_LIMIT = 1024
-# What an s-window costs, in pairs decided without it: 0.1 to 0.4 ms against 0.06 to 0.1 µs were
-# measured, and more where there are more pairs of edges than so many: 50 ms of 2,600 in a narrow
-# window.
+# What an s-window costs, in pairs decided without it: 0.1 to 0.4 ms against 0.04 to 0.07 µs were
+# measured (benchmarks/ptj), and more where there are more pairs of edges than so many: 50 ms of
+# 2,600 in a narrow window. It serves the searches to come as well.
 PROBES_PER_WINDOW = 3000
 _CHEAP_EDGES = 200
 # What may be spent at once where s-windows are asked for: about a tenth of a second.

@@ -111,7 +111,7 @@ def test_alarms_go_to_standard_output_and_the_summary_to_standard_error(replay: 
         "pairs": 1,
         "decided_by": {"satisfaction_region": 1, "probe": 0, "lookup": 0},
         "hit_ratio": None,
-        "probabilities_computed": 0,
+        "evaluations": 0,
     }
     assert report["streams"]["b"]["rejected"] == {"malformed_json": 1}
     assert (report["rows"], report["events"]) == (5, 4)

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import DictionaryColumn
 from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED, VIOLATED
-from correlation.timing.shaped.classes import make_side
-from correlation.timing.shaped.quantiles import _decide_by_quantiles_kernel, find_quantiles
+from correlation.timing.shaped.quantiles import (
+    _decide_by_quantiles_kernel,
+    _know_quantiles_kernel,
+    make_quantiles,
+)
 from correlation.timing.shapes import pack_shapes
 from correlation.timing.window import TimingWindow
 from tests.oracle import histograms as oracle
-from tests.unit.timing.histogram_strategies import described, histograms, large_histograms, told
+from tests.unit.timing.histogram_strategies import histograms, large_histograms, told
 from tests.unit.timing.strategies import judged, thresholds, windows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SECOND = 1_000_000
 
 
+def find(shape: Histogram, window: TimingWindow) -> NDArray[np.int64]:
+    quantiles = make_quantiles(1, 0, window.scalars())
+    _know_quantiles_kernel(quantiles.bases, pack_shapes([shape]), 0, quantiles.lost, quantiles.kept)
+    return quantiles.bases
+
+
 def decide(a: Histogram, b: Histogram, s: int, window: TimingWindow) -> int:
-    found = find_quantiles(pack_shapes([a, b]), window.scalars())
-    return int(_decide_by_quantiles_kernel(found, 0, found, 1, s, window.scalars()))
+    found = find(a, window), find(b, window)
+    return int(_decide_by_quantiles_kernel(found[0], 0, found[1], 0, s, window.scalars()))
 
 
 def judge(a: Histogram, b: Histogram, s: int, window: TimingWindow) -> int:
@@ -61,8 +73,8 @@ def test_p_quantiles_decide_as_the_judge_whatever_the_length(
 @given(shape=st.one_of(histograms(), large_histograms), threshold=thresholds)
 def test_p_quantiles_leave_the_mass_they_say(shape: Histogram, threshold: Fraction) -> None:
     window = TimingWindow(-1, 1, None, None, threshold)
-    (earliest, *found) = find_quantiles(pack_shapes([shape]), window.scalars())[0].tolist()
-    assert earliest == -shape.length_us
+    (known, earliest, *found) = find(shape, window)[0].tolist()
+    assert (known, earliest) == (1, -shape.length_us)
     lost_below, lost_above, kept_below, kept_above = (
         mass_up_to(shape.shape(), x) if k % 2 == 0 else 1 - mass_before(shape.shape(), x)
         for k, x in enumerate(found)
@@ -101,6 +113,20 @@ def draw_shape(rng: random.Random) -> Histogram:
     return Histogram(tuple(map(Bucket, edges[:-1], edges[1:], masses)))
 
 
+@pytest.mark.parametrize(
+    ("threshold", "lost", "kept"),
+    [
+        ("1", 1, WHOLE_MASS),
+        ("0.0000000001", WHOLE_MASS, 100_000),
+        # 0.6 and 0.8 are square roots: one unit more is lost than the first.
+        ("0.64", 6_000_000_001, 8_000_000_000),
+    ],
+)
+def test_masses_are_exact(threshold: str, lost: int, kept: int) -> None:
+    window = TimingWindow(-1, 1, None, None, Fraction(threshold))
+    assert make_quantiles(0, 0, window.scalars())[:2] == (lost, kept)
+
+
 @pytest.mark.parametrize("threshold", ["0.3", "0.7", "0.95"])
 def test_most_pairs_are_decided(threshold: str) -> None:
     rng = random.Random(2006)  # noqa: S311 - drawn again in each run
@@ -112,18 +138,3 @@ def test_most_pairs_are_decided(threshold: str) -> None:
         s = rng.choice([-1, 1]) * SECOND + rng.randint(-a.length_us, b.length_us)
         decided.append(decide(a, b, s, window) != DOUBTFUL)
     assert sum(decided) > 0.6 * len(decided)
-
-
-def test_classes_keep_the_quantiles_of_few_thresholds() -> None:
-    shape = described((0, 4, "0.5"), (4, 6, "0.5")).shape()
-    latest = np.array([10], np.int64)
-    classes = make_side(
-        latest - shape.length_us, latest, DictionaryColumn.from_list([shape.shape_bytes])
-    ).classes
-    window = TimingWindow(-5, 5, None, None, Fraction(1, 2)).scalars()
-    first = classes.quantiles(window)
-    assert classes.quantiles(window) is first
-    for part in range(1, 6):
-        classes.quantiles(window._replace(slack_part=part, whole=10))
-    assert classes.quantiles(window) is not first
-    assert classes.quantiles(window).tolist() == first.tolist()

@@ -315,7 +315,7 @@ def test_s_windows_are_bought_when_probes_have_cost_as_much() -> None:
         )
         return ran
 
-    # Each search probes 40 x 40 pairs; the one s-window costs as much as 2,000 of them.
+    # Each search probes 40 x 40 pairs; the one s-window costs as much as 3,000 of them.
     assert [run() for _ in range(3)] == ["lazy", "indexed", "indexed"]
     assert book.price(base_side.classes, target_side.classes) == 0
 
