@@ -33,7 +33,7 @@ __all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
 
 # Of the slot's record, and of the manifest.
 VERSION = 1
-MANIFEST_VERSION = 2
+MANIFEST_VERSION = 3
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
 # its own costs more than its bytes.
 _SMALL_STATE_BYTES = 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.errors import UnknownRecordVersionError
-from correlation.program import Block, Control, Outcome, Program
+from correlation.program import MANIFEST_VERSION, Block, Control, Outcome, Program
 from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
@@ -270,9 +271,38 @@ def test_a_condition_waits_for_its_stream() -> None:
     assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [MANIFEST_VERSION - 1, MANIFEST_VERSION + 1])
 def test_state_of_another_version_is_refused(version: int) -> None:
     slot = Slot()
     manifest = slot.program.snapshot().manifest | {"v": version}
     with pytest.raises(UnknownRecordVersionError, match="begin with an empty checkpoint"):
         Program.restore(manifest, slot.blobs.__getitem__, slot.streams, slot.partitions)
+
+
+def test_state_that_looks_otherwise_has_another_version() -> None:
+    """Whoever changes what the state holds changes MANIFEST_VERSION too, and then this test."""
+    slot = Slot()
+    slot.advance(make_block([Arrival("x", 0, "k", "x0", 0, 9)], control_records("lazy_lookup")[:1]))
+    found = json.loads(json.dumps(slot.program.snapshot().manifest))
+    (condition,) = found.pop("conditions")
+    named = {name: sorted(part) for name, part in found.items() if isinstance(part, dict)}
+    assert (sorted(found.keys() - named.keys()), named, len(condition), found["v"]) == (
+        ["config_offset", "next_number", "v"],
+        {
+            "buffers": ["x", "y"],
+            "forgotten": ["x", "y"],
+            "joined_by": ["x", "y"],
+            "marks": ["streams", "unclaimed"],
+            "operators": [],
+            "topics": ["x", "y"],
+            "totals": ["contracts", "counters", "histograms"],
+        },
+        3,
+        3,
+    )
+    assert found["joined_by"]["x"] == ["key", 1]
+    assert found["buffers"]["x"] == [0]
+    # Greatest time and bound of what was forgotten; mark and partitions of a stream.
+    assert len(found["forgotten"]["x"]) == 2
+    assert sorted(found["marks"]["streams"]["x"]) == ["mark", "partitions"]
+    assert {len(partition) for partition in found["marks"]["streams"]["x"]["partitions"]} == {4}

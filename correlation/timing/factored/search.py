@@ -99,8 +99,8 @@ def correlate_spans(
     """
     base, target, groups = check_inputs(base, target, groups)
     located = locate_block(base, target, groups, window, target_lengths)
-    # The segments are never one and the same: no stream is correlated with itself.
     base_index, target_index, decided_by = columns = make_columns(located.probed)
+    # The segments are never one and the same: no stream is correlated with itself.
     found, counts = collect_probed(
         base, target, groups, located, window.scalars(), columns, 0, exclude_same=False
     )

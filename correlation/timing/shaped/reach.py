@@ -16,8 +16,8 @@ the support bounds lower - π_A and upper + π_B; a microsecond less would be wr
 
 Reference. Mok, Woo and Lee 2006, Theorem 4; LL10 section 4.3.
 
-Cost. Two quantiles for each pair of such shapes, once; of shapes with more
-edges than `_EDGE_PAIR_LIMIT` allows the bounds of own histograms are taken.
+Cost. Two quantiles for each pair of such shapes, once; of shapes with more edges than
+`_EDGE_PAIR_LIMIT` allows the bounds of own histograms are taken.
 """
 
 from __future__ import annotations

@@ -121,10 +121,10 @@ def make_search(
     scalars = window.scalars()
     if grid is None:
         pieces = split_by_supports(base.classes, target.classes, scalars)
-        shaped = len(base.classes), len(target.classes)
+        quantiles = make_quantiles(len(base.classes), len(target.classes), scalars)
     else:
         pieces = split_by_windows(base.classes, grid, scalars)
-        shaped = 0, 0
+        quantiles = make_quantiles(0, 0, scalars)
     return Search(
         base.latest,
         base.codes,
@@ -136,7 +136,7 @@ def make_search(
         pieces,
         pieces.reach,
         pack_grid(() if grid is None else grid),
-        make_quantiles(*shaped, scalars),
+        quantiles,
         scalars,
         exclude_same,
     )

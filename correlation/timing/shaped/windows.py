@@ -5,9 +5,9 @@ Problem. With the s-windows of all pairs of classes every pair of events is deci
 shapes come again, as templates do, and does not where every event has one of its own.
 
 Algorithm. Searches without s-windows decide every pair that positions leave open. These are
-credited. When the credit is what the missing s-windows cost, they are computed: so
-the search costs at most about twice what the better of both ways would have cost, whatever comes
-(ski rental; Karlin et al. 1988). S-windows of two intervals are nearly for nothing.
+credited. When the credit is what the missing s-windows cost, they are computed: so the search costs
+at most about twice what the better of both ways would have cost, whatever comes (ski rental; Karlin
+et al. 1988). S-windows of two intervals are nearly for nothing.
 
 Cost. O(1) to look one up; at most `_KEPT` are kept, and at most `_KEPT_GRIDS` sets of them.
 """

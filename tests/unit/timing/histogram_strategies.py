@@ -11,7 +11,7 @@ from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.timing.window import TimingWindow
 from tests.oracle import histograms as oracle
-from tests.unit.timing.strategies import thresholds
+from tests.unit.timing.strategies import thresholds, windows
 
 # Into how many parts a mass of one is cut: coarse ones make ties and gaps.
 _PARTS = (2, 4, 10, 20, 1000, WHOLE_MASS)
@@ -43,6 +43,15 @@ large_histograms = st.one_of(
     histograms(longest=LENGTH_LIMIT_US, most=6, places=TIME_LIMIT_US - LENGTH_LIMIT_US),
     histograms(longest=10**6, most=12, places=TIME_LIMIT_US - LENGTH_LIMIT_US),
 )
+
+
+@st.composite
+def cut_pairs(draw: st.DrawFn) -> tuple[Histogram, Histogram, int, TimingWindow]:
+    """Draw A, B, an s at which an end of a window lies within their difference, and the window."""
+    a, b, window = draw(large_histograms), draw(large_histograms), draw(windows())
+    end = window.lower_us if draw(st.booleans()) else window.upper_us
+    s = (end or 0) - a.length_us + int(draw(st.fractions(0, 1)) * (a.length_us + b.length_us))
+    return a, b, s, window
 
 
 @st.composite

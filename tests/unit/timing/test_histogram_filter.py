@@ -23,9 +23,9 @@ from correlation.timing.shapes import pack_shapes
 from correlation.timing.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import (
+    cut_pairs,
     described,
     histograms,
-    large_histograms,
     told,
 )
 from tests.unit.timing.strategies import PLACES, any_lengths, judged, windows
@@ -68,19 +68,10 @@ def test_p_histogram_filtered_decisions_are_the_judges_on_ties(
         assert got[1]
 
 
-@given(
-    a=large_histograms,
-    b=large_histograms,
-    window=windows(),
-    part=st.fractions(0, 1),
-    end=st.sampled_from(["lower", "upper"]),
-)
-def test_p_histogram_rounding_bound(
-    a: Histogram, b: Histogram, window: TimingWindow, part: Fraction, end: str
-) -> None:
+@given(cut_pairs())
+def test_p_histogram_rounding_bound(case: tuple[Histogram, Histogram, int, TimingWindow]) -> None:
     """Wrong by at most half of what the filter allows, relative to what is lost."""
-    centre = (window.lower_us if end == "lower" else window.upper_us) or 0
-    s = centre - a.length_us + int(part * (a.length_us + b.length_us))
+    a, b, s, window = case
     packed = pack_shapes([a, b])
     scalars = window.scalars()
     got = Fraction(_measure_lost_kernel(packed, 0, packed, 1, s, scalars)) / WHOLE_MASS**2

@@ -11,17 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.columns import DictionaryColumn
 from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED, VIOLATED
+from correlation.timing.shaped.classes import make_side
+from correlation.timing.shaped.lazy import correlate_lazy
 from correlation.timing.shaped.quantiles import (
+    KNOWN,
     _decide_by_quantiles_kernel,
     _know_quantiles_kernel,
     make_quantiles,
 )
+from correlation.timing.shaped.search import make_search
 from correlation.timing.shapes import pack_shapes
 from correlation.timing.window import TimingWindow
 from tests.oracle import histograms as oracle
-from tests.unit.timing.histogram_strategies import histograms, large_histograms, told
+from tests.unit.timing.histogram_strategies import cut_pairs, histograms, large_histograms, told
 from tests.unit.timing.strategies import judged, thresholds, windows
 
 if TYPE_CHECKING:
@@ -55,18 +60,11 @@ def test_p_quantiles_decide_as_the_judge(a: Histogram, b: Histogram, window: Tim
         assert verdict in {DOUBTFUL, judge(a, b, s, window)}, s
 
 
-@given(
-    a=large_histograms,
-    b=large_histograms,
-    window=windows(),
-    part=st.fractions(0, 1),
-    end=st.sampled_from(["lower", "upper"]),
-)
+@given(cut_pairs())
 def test_p_quantiles_decide_as_the_judge_whatever_the_length(
-    a: Histogram, b: Histogram, window: TimingWindow, part: Fraction, end: str
+    case: tuple[Histogram, Histogram, int, TimingWindow],
 ) -> None:
-    centre = (window.lower_us if end == "lower" else window.upper_us) or 0
-    s = centre - a.length_us + int(part * (a.length_us + b.length_us))
+    a, b, s, window = case
     assert decide(a, b, s, window) in {DOUBTFUL, judge(a, b, s, window)}
 
 
@@ -138,3 +136,24 @@ def test_most_pairs_are_decided(threshold: str) -> None:
         s = rng.choice([-1, 1]) * SECOND + rng.randint(-a.length_us, b.length_us)
         decided.append(decide(a, b, s, window) != DOUBTFUL)
     assert sum(decided) > 0.6 * len(decided)
+
+
+def test_a_search_asks_only_for_the_shapes_between_certain_and_too_far() -> None:
+    """A block of one event does not pay for all that waits."""
+    rng = random.Random(2006)  # noqa: S311 - drawn again in each run
+    shapes = [draw_shape(rng) for _ in range(50)]
+    latest = np.arange(50) * SECOND
+    targets = make_side(
+        latest - np.array([it.length_us for it in shapes], np.int64),
+        latest,
+        DictionaryColumn.from_list([it.shape_bytes for it in shapes]),
+    )
+    bases = make_side(latest[20:21] - SECOND, latest[20:21], None)
+    window = TimingWindow(-3 * SECOND, 3 * SECOND, None, None, Fraction(1, 2))
+    groups = np.array([[0, 1, 0, 50]], np.int64)
+    search = make_search(bases, targets, groups, window, None, exclude_same=False)
+    found = correlate_lazy(search)
+    assert found.counts.probe_region == 3
+    known = search.quantiles.targets[:, KNOWN].nonzero()[0]
+    asked = np.flatnonzero(np.isin(targets.codes, known))
+    assert asked.tolist() == [16, 17, 23]
