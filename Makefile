@@ -8,10 +8,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, run once more uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/unit/timing tests/unit/correlation tests/conformance
-# Those that need neither Kafka nor Spark share the cores; the others take all of them each. A
-# worker has half a GB and compiles its own kernels: more than some do not pay.
-ALONE := kafka or spark
+# Tests that need neither Kafka nor Spark run on all cores. A worker has half a GB and compiles its
+# own kernels: more than eight do not pay.
+STACKED := kafka or spark
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
+# The others run in two processes, each with its own broker: mostly they wait for batches. A file's
+# tests stay together, because they share a job.
+TWO := $(BIN)/pytest -n 2 --dist loadfile
 # Compiled kernels hold code of other files: after a change of any of them all are made anew.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
@@ -39,7 +42,7 @@ jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
 
 check: static ## lint, types, layers, and the fast tests: under two minutes
-	$(PARALLEL) -m "not ($(ALONE) or slow)"
+	$(PARALLEL) -m "not ($(STACKED) or slow)"
 
 static: setup
 	$(BIN)/ruff check .
@@ -49,8 +52,8 @@ static: setup
 	$(BIN)/deptry .
 
 test: setup jars ## all tests, on a real Kafka and a real Spark
-	$(PARALLEL) -m "not ($(ALONE))"
-	$(BIN)/pytest -m "$(ALONE)"
+	$(PARALLEL) -m "not ($(STACKED))"
+	$(TWO) -m "$(STACKED)"
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
 	NUMBA_DISABLE_JIT=1 $(PARALLEL) $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(PARALLEL) $(KERNEL_TESTS)

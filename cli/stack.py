@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ANSWER_SECONDS = 10
 _SERVICE_SECONDS = 120
 # Spark starts, compiles kernels and runs a first batch: half a minute on two quiet cores.
-_JOB_SECONDS = 300
+_JOB_SECONDS = 600
 _WATCH_SECONDS = 0.25
 # Longer than a batch may take, so that the job stops between two.
 _JOB_STOP_SECONDS = 60

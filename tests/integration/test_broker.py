@@ -17,17 +17,16 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from cli.broker import EmbeddedBroker, answers
 from cli.errors import BrokerError
 from tests.support.kafka import Sent, create_topics, produce, read_committed
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.kafka
 
-_DEADLINE_SECONDS = 30
-
 
 def _wait(until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not until():
         assert time.monotonic() < deadline, "not so in time"
         time.sleep(0.05)
@@ -38,16 +37,16 @@ def test_read_committed_sees_a_transaction_only_when_it_is_committed(
 ) -> None:
     create_topics(kafka_bootstrap, {topic_prefix: 2})
     producer = Producer({"bootstrap.servers": kafka_bootstrap, "transactional.id": topic_prefix})
-    producer.init_transactions(_DEADLINE_SECONDS)
+    producer.init_transactions(PATIENCE_SECONDS)
     for value, commit in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
         producer.begin_transaction()
         producer.produce(topic_prefix, value=value, partition=0)
         producer.produce(topic_prefix, value=value, partition=1)
-        producer.flush(_DEADLINE_SECONDS)
+        producer.flush(PATIENCE_SECONDS)
         if commit:
-            producer.commit_transaction(_DEADLINE_SECONDS)
+            producer.commit_transaction(PATIENCE_SECONDS)
         else:
-            producer.abort_transaction(_DEADLINE_SECONDS)
+            producer.abort_transaction(PATIENCE_SECONDS)
     read = read_committed(kafka_bootstrap, topic_prefix)
     assert sorted((record.partition, record.value) for record in read) == [
         (0, b"kept"),
@@ -63,16 +62,16 @@ def test_second_producer_fences_the_first_when_it_has_the_same_transactional_id(
     create_topics(kafka_bootstrap, {topic_prefix: 1})
     settings = {"bootstrap.servers": kafka_bootstrap, "transactional.id": topic_prefix}
     first, second = Producer(settings), Producer(settings)
-    first.init_transactions(_DEADLINE_SECONDS)
+    first.init_transactions(PATIENCE_SECONDS)
     first.begin_transaction()
     first.produce(topic_prefix, value=b"first")
-    first.flush(_DEADLINE_SECONDS)
-    second.init_transactions(_DEADLINE_SECONDS)
+    first.flush(PATIENCE_SECONDS)
+    second.init_transactions(PATIENCE_SECONDS)
     with pytest.raises(KafkaException, match=r"(?i)fenced|epoch"):
-        first.commit_transaction(_DEADLINE_SECONDS)
+        first.commit_transaction(PATIENCE_SECONDS)
     second.begin_transaction()
     second.produce(topic_prefix, value=b"second")
-    second.commit_transaction(_DEADLINE_SECONDS)
+    second.commit_transaction(PATIENCE_SECONDS)
     assert [record.value for record in read_committed(kafka_bootstrap, topic_prefix)] == [b"second"]
 
 
@@ -84,7 +83,7 @@ def test_offsets_for_times_finds_the_first_record_from_a_time_on(
     produce(kafka_bootstrap, topic_prefix, [Sent(b"x", timestamp_ms=at) for at in times])
     consumer = Consumer({"bootstrap.servers": kafka_bootstrap, "group.id": topic_prefix})
     asked = [TopicPartition(topic_prefix, 0, times[0] + 1)]
-    found = consumer.offsets_for_times(asked, timeout=_DEADLINE_SECONDS)
+    found = consumer.offsets_for_times(asked, timeout=PATIENCE_SECONDS)
     consumer.close()
     assert found[0].offset == 1
 
@@ -94,7 +93,7 @@ def test_topic_keeps_its_compaction_setting(kafka_bootstrap: str, topic_prefix: 
     resource = ConfigResource(ResourceType.TOPIC, topic_prefix)
     client = AdminClient({"bootstrap.servers": kafka_bootstrap})
     described = client.describe_configs([resource])
-    config = described[resource].result(_DEADLINE_SECONDS)
+    config = described[resource].result(PATIENCE_SECONDS)
     assert config["cleanup.policy"].value == "compact"
 
 
@@ -125,9 +124,13 @@ def test_unknown_topic_is_not_created_by_writing_to_it(
     producer = Producer({"bootstrap.servers": own_broker.bootstrap, "message.timeout.ms": 2000})
     errors = []
     producer.produce(topic_prefix, value=b"x", on_delivery=lambda error, _: errors.append(error))
-    producer.flush(_DEADLINE_SECONDS)
+    producer.flush(PATIENCE_SECONDS)
     assert errors[0] is not None
-    topics = AdminClient({"bootstrap.servers": own_broker.bootstrap}).list_topics(timeout=10).topics
+    topics = (
+        AdminClient({"bootstrap.servers": own_broker.bootstrap})
+        .list_topics(timeout=PATIENCE_SECONDS)
+        .topics
+    )
     assert topic_prefix not in topics
 
 

@@ -15,15 +15,14 @@ from cli.broker import answers
 from cli.errors import ProcessError
 from cli.processes import ChildProcess
 from tests.support.command import COMMAND, coincide
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Each test starts the whole stack, once or twice, on two cores that other work may share.
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-_UP_SECONDS = 200
-_END_SECONDS = 90
 _RESOURCES = """\
 {kind: stream, name: acoustic, topic: acoustic, longest: 1s, max_delay: 1s, clock: replay}
 ---
@@ -40,7 +39,7 @@ class _Up:
         command = [*COMMAND, "up", "--data", str(data), "--port", "0", "--broker-port", "0"]
         self.process = ChildProcess("up", command, data.parent / "up.log")
         self.process.start()
-        self.process.wait_until(lambda: "Ctrl-C takes" in self.said(), _UP_SECONDS)
+        self.process.wait_until(lambda: "Ctrl-C takes" in self.said(), PATIENCE_SECONDS)
         found = re.search(r"Kafka at (\S+), REST at (\S+)/v1", self.said())
         assert found is not None
         self.bootstrap, self.url = found.groups()
@@ -100,7 +99,7 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     assert second.returncode == 2
     assert "another local stack uses" in second.stderr
 
-    assert up.process.stop(_END_SECONDS) == 0
+    assert up.process.stop(END_SECONDS) == 0
     assert "stopped" in up.said()
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     up.process.log_path.unlink()
@@ -115,14 +114,14 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     children = _children(up.process.pid or 0)
     os.kill(up.child("cli.main serve"), signal.SIGKILL)
     with pytest.raises(ProcessError, match="exit code 7"):
-        up.process.wait_until(lambda: False, _END_SECONDS)
+        up.process.wait_until(lambda: False, END_SECONDS)
     assert "error: the service ended with exit code -9; the end of" in up.said()
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
     assert not answers(up.bootstrap)
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:
-    done = coincide("demo", "--days", "12", "--json", timeout_seconds=600)
+    done = coincide("demo", "--days", "12", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["verified"] is True

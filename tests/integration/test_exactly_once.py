@@ -24,6 +24,7 @@ from spark_jobs.errors import DeliveryError
 from spark_jobs.refusals import OMITTED_HEADER
 from spark_jobs.transactions import PartitionProducer, Target
 from tests.support.kafka import Received, create_topics, read_committed
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,10 +177,10 @@ def test_output_topic_may_be_deleted_while_it_is_written(sink: Sink) -> None:
     producer = sink.producer()
     assert producer.write(0, [mine]) == 1
     client = AdminClient(sink.properties)
-    client.delete_topics([mine.topic])[mine.topic].result(30)
+    client.delete_topics([mine.topic])[mine.topic].result(PATIENCE_SECONDS)
     # For a moment after that the broker still takes records for it.
-    deadline = time.monotonic() + 30
-    while mine.topic in client.list_topics(timeout=30).topics:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while mine.topic in client.list_topics(timeout=PATIENCE_SECONDS).topics:
         assert time.monotonic() < deadline
     assert producer.write(1, [*sink.records("a"), mine]) == 2
     assert sink.written() == [b"a"]
@@ -254,4 +255,4 @@ def deny_writing(sink: Sink, topic: str) -> None:
         )
     ]
     for created in client.create_acls(bindings).values():
-        created.result(30)
+        created.result(PATIENCE_SECONDS)

@@ -17,6 +17,7 @@ from correlation.partitioning import Partitioning
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, Workload, stream_resource
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -27,7 +28,7 @@ NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
 def stream(name: str) -> Stream:
-    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=60_000_000)
+    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_alarm_record_says_what_where_and_how_sure(job: JobUnderTest) -> None:
 
 
 def test_idle_streams_move_on_by_heartbeats_and_forget_their_events(job: JobUnderTest) -> None:
-    moved_past = now_us() - 62_000_000
+    moved_past = now_us() - MAX_DELAY_US - 2_000_000
     slots = job.wait_for_slots(
         lambda slots: (
             bool(slots)
@@ -179,7 +180,7 @@ def test_partitions_added_to_a_topic_are_read(job: JobUnderTest) -> None:
     topic = job.streams["b"].topic
     starts = job.states().count("starting")
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+    client.create_partitions([NewPartitions(topic, 4)])[topic].result(PATIENCE_SECONDS)
     events = live_events("ab", 100, seed=7)
     job.send(event for event in events if event.stream == "a")
     added = [event for event in events if event.stream == "b"]
@@ -212,7 +213,7 @@ def test_second_job_with_a_checkpoint_of_its_own_is_refused(job: JobUnderTest) -
     second.start()
     try:
         with pytest.raises(ProcessError):
-            second.wait_until(lambda: False, 120)
+            second.wait_until(lambda: False, PATIENCE_SECONDS)
         assert second.exit_code == 1
         assert "another job writes to" in second.log_end()
     finally:

@@ -22,6 +22,7 @@ from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
+from tests.support.patience import MAX_DELAY_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ SHAPED = Stream(
     "a",
     f"{PREFIX}-a",
     longest_us=20_000,
-    max_delay_us=60_000_000,
+    max_delay_us=MAX_DELAY_US,
     templates=(HALVES,),
     histograms=True,
 )

@@ -15,6 +15,7 @@ from correlation.streams import Stream
 from correlation.timing.factored.expanding import Expander
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import create_topics
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import (
     NearCondition,
     Occurrence,
@@ -41,7 +42,7 @@ BACKLOG = 300
 
 
 def stream(name: str, **changes: int | str) -> Stream:
-    given = Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=60_000_000)
+    given = Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
     return replace(given, **changes)  # type: ignore[arg-type]
 
 
@@ -187,7 +188,7 @@ def test_stream_that_changes_is_read_by_its_new_terms_and_from_its_new_topic(
 def test_deleted_event_topic_leaves_the_other_streams_alone(job: JobUnderTest) -> None:
     topic = job.streams["c"].topic
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([topic])[topic].result(30)
+    client.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
     for seed in (6, 7):
         events = live_events("ab", 60, seed, LONGEST_US)
         job.send(events)

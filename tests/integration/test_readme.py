@@ -25,6 +25,7 @@ from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 from tests.support.command import running_service
 from tests.support.kafka import read_committed
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BINARIES = Path(sys.executable).parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND_SECONDS = 100
-JOB_SECONDS = 120
 ASK_SECONDS = 0.2
 LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
 PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
@@ -53,7 +52,7 @@ def _shell(commands: str, environment: Mapping[str, str]) -> str:
         env={**os.environ, "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}", **environment},
         capture_output=True,
         text=True,
-        timeout=COMMAND_SECONDS,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
@@ -99,7 +98,7 @@ def test_first_condition_gives_the_alarm_that_the_readme_shows(stack: LocalStack
             status = service.get("/v1/conditions/footsteps/status")["streams"]
             return bool(status["seismic"]["buffered_events"] == 3)
 
-        _wait_until(all_events_are_read, COMMAND_SECONDS)
+        _wait_until(all_events_are_read, PATIENCE_SECONDS)
         assert service.get("/v1/conditions/footsteps/status")["alarms"] == 1
     assert len(read_committed(stack.bootstrap, "coincide.alarms")) == 1
 
@@ -141,10 +140,10 @@ def test_job_runs_under_spark_submit(
         )
         try:
             with ServiceClient(url) as service:
-                _wait_until(lambda: _runs(submitted, service, log_path), JOB_SECONDS)
+                _wait_until(lambda: _runs(submitted, service, log_path), PATIENCE_SECONDS)
         finally:
             os.killpg(submitted.pid, signal.SIGTERM)
-            submitted.wait(COMMAND_SECONDS)
+            submitted.wait(PATIENCE_SECONDS)
 
 
 def _runs(submitted: subprocess.Popen[bytes], service: ServiceClient, log_path: Path) -> bool:

@@ -25,9 +25,10 @@ from tests.support.kafka import (
     produce_in_transaction,
     read_committed,
 )
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, Workload
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 LONGEST_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
@@ -88,7 +89,6 @@ class Recording:
         return coincide(
             *("replay", "-f", self.resources, *arguments),
             environment=self.environment,
-            timeout_seconds=300,
         )
 
     def files(self) -> list[str]:
@@ -105,7 +105,11 @@ class Recording:
     def topics(self) -> set[str]:
         """Give the names of the topics that begin with the prefix."""
         client = AdminClient({"bootstrap.servers": self.bootstrap})
-        return {it for it in client.list_topics(timeout=30).topics if it.startswith(self.prefix)}
+        return {
+            it
+            for it in client.list_topics(timeout=PATIENCE_SECONDS).topics
+            if it.startswith(self.prefix)
+        }
 
 
 @pytest.fixture
@@ -166,12 +170,12 @@ def test_interrupted_replay_leaves_nothing(recording: Recording) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not any(it.endswith(".metrics") for it in recording.topics()):
         assert process.poll() is None
         assert time.monotonic() < deadline
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (130, b"")
     assert recording.topics() == before
 
@@ -184,19 +188,19 @@ def test_job_until_the_end_goes_on_where_it_was_killed(
     job = JobUnderTest(kafka_bootstrap, topic_prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
         topic = f"{topic_prefix}-{name}"
-        job.add_stream(Stream(name, topic, LONGEST_US, 60_000_000, clock="replay"), partitions=1)
+        job.add_stream(Stream(name, topic, LONGEST_US, MAX_DELAY_US, clock="replay"), partitions=1)
     job.register(NEAR.resource)
     job.send(events)
     ends = {f"{topic_prefix}-{name}": {"0": len(sent(events, name))} for name in "ab"}
     job.process = job.make_process(COINCIDE_UNTIL_OFFSETS=json.dumps(ends))
     job.process.start()
-    job.process.wait_until(lambda: bool(job.read(job.topics.alarms)), 120)
+    job.process.wait_until(lambda: bool(job.read(job.topics.alarms)), PATIENCE_SECONDS)
     job.kill()
     assert len(job.alarms("near")) < len(NEAR.pairs(events))
     # What comes later stands behind the offsets that were given: it is passed over.
     job.send([Occurrence("a", "behind", "k0", it.earliest, it.latest) for it in events[:300]])
     job.process.start()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while job.process.running:
         assert time.monotonic() < deadline
         job.states()

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, stream_resource
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
     """Return a running job whose last batch is one with events: no heartbeats come after them."""
     prefix = f"unfinished{uuid.uuid4().hex[:10]}"
-    settings = {"COINCIDE_HEARTBEAT_SECONDS": "600"}
+    settings = {"COINCIDE_HEARTBEAT_SECONDS": "86400"}
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
-        stream = Stream(name, f"{prefix}-{name}", LONGEST_US, 60_000_000)
+        stream = Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US)
         job.add_stream(stream, partitions=1)
     job.register(NEAR.resource)
     job.start()
@@ -82,7 +83,7 @@ def test_deleted_topic_of_an_unfinished_batch_leaves_the_other_streams_alone(
     job: JobUnderTest,
 ) -> None:
     now = time.time_ns() // 1_000
-    c = Stream("c", f"{job.prefix}-c", LONGEST_US, 60_000_000)
+    c = Stream("c", f"{job.prefix}-c", LONGEST_US, MAX_DELAY_US)
     try:
         job.add_stream(c, partitions=1)
         job.wait_for_slots(lambda slots: all("c" in slot["low_marks"] for slot in slots))
@@ -90,7 +91,7 @@ def test_deleted_topic_of_an_unfinished_batch_leaves_the_other_streams_alone(
         consume(job, event("c", "c1", now), event("c", "c2", now))
         unfinish_last_batch(job)
         client = AdminClient({"bootstrap.servers": job.bootstrap})
-        client.delete_topics([c.topic])[c.topic].result(30)
+        client.delete_topics([c.topic])[c.topic].result(PATIENCE_SECONDS)
         job.start()
         job.send([event("a", "a1", now)])
         expected = [("near", "a1", "b1")]

@@ -14,11 +14,10 @@ import uvicorn
 
 from service.app import create_app
 from service.settings import Settings
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_START_SECONDS = 60
 
 
 class Service(NamedTuple):
@@ -39,7 +38,7 @@ def running(settings: Settings) -> Iterator[Service]:
     thread.start()
     port = listening.getsockname()[1]
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
             wait_until(lambda: server.started or not thread.is_alive())
             assert server.started, "the service did not start"
             yield Service(settings, client)
@@ -49,7 +48,7 @@ def running(settings: Settings) -> Iterator[Service]:
         listening.close()
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until a condition holds, at most so long."""
     deadline = time.monotonic() + seconds
     tick = threading.Event()
@@ -60,5 +59,12 @@ def wait_until(holds: Callable[[], bool], seconds: float = _START_SECONDS) -> No
 
 def fresh_settings(bootstrap: str, **changes: object) -> Settings:
     """Give settings with a prefix that no other test uses."""
-    values = {"bootstrap": bootstrap, "prefix": f"t{uuid.uuid4().hex[:10]}", **changes}
+    values = {
+        "bootstrap": bootstrap,
+        "prefix": f"t{uuid.uuid4().hex[:10]}",
+        "broker_timeout_seconds": SERVICE_SECONDS,
+        "write_timeout_seconds": SERVICE_SECONDS,
+        "explain_seconds": SERVICE_SECONDS,
+        **changes,
+    }
     return Settings.model_validate(values)

@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.rest.test_resources import fresh, head, pair, problem, put_stream, stream
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.kafka
 
@@ -15,7 +16,7 @@ def test_event_topic_is_created_with_the_stream(service: Service) -> None:
     topic = f"{service.settings.prefix}-{fresh()}"
     put_stream(service, topic=topic)
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
-    assert len(admin.list_topics(timeout=10).topics[topic].partitions) == 2
+    assert len(admin.list_topics(timeout=PATIENCE_SECONDS).topics[topic].partitions) == 2
 
 
 def test_topic_that_was_deleted_is_created_again_by_the_same_document(service: Service) -> None:
@@ -29,7 +30,7 @@ def test_topic_that_was_deleted_is_created_again_by_the_same_document(service: S
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
 
     def there() -> set[str]:
-        return set(admin.list_topics(timeout=10).topics) & set(topics)
+        return set(admin.list_topics(timeout=PATIENCE_SECONDS).topics) & set(topics)
 
     assert there() == set(topics)
     for deleted in admin.delete_topics(topics).values():

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import read_committed
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     import httpx
@@ -121,7 +122,7 @@ def test_dry_run_answers_as_if_and_writes_nothing(service: Service) -> None:
     assert problem(client.put(path, json={}, params=params), 422, 42202)
     assert head(service) == before + 1
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
-    assert f"{path[12:]}.x" not in admin.list_topics(timeout=10).topics
+    assert f"{path[12:]}.x" not in admin.list_topics(timeout=PATIENCE_SECONDS).topics
 
 
 def test_preconditions_hold_the_write_to_what_was_read(service: Service) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 STREAM = {"longest": "200ms", "max_delay": "1s"}
-_EXIT_SECONDS = 60
 
 
 def free_port() -> int:
@@ -52,7 +52,7 @@ def process(settings: Settings) -> Iterator[tuple[Service, subprocess.Popen[str]
     port = free_port()
     child = start(settings, port)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
             wait_until(lambda: is_ready(client, child))
             yield Service(settings, client), child
     finally:
@@ -96,7 +96,7 @@ def test_everything_is_there_after_kill_9(kafka_bootstrap: str) -> None:
 def test_process_stops_in_order_when_told_to(kafka_bootstrap: str) -> None:
     with process(fresh_settings(kafka_bootstrap)) as (_, child):
         child.terminate()
-        assert child.wait(_EXIT_SECONDS) in {0, -15}
+        assert child.wait(END_SECONDS) in {0, -15}
 
 
 def test_two_services_see_each_others_writes(kafka_bootstrap: str) -> None:
@@ -132,7 +132,7 @@ def test_service_does_not_start_on_a_record_it_cannot_read(
     create_topics(kafka_bootstrap, {topic: 1}, {"cleanup.policy": "compact"})
     produce(kafka_bootstrap, topic, [Sent(value, b"stream/x")])
     child = start(settings)
-    _, said = child.communicate(timeout=_EXIT_SECONDS)
+    _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
     assert sentence in said
     assert "offset 0" in said
@@ -143,7 +143,7 @@ def test_service_stops_loudly_when_such_a_record_arrives(kafka_bootstrap: str) -
     settings = fresh_settings(kafka_bootstrap)
     with process(settings) as (_, child):
         produce(kafka_bootstrap, settings.topics.config, [Sent(b'{"v": 9}', b"stream/x")])
-        _, said = child.communicate(timeout=_EXIT_SECONDS)
+        _, said = child.communicate(timeout=END_SECONDS)
         assert child.returncode == 1
         assert "record version 9" in said.splitlines()[-1]
 
@@ -151,7 +151,7 @@ def test_service_stops_loudly_when_such_a_record_arrives(kafka_bootstrap: str) -
 def test_service_says_that_it_cannot_reach_the_broker() -> None:
     settings = fresh_settings(f"127.0.0.1:{free_port()}", broker_timeout_seconds=1)
     child = start(settings)
-    _, said = child.communicate(timeout=_EXIT_SECONDS)
+    _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
     assert f"no answer from Kafka at {settings.bootstrap}" in said
     assert "Traceback" not in said
@@ -160,6 +160,6 @@ def test_service_says_that_it_cannot_reach_the_broker() -> None:
 def test_service_says_that_its_port_is_taken(kafka_bootstrap: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         child = start(fresh_settings(kafka_bootstrap), taken.getsockname()[1])
-        _, said = child.communicate(timeout=_EXIT_SECONDS)
+        _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
     assert "in use" in said

@@ -15,6 +15,7 @@ from correlation.streams import Stream
 from service.plane import JOB_SILENCE_US
 from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     import httpx
@@ -44,7 +45,7 @@ def say(service: Service, key: bytes, **record: Any) -> None:  # noqa: ANN401  J
 def test_own_topics_are_created_with_the_right_settings(service: Service) -> None:
     settings, topics = service.settings, service.settings.topics
     admin = AdminClient({"bootstrap.servers": settings.bootstrap})
-    found = admin.list_topics(timeout=10).topics
+    found = admin.list_topics(timeout=PATIENCE_SECONDS).topics
     partitions = {name: len(found[name].partitions) for name in topics.all()}
     assert partitions == {
         topics.config: 1,

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from cli.broker import free_port
 from cli.processes import ChildProcess
 from cli.rest import ServiceClient
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-_TIMEOUT_SECONDS = 60
-_START_SECONDS = 60
 
 COMMAND = (sys.executable, "-m", "cli.main")
 
@@ -26,7 +24,7 @@ def coincide(
     *arguments: str,
     environment: Mapping[str, str] | None = None,
     given: str | None = None,
-    timeout_seconds: float = _TIMEOUT_SECONDS,
+    timeout_seconds: float = PATIENCE_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and return what it wrote and its exit code.
 
@@ -61,13 +59,16 @@ def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
         "COINCIDE_BOOTSTRAP": bootstrap,
         "COINCIDE_PREFIX": prefix,
         "COINCIDE_PORT": str(port),
+        "COINCIDE_BROKER_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
+        "COINCIDE_WRITE_TIMEOUT_SECONDS": str(SERVICE_SECONDS),
+        "COINCIDE_EXPLAIN_SECONDS": str(SERVICE_SECONDS),
     }
     url = f"http://127.0.0.1:{port}"
     process = ChildProcess("service", [*COMMAND, "serve"], logs / "service.log", environment)
     process.start()
     try:
         with ServiceClient(url) as client:
-            process.wait_until(client.ready, _START_SECONDS)
+            process.wait_until(client.ready, PATIENCE_SECONDS)
         yield url
     finally:
         process.stop()

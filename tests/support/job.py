@@ -13,6 +13,7 @@ from cli.processes import ChildProcess
 from correlation.records import Resource
 from correlation.topics import Topics
 from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from correlation.streams import Stream
 
-# A first start compiles kernels and shares two cores with the broker.
-_START_SECONDS = 120
-_WAIT_SECONDS = 90
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]
 
@@ -92,11 +90,11 @@ class JobUnderTest:
         """Start the process and wait until it says that it runs."""
         said = len(self.states())
         self.process.start()
-        self.process.wait_until(lambda: "running" in self.states()[said:], _START_SECONDS)
+        self.process.wait_until(lambda: "running" in self.states()[said:], PATIENCE_SECONDS)
 
     def stop(self) -> int | None:
         """Stop it as an operator does, with SIGTERM to the process; give its exit code."""
-        return self.process.stop(60)
+        return self.process.stop(END_SECONDS)
 
     def kill(self) -> None:
         """Kill the process, its JVM and its workers at once."""
@@ -106,7 +104,7 @@ class JobUnderTest:
         self, topic: str, until: Callable[[list[Received]], bool] | None = None
     ) -> list[Received]:
         """Read a topic from its beginning, committed records only."""
-        return read_committed(self.bootstrap, topic, until, timeout_seconds=_WAIT_SECONDS)
+        return read_committed(self.bootstrap, topic, until, timeout_seconds=PATIENCE_SECONDS)
 
     def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
         """Give the pairs of conditions, repeats kept, once those awaited are among them."""
@@ -136,9 +134,9 @@ class JobUnderTest:
 
     def wait_for_job(self, ready: Callable[[dict[str, Any]], bool]) -> None:
         """Wait until the newest record of the job says what is awaited."""
-        deadline = time.monotonic() + _WAIT_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not ready(newest := self.job_records()[-1]):
-            assert time.monotonic() < deadline, f"not after {_WAIT_SECONDS} s: {newest}"
+            assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {newest}"
             self.process.check()
 
     def wait_for_slots(self, ready: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
@@ -148,9 +146,9 @@ class JobUnderTest:
             found = {record.key: record.value for record in records if record.key != b"job"}
             return [json.loads(value or b"") for value in found.values()]
 
-        deadline = time.monotonic() + _WAIT_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not ready(slots := newest(self.read(self.topics.metrics))):
-            assert time.monotonic() < deadline, f"not after {_WAIT_SECONDS} s: {slots}"
+            assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {slots}"
             self.process.check()
         return slots
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-_TIMEOUT_SECONDS = 30
 _POLL_SECONDS = 0.2
 
 
@@ -57,7 +58,7 @@ def create_topics(
     # Kept in a variable: requests end with their client.
     client = AdminClient({"bootstrap.servers": bootstrap})
     for created in client.create_topics(new).values():
-        created.result(_TIMEOUT_SECONDS)
+        created.result(PATIENCE_SECONDS)
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
@@ -100,7 +101,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[i
             except BufferError:
                 producer.poll(_POLL_SECONDS)
         sent += 1
-    waiting = producer.flush(_TIMEOUT_SECONDS)
+    waiting = producer.flush(PATIENCE_SECONDS)
     if failures:
         raise KafkaException(failures[0])
     assert waiting == 0, f"{waiting} of {sent} records were not acknowledged"
@@ -112,22 +113,22 @@ def produce_in_transaction(
 ) -> None:
     """Send records in one transaction, which leaves a mark behind them; to be aborted or not."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}.tests"})
-    producer.init_transactions(_TIMEOUT_SECONDS)
+    producer.init_transactions(PATIENCE_SECONDS)
     producer.begin_transaction()
     for record in records:
         producer.produce(topic, record.value, record.key, partition=record.partition)
     if aborted:
-        assert producer.flush(_TIMEOUT_SECONDS) == 0
-        producer.abort_transaction(_TIMEOUT_SECONDS)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+        producer.abort_transaction(PATIENCE_SECONDS)
     else:
-        producer.commit_transaction(_TIMEOUT_SECONDS)
+        producer.commit_transaction(PATIENCE_SECONDS)
 
 
 def read_committed(
     bootstrap: str,
     topic: str,
     until: Callable[[list[Received]], bool] | None = None,
-    timeout_seconds: float = _TIMEOUT_SECONDS,
+    timeout_seconds: float = PATIENCE_SECONDS,
 ) -> list[Received]:
     """Read a topic from its beginning, committed records only, in offset order per partition.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from base64 import b64encode
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -90,6 +92,10 @@ class Occurrence:
         return json.dumps(event).encode()
 
 
+def _latest(event: Occurrence) -> int:
+    return event.latest
+
+
 @dataclass(frozen=True, slots=True)
 class NearCondition:
     """A mutual deadline between two streams."""
@@ -117,14 +123,24 @@ class NearCondition:
         """Return, as the judge finds them, all (condition, id of A, id of B)."""
         window = (-self.window_us, self.window_us, None, None, Fraction(self.threshold))
         every = list(events)
+        others: dict[str, list[Occurrence]] = defaultdict(list)
+        for b in sorted(every, key=_latest):
+            if b.stream == self.b:
+                others[b.key].append(b)
+        longest = max((b.latest - b.earliest for b in every), default=0)
+
+        def near(a: Occurrence) -> list[Occurrence]:
+            """Return the events of B that are close enough for one moment of theirs to match."""
+            of_key = others[a.key]
+            first = bisect_left(of_key, a.earliest - self.window_us, key=_latest)
+            last = bisect_right(of_key, a.latest + self.window_us + longest, key=_latest)
+            return of_key[first:last]
+
         return {
             (self.name, a.id, b.id)
             for a in every
             if a.stream == self.a
-            for b in every
-            if b.stream == self.b and a.key == b.key
-            # Cheap and safe: beyond it not even the ends of the intervals are close enough.
-            if b.earliest - a.latest <= self.window_us and a.earliest - b.latest <= self.window_us
+            for b in near(a)
             if is_satisfied((a.earliest, a.latest), (b.earliest, b.latest), window)
         }
 
