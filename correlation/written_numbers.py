@@ -26,18 +26,8 @@ from correlation.paths import Path, find
 from correlation.reasons import Reason
 
 # Digits and dots become "0", an exponent's letter "e", a minus stays, all else becomes a space.
-_KINDS = bytes(
-    ord(
-        "0"
-        if chr(code) in ".0123456789"
-        else "e"
-        if chr(code) in "eE"
-        else "-"
-        if code == ord("-")
-        else " "
-    )
-    for code in range(256)
-)
+_KIND_OF = {**dict.fromkeys(".0123456789", "0"), **dict.fromkeys("eE", "e"), "-": "-"}
+_KINDS = "".join(_KIND_OF.get(chr(code), " ") for code in range(256)).encode()
 _NOT_PLAIN = (b"0" * 18, b"0" * 17 + b"e", b"0e-0")
 # Distance of decimals of 16 digits by the exponent of the first one.
 _EXPONENTS = range(20)
