@@ -77,7 +77,9 @@ def _events(stream: Stream, sent: list[DemoEvent]) -> Events:
     """Read events out of the bytes that were sent, as the job does."""
     read = compile_mapping(stream)
     # Recorded data: the arrival, here the event itself, is no matter.
-    mapped = [read(orjson.loads(event.value), event.key, event.latest_us) for event in sent]
+    mapped = [
+        read(orjson.loads(event.value), event.value, event.key, event.latest_us) for event in sent
+    ]
     count = len(mapped)
     return Events(
         stream=stream.name,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,8 +83,9 @@ def _read_event(text: str, option: str) -> Document:
 
 def _parse(content: bytes, place: str) -> Document:
     try:
-        found = orjson.loads(content)
-    except orjson.JSONDecodeError as error:
+        orjson.loads(content)
+        found = json.loads(content, parse_float=Decimal, parse_int=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise UsageError(f"{place} is not one JSON document: {error}") from error
     if not isinstance(found, dict):
         raise UsageError(f"{place} is not a JSON object")

@@ -149,7 +149,7 @@ def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
     def read_time_us(value: bytes) -> int | None:
         try:
             # Only the time is wanted here: the arrival is unknown, so far in the future.
-            return map_event(orjson.loads(value), b"", 2**60).latest
+            return map_event(orjson.loads(value), value, b"", 2**60).latest
         except (ValueError, RejectedEventError):
             return None
 

@@ -19,11 +19,11 @@ A file is YAML or JSON and holds one or many documents. Each is the REST documen
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -31,6 +31,7 @@ from urllib.parse import quote
 import yaml
 
 from cli.errors import UsageError
+from cli.yaml_loader import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,7 +108,7 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
     ------
     UsageError
         A file is not there or not YAML, a document lacks its kind or name or holds what JSON
-        does not have, or a key or a resource is there twice.
+        does not have, a scalar has two meanings, or a key or a resource is there twice.
     """
     found = [resource for path in paths for resource in _read_file(path)]
     if not found:
@@ -151,37 +152,21 @@ def apply_resources(
         yield Applied(resource.kind, resource.name, change)
 
 
-class _Loader(yaml.SafeLoader):
-    """A loader that refuses a key given twice, of which YAML would take the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - yaml's own signature
-        """Return the mapping of a node."""
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.MarkedYAMLError(
-                        problem=f"the key {key.value} is there twice",
-                        problem_mark=key.start_mark,
-                    )
-                seen.add(key.value)
-        return super().construct_mapping(node, deep=deep)
-
-
 def _read_file(path: Path) -> Iterable[ResourceFile]:
     """Read the documents of one file."""
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         # A safe loader: it makes plain values only.
-        documents = list(yaml.load_all(content.decode(), _Loader))
+        documents = list(yaml.load_all(content.decode(), Loader))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(
-            f"{path}{line}: {error.problem or error.context}; write YAML or JSON, "
-            "each key of a mapping once"
-        ) from error
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}" if mark else ""
+        if mark and error.note:
+            place += f", column {mark.column + 1}"
+        remedy = error.note or "write YAML or JSON, each key of a mapping once"
+        raise UsageError(f"{path}{place}: {error.problem or error.context}; {remedy}") from error
     except RecursionError:
         raise UsageError(f"{path} nests too deeply") from None
     except yaml.YAMLError as error:
@@ -198,7 +183,7 @@ def _resource(document: object, place: str) -> ResourceFile:
         raise UsageError(f"{place} is not a mapping of fields")
     rest = dict(document)
     name = rest.pop("name", None)
-    if isinstance(name, int | float | date):
+    if isinstance(name, int | Decimal | date):
         raise UsageError(f"{place}: name: {_as_read(name)}, not text; put it in quotes")
     if not isinstance(name, str) or not name:
         raise UsageError(f"{place} has no name")
@@ -230,11 +215,9 @@ def _check_json(value: object, place: str, depth: int = 0) -> None:
 
 def _check_scalar(value: object, place: str) -> None:
     """Raise UsageError where a value without parts is none of JSON's."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{place}: {value} is no number of JSON")
     if isinstance(value, str) and any("\ud800" <= found <= "\udfff" for found in value):
         raise UsageError(f"{place} holds half of a surrogate pair; write valid Unicode")
-    if not isinstance(value, str | int | float | None):
+    if not isinstance(value, str | int | Decimal | None):
         raise UsageError(f"{place}: {_as_read(value)}, which JSON does not have; put it in quotes")
 
 
@@ -244,6 +227,6 @@ def _as_read(value: object) -> str:
         return f"{value} is a date"
     if isinstance(value, bool):
         return f"{str(value).lower()} is a truth value"
-    if isinstance(value, int | float):
+    if isinstance(value, int | Decimal):
         return f"{value} is a number"
     return f"this is a {type(value).__name__}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import httpx
 
 from cli.errors import ServiceError, UsageError
+from cli.exact_json import write_json
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -91,7 +92,7 @@ class ServiceClient:
 
     def post(self, path: str, document: Document) -> Document:
         """Send a JSON object and return the one that is answered; errors as ``get``."""
-        answer = self._ask("POST", path, json=document)
+        answer = self._ask("POST", path, **_as_body(document))
         self._check(answer)
         return dict(answer.json())
 
@@ -113,9 +114,8 @@ class ServiceClient:
             The service does not answer, or it refuses the document; the message says why.
         """
         before = self._ask("GET", path)
-        answer = self._ask(
-            "PUT", path, json=document, params={"dry_run": "true"} if dry_run else {}
-        )
+        params = {"dry_run": "true"} if dry_run else {}
+        answer = self._ask("PUT", path, params=params, **_as_body(document))
         self._check(answer)
         change: Change = "changed"
         if answer.status_code == _CREATED or before.status_code == _NOT_FOUND:
@@ -137,6 +137,11 @@ class ServiceClient:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
         raise ServiceError(f"{request}: {answer.status_code} {_describe_problem(answer)}")
+
+
+def _as_body(document: Document) -> dict[str, Any]:
+    """Return a document as httpx's arguments, none of its digits lost."""
+    return {"content": write_json(document), "headers": {"Content-Type": "application/json"}}
 
 
 def _describe_problem(answer: httpx.Response) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from correlation.decimals import EXACTLY
 from correlation.errors import InvalidFieldError
 
 UNITS_US = {
@@ -44,7 +45,7 @@ def parse_duration_us(text: str, field: str = "duration") -> int:
     if match is None:
         raise InvalidFieldError(field, f"{text[:60]!r} is not a duration", _REMEDY)
     unit = match[2].replace("µs", "us")
-    return whole_us(Decimal(match[1]) * UNITS_US[unit], field)
+    return whole_us(EXACTLY.multiply(Decimal(match[1]), UNITS_US[unit]), field)
 
 
 def whole_us(value: Decimal, field: str) -> int:

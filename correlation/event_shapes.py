@@ -24,14 +24,16 @@ from correlation.paths import Path, find, type_name
 from correlation.reasons import Reason
 from correlation.template import Template
 from correlation.times import TimeReader
+from correlation.written_numbers import find_as_written
 
 Shaped = tuple[int, int, bytes | None]
+ShapedReader = Callable[[Mapping[str, object], bytes | None], Shaped]
 _SHOWN = 80
 
 
 def template_reader(
     templates: Iterable[Template], detected_path: Path, template_path: Path, read_time: TimeReader
-) -> Callable[[Mapping[str, object]], Shaped]:
+) -> ShapedReader:
     """Make the reader of events that name a template.
 
     Parameters
@@ -46,15 +48,15 @@ def template_reader(
     Returns
     -------
     callable
-        `(value) -> (earliest, latest, shape)`; it raises RejectedEventError.
+        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
     """
     known: dict[object, tuple[int, bytes | None]] = {
         template.name: (template.histogram.length_us, template.histogram.shape_bytes)
         for template in templates
     }
 
-    def read(value: Mapping[str, object]) -> Shaped:
-        latest = read_time(find(value, detected_path))[1]
+    def read(value: Mapping[str, object], text: bytes | None) -> Shaped:
+        latest = read_time(find_as_written(value, detected_path, text))[1]
         name = find(value, template_path)
         try:
             length, shape = known[name]
@@ -78,7 +80,7 @@ def _no_template(name: object, known: Mapping[object, object]) -> RejectedEventE
     )
 
 
-def histogram_reader(path: Path, read_time: TimeReader) -> Callable[[Mapping[str, object]], Shaped]:
+def histogram_reader(path: Path, read_time: TimeReader) -> ShapedReader:
     """Make the reader of events that have a histogram of their own.
 
     Parameters
@@ -91,11 +93,11 @@ def histogram_reader(path: Path, read_time: TimeReader) -> Callable[[Mapping[str
     Returns
     -------
     callable
-        `(value) -> (earliest, latest, shape)`; it raises RejectedEventError.
+        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
     """
 
-    def read(value: Mapping[str, object]) -> Shaped:
-        found = find(value, path)
+    def read(value: Mapping[str, object], text: bytes | None) -> Shaped:
+        found = find_as_written(value, path, text)
         try:
             histogram = Histogram(_read_buckets(found, read_time))
         except InvalidFieldError as error:

@@ -6,15 +6,17 @@ interval still holds every possible time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from correlation.durations import parse_duration_us
+from correlation.durations import parse_duration_us, whole_us
 from correlation.errors import InvalidFieldError, RejectedEventError
 from correlation.event_shapes import histogram_reader, template_reader
-from correlation.paths import find
 from correlation.reasons import Reason
 from correlation.times import READERS, Span, iso8601_reader
+from correlation.written_numbers import find_as_written
 
 if TYPE_CHECKING:
     from correlation.mapping import EventMapping
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 # Earliest and latest time in µs, and the shape between: `Histogram.shape_bytes`.
 Timestamp = tuple[int, int, bytes | None]
-TimestampReader = Callable[[Mapping[str, object]], Timestamp]
+TimestampReader = Callable[[Mapping[str, object], bytes | None], Timestamp]
 
 
 def timestamp_reader(stream: Stream) -> TimestampReader:
@@ -36,7 +38,7 @@ def timestamp_reader(stream: Stream) -> TimestampReader:
     Returns
     -------
     callable
-        `(value) -> (earliest, latest, shape)`; it raises RejectedEventError.
+        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
     """
     mapping = stream.mapping
     if mapping.detected_path is not None and mapping.template_path is not None:
@@ -59,17 +61,17 @@ def _interval_reader(mapping: EventMapping) -> TimestampReader | None:
     if mapping.time_path is not None:
         time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
 
-        def read_time(value: Mapping[str, object]) -> Timestamp:
-            low, high = reader(find(value, time_path))
+        def read_time(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+            low, high = reader(find_as_written(value, time_path, text))
             return low - before, high + after, None
 
         return read_time
     if mapping.earliest_path is not None and mapping.latest_path is not None:
         earliest_path, latest_path = mapping.earliest_path, mapping.latest_path
 
-        def read_range(value: Mapping[str, object]) -> Timestamp:
-            low = reader(find(value, earliest_path))[0]
-            return low, reader(find(value, latest_path))[1], None
+        def read_range(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+            low = reader(find_as_written(value, earliest_path, text))[0]
+            return low, reader(find_as_written(value, latest_path, text))[1], None
 
         return read_range
     return None
@@ -85,12 +87,12 @@ def _canonical_reader(stream: Stream) -> TimestampReader:
     )
     read_histogram = histogram_reader(("histogram",), _read_canonical_time)
 
-    def read(value: Mapping[str, object]) -> Timestamp:
+    def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
         if histograms and value.get("histogram") is not None:
-            return read_histogram(value)
+            return read_histogram(value, text)
         if templates and value.get("template") is not None:
-            return read_template(value)
-        return _read_canonical_interval(value)
+            return read_template(value, text)
+        return _read_canonical_interval(value, text)
 
     return read
 
@@ -103,18 +105,18 @@ def _read_canonical_time(value: object) -> Span:
     return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
 
 
-def _read_canonical_interval(value: Mapping[str, object]) -> Timestamp:
+def _read_canonical_interval(value: Mapping[str, object], text: bytes | None) -> Timestamp:
     earliest, latest = value.get("earliest"), value.get("latest")
     if type(earliest) is int and type(latest) is int:
         return earliest, latest, None  # by far the most
     if "earliest" in value or "latest" in value:
-        low = _read_canonical_time(find(value, ("earliest",)))[0]
-        return low, _read_canonical_time(find(value, ("latest",)))[1], None
+        low = _read_canonical_time(find_as_written(value, ("earliest",), text))[0]
+        return low, _read_canonical_time(find_as_written(value, ("latest",), text))[1], None
     if "time" not in value:
         raise _no_time(value)
-    low, high = _read_canonical_time(find(value, ("time",)))
-    before = _read_duration(value, "before")
-    return low - before, high + _read_duration(value, "after"), None
+    low, high = _read_canonical_time(find_as_written(value, ("time",), text))
+    before = _read_duration(value, "before", text)
+    return low - before, high + _read_duration(value, "after", text), None
 
 
 def _no_time(value: Mapping[str, object]) -> RejectedEventError:
@@ -131,13 +133,17 @@ def _no_time(value: Mapping[str, object]) -> RejectedEventError:
     )
 
 
-def _read_duration(value: Mapping[str, object], name: str) -> int:
-    duration = value.get(name, 0)
-    if isinstance(duration, str):
-        try:
+def _read_duration(value: Mapping[str, object], name: str, text: bytes | None) -> int:
+    if name not in value:
+        return 0
+    duration = find_as_written(value, (name,), text)
+    try:
+        if isinstance(duration, str):
             duration = parse_duration_us(duration, name)
-        except InvalidFieldError as error:
-            raise RejectedEventError(Reason.WRONG_TYPE, str(error)) from None
+        elif isinstance(duration, Decimal | float) and math.isfinite(duration):
+            duration = whole_us(Decimal(duration), name)
+    except InvalidFieldError as error:
+        raise RejectedEventError(Reason.WRONG_TYPE, str(error)) from None
     if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
         raise RejectedEventError(
             Reason.WRONG_TYPE, f"{name} is not a duration: microseconds, or a text such as '2s'"

@@ -56,6 +56,8 @@ class GivenRecord:
     form : {"record", "event"} or None
         How it is to be read: by the stream's mapping, or as a canonical event; None: a record,
         unless only a canonical event has its times where this one has them.
+    text : bytes or None
+        The JSON that was parsed; None where `value` has decimals for its fractions.
     """
 
     value: object
@@ -63,6 +65,7 @@ class GivenRecord:
     appended_us: int | None = None
     place: Place | None = None
     form: Form | None = None
+    text: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,8 @@ def read_given(stream: Stream, given: GivenRecord) -> ReadEvent:
     reader = stream if form == "record" else replace(stream, mapping=EventMapping())
     appended_us = _NEVER_US if given.appended_us is None else given.appended_us
     try:
-        event = compile_mapping(reader)(given.value, given.record_key, appended_us)
+        read = compile_mapping(reader)
+        event = read(given.value, given.text, given.record_key, appended_us)
     except RejectedEventError as error:
         return ReadEvent(stream, given, form, None, error.reason, error.detail)
     if event.id is None and given.place is not None:

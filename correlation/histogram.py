@@ -24,7 +24,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from correlation.decimals import without_zeros
+from correlation.decimals import read_decimal, without_zeros
 from correlation.errors import InvalidFieldError
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, MASS_PLACES, TIME_LIMIT_US
 
@@ -264,7 +264,7 @@ def _read_bucket(bucket: object, field: str) -> Bucket:
 
 
 def read_mass(value: object, field: str) -> int:
-    """Read a mass exactly; a JSON number counts as its shortest decimal, as with thresholds.
+    """Read a mass exactly; a float counts as the shortest decimal that rounds to it.
 
     Returns
     -------
@@ -276,11 +276,10 @@ def read_mass(value: object, field: str) -> int:
     InvalidFieldError
         If it is no decimal from 0 to 1, or has too many places.
     """
-    try:
-        mass = Decimal(str(value))
-    except InvalidOperation:
-        raise InvalidFieldError(field, "is not a decimal", _DECIMAL) from None
-    if not (mass.is_finite() and 0 <= mass <= 1):
+    mass = read_decimal(value)
+    if mass is None:
+        raise InvalidFieldError(field, "is not a decimal", _DECIMAL)
+    if not 0 <= mass <= 1:
         raise InvalidFieldError(field, f"is {str(value)[:40]}", _DECIMAL)
     try:
         return int(mass.quantize(_UNIT_MASS, context=_EXACTLY).scaleb(MASS_PLACES))

@@ -102,7 +102,14 @@ class Intake:
         self._shapes: list[bytes | None] = []
         self._nameless: list[int] = []
 
-    def add(self, row: int, value: object, record_key: bytes | None, appended_us: int) -> None:
+    def add(
+        self,
+        row: int,
+        value: object,
+        text: bytes | None,
+        record_key: bytes | None,
+        appended_us: int,
+    ) -> None:
         """Take a record.
 
         Parameters
@@ -111,6 +118,8 @@ class Intake:
             Where it stands among those that are read together.
         value : object
             Its parsed value.
+        text : bytes or None
+            The JSON that was parsed; None where there was none (`compile_mapping`).
         record_key : bytes or None
             Kafka's key of the record.
         appended_us : int
@@ -121,7 +130,7 @@ class Intake:
         RejectedEventError
             When it is no event of the stream.
         """
-        event = self._read(value, record_key, appended_us)
+        event = self._read(value, text, record_key, appended_us)
         event_id = event.id
         if event_id is None:
             self._nameless.append(len(self._ids))

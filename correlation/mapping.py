@@ -145,7 +145,7 @@ class MappedEvent(NamedTuple):
     shape: bytes | None = None
 
 
-EventReader = Callable[[object, bytes | None, int], MappedEvent]
+EventReader = Callable[[object, bytes | None, bytes | None, int], MappedEvent]
 IdReader = Callable[[object], bytes | None]
 
 
@@ -160,8 +160,10 @@ def compile_mapping(stream: Stream) -> EventReader:
     Returns
     -------
     callable
-        `(value, record_key, appended_us) -> MappedEvent`; it raises RejectedEventError, with the
-        reason, for anything that is not an event of the stream.
+        `(value, text, record_key, appended_us) -> MappedEvent`; it raises RejectedEventError, with
+        the reason, for anything that is not an event of the stream. `value` is what a parser made
+        of the JSON `text`, which is asked for numbers that float64 does not hold; without a text
+        (None) a float is exact.
     """
     mapping = stream.mapping
     read_timestamp = timestamp_reader(stream)
@@ -179,12 +181,14 @@ def compile_mapping(stream: Stream) -> EventReader:
         else "the record has no key and the event none either"
     )
 
-    def read(value: object, record_key: bytes | None, appended_us: int) -> MappedEvent:
+    def read(
+        value: object, text: bytes | None, record_key: bytes | None, appended_us: int
+    ) -> MappedEvent:
         if not isinstance(value, dict):
             raise RejectedEventError(
                 Reason.NOT_AN_OBJECT, f"a JSON object is needed, not {type_name(value)}"
             )
-        earliest, latest, shape = read_timestamp(value)
+        earliest, latest, shape = read_timestamp(value, text)
         check(earliest, latest, appended_us)
         event_id = None if read_id is None else read_id(value)
         if not keyed:

@@ -1,15 +1,19 @@
-"""Reading a time from JSON: each reader gives (rounded down, rounded up) in µs since 1970."""
+"""Reading a time from JSON: each reader gives (rounded down, rounded up) in µs since 1970.
+
+Numbers are exact: an integer, a Decimal that has the digits of the record's text, or the float64 of
+a Parquet file, which is the number that it holds, to the last bit.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from correlation.decimals import EXACTLY
 from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
 from correlation.reasons import Reason
@@ -27,42 +31,41 @@ _LONGEST_TEXT = 64
 
 
 def _not_a_time(value: object, wanted: str) -> RejectedEventError:
-    reason = Reason.NOT_A_TIME if isinstance(value, str | float) else Reason.WRONG_TYPE
+    reason = Reason.NOT_A_TIME if isinstance(value, str | float | Decimal) else Reason.WRONG_TYPE
     return RejectedEventError(reason, f"{str(value)[:_LONGEST_TEXT]!r} is not {wanted}")
 
 
-def _epoch_reader(multiplier: int, divisor: int, unit: str) -> TimeReader:
-    """Read a number in units of multiplier/divisor µs."""
+def _epoch_reader(shift: int, unit: str) -> TimeReader:
+    """Read a number in units of 10**shift µs."""
     wanted = f"a number of {unit} since 1970"
-    scale = Decimal(multiplier) / Decimal(divisor)
+    multiplier, divisor = 10 ** max(shift, 0), 10 ** max(-shift, 0)
 
     def read(value: object) -> Span:
         if type(value) is int:
             scaled = value * multiplier
             low = scaled // divisor
-            span = (low, low if low * divisor == scaled else low + 1)
-        elif type(value) is float and math.isfinite(value):
-            exact = Decimal(repr(value)) * scale
-            if abs(exact) > TIME_LIMIT_US:
-                raise RejectedEventError(
-                    Reason.TIME_OUT_OF_RANGE, f"{value!r} lies over 36,000 years from 1970"
-                )
-            span = (
-                int(exact.to_integral_value(ROUND_FLOOR)),
-                int(exact.to_integral_value(ROUND_CEILING)),
-            )
-        else:
+            return low, low if low * divisor == scaled else low + 1
+        number = Decimal(value) if type(value) is float else value
+        if not isinstance(number, Decimal) or not number.is_finite():
             raise _not_a_time(value, wanted)
-        return span
+        exact = EXACTLY.scaleb(number, shift)
+        low = int(exact.to_integral_value(ROUND_FLOOR))
+        high = low if exact == low else low + 1
+        if not -TIME_LIMIT_US <= low <= high <= TIME_LIMIT_US:
+            raise RejectedEventError(
+                Reason.TIME_OUT_OF_RANGE,
+                f"{str(value)[:_LONGEST_TEXT]} lies over 36,000 years from 1970",
+            )
+        return low, high
 
     return read
 
 
 READERS: Mapping[str, TimeReader] = {
-    "epoch_s": _epoch_reader(1_000_000, 1, "seconds"),
-    "epoch_ms": _epoch_reader(1_000, 1, "milliseconds"),
-    "epoch_us": _epoch_reader(1, 1, "microseconds"),
-    "epoch_ns": _epoch_reader(1, 1_000, "nanoseconds"),
+    "epoch_s": _epoch_reader(6, "seconds"),
+    "epoch_ms": _epoch_reader(3, "milliseconds"),
+    "epoch_us": _epoch_reader(0, "microseconds"),
+    "epoch_ns": _epoch_reader(-3, "nanoseconds"),
 }
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROLES = ("a", "b")
 _FORMS: tuple[Form, ...] = ("record", "event")
 _MORE = {"record_key", "appended_at"}
-# What the job's parser holds as a whole number; beyond it makes a float.
+# What the job's parser holds as a whole number.
 _WHOLE = range(-(2**63), 2**64)
 _read_iso = iso8601_reader("UTC")
 
@@ -112,6 +112,8 @@ def read_moment_us(field: str, value: object) -> int:
         Naming the field.
     """
     remedy = 'write µs since 1970, or a text such as "2026-01-01T12:00:00Z"'
+    if isinstance(value, Decimal) and value != value.to_integral_value():
+        raise InvalidFieldError(field, "is not a whole number of microseconds", remedy)
     try:
         read = _read_iso if isinstance(value, str) else READERS["epoch_us"]
         moment_us = read(value)[0]
@@ -147,7 +149,7 @@ def _read_given(role: str, document: Document) -> GivenRecord:
 
 
 def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON value
-    """Give the value as the job's parser would: fractions and long numbers are floats."""
+    """Return the value as the job reads it: a number beyond 64 bits is no id or key."""
     if isinstance(value, Mapping):
         return {name: _as_parsed(f"{field}.{name}", found) for name, found in value.items()}
     if isinstance(value, list):
@@ -155,9 +157,7 @@ def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON valu
     if isinstance(value, float):
         remedy = "use a finite number of at most 40 characters"
         raise InvalidDocumentError.of(field, "is no number that can be held", remedy)
-    if isinstance(value, Decimal) or (type(value) is int and value not in _WHOLE):
-        return float(value)
-    return value
+    return Decimal(value) if type(value) is int and value not in _WHOLE else value
 
 
 def _read_id(role: str, value: object) -> bytes:

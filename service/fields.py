@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, localcontext
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -26,7 +26,7 @@ from pydantic import Field as PydanticField
 from pydantic_core import PydanticCustomError
 
 from correlation.checks import check_name, check_topic
-from correlation.decimals import without_zeros
+from correlation.decimals import read_decimal, without_zeros
 from correlation.durations import describe_limit, parse_duration_us, whole_us
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
@@ -72,7 +72,7 @@ def _read_decimal(value: object) -> object:
     """Read a decimal over 0 and at most 1; of a percentage say which one is meant."""
     shown = str(value).strip()
     text, percent = shown.removesuffix("%").strip().replace(",", "."), shown.endswith("%")
-    number = _decimal(text) if isinstance(value, str) else value
+    number = read_decimal(text) if isinstance(value, str) else value
     if isinstance(number, float):
         raise PydanticCustomError("finite_number", "out of range")
     if isinstance(number, bool) or not isinstance(number, int | Decimal):
@@ -87,14 +87,6 @@ def _read_decimal(value: object) -> object:
             "", problem, _meant(Decimal(number), percent=number >= _LEAST_PERCENT)
         )
     return number
-
-
-def _decimal(text: str) -> Decimal | None:
-    try:
-        found = Decimal(text)
-    except InvalidOperation:
-        return None
-    return found if found.is_finite() else None
 
 
 def _meant(number: Decimal, *, percent: bool) -> str:
@@ -245,7 +237,7 @@ def _plain(value: object) -> object:
 
 def _read_words(field: str, value: object) -> object:
     """Let a duration in words through; of a bare number say how it is written."""
-    bare = _decimal(value) if isinstance(value, str) else value
+    bare = read_decimal(value) if isinstance(value, str) else value
     if isinstance(bare, int | Decimal) and not isinstance(bare, bool):
         shown = str(value).strip()[:_SHOWN]
         remedy = f'write "{shown}ms" (or us, s, min, h, d), or {field}_ms: {shown}'

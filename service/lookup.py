@@ -277,7 +277,7 @@ def _parse(message: Message, place: Place) -> GivenRecord | None:
     kind, appended_ms = message.timestamp()
     appended_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
     key = key.encode() if isinstance(key, str) else key
-    return GivenRecord(parsed, key, appended_us, place, "record")
+    return GivenRecord(parsed, key, appended_us, place, "record", value)
 
 
 def _id_of(record: GivenRecord, read_id: Callable[[object], bytes | None]) -> bytes | None:

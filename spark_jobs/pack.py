@@ -195,7 +195,7 @@ class _Task:
         for row, value in self._parse(run, [reader.name for reader in readers], rejects):
             for taken in accepted:
                 try:
-                    taken.add(row, value, run.keys[row], appended[row - begin])
+                    taken.add(row, value, run.values[row], run.keys[row], appended[row - begin])
                 except RejectedEventError as error:
                     rejects.add(run, row, taken.stream.name, error.reason, error.detail)
         next_offset = int(run.offsets[run.rows[-1]]) + 1

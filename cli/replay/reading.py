@@ -77,12 +77,12 @@ class FileReader:
             self._reader = StreamReader(self._rows.stream)
         problems: list[tuple[int, Problem]] = []
         intake = self._reader.begin(self._file.partition)
-        for number, value in self._rows.parse(
+        for number, value, text in self._rows.parse(
             chunk, lambda number, problem: problems.append((number, problem))
         ):
             try:
                 # No file tells Kafka's key of a record, nor when it was appended.
-                intake.add(number, value, None, 0)
+                intake.add(number, value, text, None, 0)
             except RejectedEventError as error:
                 problems.append((number, Problem(error.reason, error.detail)))
         events = None

@@ -16,8 +16,10 @@ import pyarrow as pa
 
 from cli.replay.chunks import allow_long_cells, line_count
 from cli.replay.columns import csv_columns, place_at, table_columns
+from correlation.errors import RejectedEventError
 from correlation.intake import Problem, too_large, why_unreadable
 from correlation.reasons import Reason
+from correlation.written_numbers import find_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from correlation.streams import Stream
 
     Refuse = Callable[[int, Problem], None]
+    # Number in the chunk, the record, and its JSON where it has any.
+    Row = tuple[int, object, bytes | None]
 
 Record = dict[str, object]
 
@@ -37,8 +41,11 @@ class Rows(Protocol):
 
     stream: Stream
 
-    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
-        """Give each row's number in the chunk and its record; rows without any are left out."""
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
+        """Return each row's number in the chunk, its record, and its text where that is JSON.
+
+        Rows without a record are left out. Without a text a float is what the file holds.
+        """
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
         """Say where a row stands, for a person who looks for it."""
@@ -73,7 +80,7 @@ class JsonLines:
         self.stream = stream
         self._most_bytes = most_bytes
 
-    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
         """See `Rows.parse`."""
         loads, most_bytes = orjson.loads, self._most_bytes
         for number, line in enumerate(chunk.lines):
@@ -89,7 +96,7 @@ class JsonLines:
                 except orjson.JSONDecodeError as error:
                     refuse(number, why_unreadable(value, error))
                 else:
-                    yield number, parsed
+                    yield number, parsed, value
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
         """See `Rows.place`."""
@@ -112,7 +119,7 @@ class CsvRows:
         self._most_bytes = most_bytes
         allow_long_cells(most_bytes)
 
-    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
         """See `Rows.parse`."""
         width = len(chunk.header)
         for number, cells in enumerate(self._cells(chunk.lines, refuse)):
@@ -122,7 +129,7 @@ class CsvRows:
                 detail = f"{len(cells)} cells, the header has {width}"
                 refuse(number, Problem(Reason.MALFORMED_ROW, detail))
                 continue
-            yield number, self._record(cells)
+            yield number, self._record(cells), None
 
     def _cells(self, content: Sequence[Line], refuse: Refuse) -> Iterable[list[str]]:
         """Give the cells of each row; none for one that was refused."""
@@ -191,7 +198,7 @@ def _reader_of(column: CsvColumn) -> Callable[[str], object] | None:
 def _as_number(cell: str) -> object:
     """Read a cell as JSON's number where it is one; otherwise it stays a text."""
     value = _as_parsed(cell)
-    return value if type(value) in {int, float} else cell
+    return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else cell
 
 
 def _as_list(cell: str) -> object:
@@ -201,9 +208,10 @@ def _as_list(cell: str) -> object:
 
 
 def _as_parsed(cell: str) -> object:
+    """Read a cell as JSON, with the numbers that are written there; None for any other text."""
     try:
-        return orjson.loads(cell)
-    except orjson.JSONDecodeError:
+        return find_as_written(orjson.loads(cell), (), cell.encode())
+    except (orjson.JSONDecodeError, RejectedEventError):
         return None
 
 
@@ -222,7 +230,7 @@ class TableRows:
         self._moved = columns.moved
         self._plain = all(map(_is_plain, schema.types))
 
-    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[tuple[int, object]]:
+    def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
         """See `Rows.parse`."""
         try:
             records = chunk.table.to_pylist()
@@ -237,7 +245,7 @@ class TableRows:
             value = record if self._plain else _as_json(record)
             for name, path in self._moved:
                 place_at(value, path, value.get(name))
-            yield number, value
+            yield number, value, None
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
         """See `Rows.place`."""
@@ -287,7 +295,7 @@ def _as_json(value: Any) -> Any:  # noqa: ANN401 - any value of Arrow's
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return int(value) if value == value.to_integral_value() else value
     return _as_text(value) if isinstance(value, bytes) else value
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from cli.errors import UsageError
+from cli.exact_json import write_json
 from cli.resources import read_resources
 from correlation.errors import InvalidFieldError
 from correlation.program import Control
@@ -203,7 +203,7 @@ def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Re
 def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[str, Any]:
     """Read a document as the service does, from JSON, so that numbers stay exact."""
     try:
-        body = json.dumps(resource.document).encode()
+        body = write_json(resource.document).encode()
         return model.validate_python(parse_json(body)).normalised()
     except ValidationError as error:
         kind = "template" if resource.kind == "template" else ""

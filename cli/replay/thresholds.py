@@ -7,7 +7,6 @@ decisions, whatever else the condition asks for. Files are read once.
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from cli.errors import UsageError
@@ -15,6 +14,8 @@ from correlation.errors import InvalidFieldError
 from correlation.timing.conditions import read_threshold
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from cli.replay.setup import Setup
 
 _FIELD = "threshold"
@@ -47,13 +48,11 @@ def _range(text: str) -> list[Decimal]:
     ends, colon, step_text = text.partition(":")
     first_text, _, last_text = ends.partition("..")
     first, last = _threshold(first_text), _threshold(last_text)
-    try:
-        step = Decimal(step_text)
-    except InvalidOperation:
-        step = Decimal(0)
-    if not colon or not step.is_finite() or step <= 0 or first > last:
+    if not colon or first > last:
         raise UsageError(f"--thresholds: {text!r} is no range; {_FORM}")
-    count = int((last - first) / step) + 1
+    # With as many places as a threshold at most, sums are exact.
+    step = _threshold(step_text)
+    count = int((last - first) // step) + 1
     if count > _MOST:
         raise UsageError(f"--thresholds: {text!r} makes more than {_MOST}")
     return [read_threshold(first + i * step) for i in range(count)]

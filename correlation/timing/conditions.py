@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from correlation.checks import check_duration, check_name, check_topic
-from correlation.decimals import without_zeros
+from correlation.decimals import read_decimal, without_zeros
 from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
 from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, THRESHOLD_PLACES
@@ -225,11 +225,10 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
 def read_threshold(value: object) -> Decimal:
     """Read a confidence threshold exactly: 0 < ct <= 1, at most 10 decimals."""
     remedy = f"use a decimal over 0 and up to 1 with at most {THRESHOLD_PLACES} places, as 0.7"
-    try:
-        threshold = Decimal(str(value))
-    except InvalidOperation:
-        raise InvalidFieldError("threshold", "is not a decimal", remedy) from None
-    if not (threshold.is_finite() and 0 < threshold <= 1):
+    threshold = read_decimal(value)
+    if threshold is None:
+        raise InvalidFieldError("threshold", "is not a decimal", remedy)
+    if not 0 < threshold <= 1:
         raise InvalidFieldError("threshold", f"is {str(value)[:40]}", remedy)
     threshold = without_zeros(threshold)
     if -int(threshold.as_tuple().exponent) > THRESHOLD_PLACES:

@@ -114,7 +114,7 @@ def test_records_are_read_by_the_mapping_as_the_job_does(service: Service) -> No
     answer = explain(service, path, record, {"record": canonical})
     assert answer["failed_step"] == "contract"
     assert "missing_field" in answer["explanation"]
-    # A number too long for the job's integers is a float there.
+    # Beyond 64 bits, and beyond all times.
     answer = explain(service, path, {**record, "at": 10**20}, canonical)
     assert answer["a"]["reason"] == "time_out_of_range"
 

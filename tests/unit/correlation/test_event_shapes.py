@@ -55,7 +55,7 @@ def _histograms(written: TimeFormat = "epoch_us") -> Stream:
 
 
 def _read(stream: Stream, text: str, appended_us: int = 2 * TIME_LIMIT_US) -> MappedEvent:
-    return compile_mapping(stream)(orjson.loads(text), b"k", appended_us)
+    return compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", appended_us)
 
 
 @pytest.mark.parametrize(

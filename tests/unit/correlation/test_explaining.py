@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -165,3 +166,15 @@ def test_id_is_read_whatever_else_is_wrong(
 def test_duration_for_a_person_is_exact(duration_us: int, text: str) -> None:
     assert describe_duration(duration_us) == text
     assert parse_duration_us(text) == duration_us
+
+
+def test_times_of_a_given_record_are_exact() -> None:
+    text = b'{"site": "k", "at": 17179869184123456.5000000000000000001}'
+    stream = _stream(STAMPED, longest_us=30, clock="replay")
+    for given in (
+        GivenRecord({"site": "k", "at": 17179869184123456.0}, text=text),
+        GivenRecord({"site": "k", "at": Decimal("17179869184123456.5000000000000000001")}),
+    ):
+        event = read_given(stream, given).event
+        assert event is not None
+        assert (event.earliest, event.latest) == (17179869184123451, 17179869184123457)

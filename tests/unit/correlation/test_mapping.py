@@ -73,7 +73,7 @@ def _time(format: str, **changes: Any) -> Stream:  # noqa: A002, ANN401 - as Eve
     ],
 )
 def test_a_record_becomes_an_interval(stream: Stream, text: str, interval: tuple[int, int]) -> None:
-    event = compile_mapping(stream)(orjson.loads(text), b"k", 0)
+    event = compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", 0)
     assert (event.earliest, event.latest) == interval
 
 
@@ -95,13 +95,13 @@ def test_a_record_becomes_an_interval(stream: Stream, text: str, interval: tuple
 def test_id_and_key_are_found(
     mapping: EventMapping, text: str, record_key: bytes | None, expected: tuple[object, object]
 ) -> None:
-    event = compile_mapping(_stream(mapping))(orjson.loads(text), record_key, 0)
+    event = compile_mapping(_stream(mapping))(orjson.loads(text), text.encode(), record_key, 0)
     assert (event.id, event.key) == expected
 
 
 def test_a_grid_needs_no_key() -> None:
     stream = _stream(partitioning=Partitioning("grid"))
-    assert compile_mapping(stream)({"time": 0}, None, 0).key == b""
+    assert compile_mapping(stream)({"time": 0}, None, None, 0).key == b""
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_what_is_no_event_is_rejected_with_its_reason(
     stream: Stream, text: str, reason: Reason
 ) -> None:
     with pytest.raises(RejectedEventError) as rejected:
-        compile_mapping(stream)(orjson.loads(text), b"k", 10)
+        compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", 10)
     assert rejected.value.reason is reason
     assert rejected.value.detail
 
 
 def test_a_record_without_any_key_is_rejected() -> None:
     with pytest.raises(RejectedEventError) as rejected:
-        compile_mapping(_stream())({"time": 0}, None, 0)
+        compile_mapping(_stream())({"time": 0}, None, None, 0)
     assert rejected.value.reason is Reason.MISSING_KEY
 
 

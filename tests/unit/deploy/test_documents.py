@@ -122,14 +122,16 @@ def _mapped() -> list[tuple[Example, Example, Example]]:
 def test_event_becomes_what_the_manual_says(
     stream: Example, event: Example, becomes: Example
 ) -> None:
-    found = compile_mapping(_stream(stream))(json.loads(event.text), None, ARRIVAL_US)
-    assert found == _canonical(json.loads(becomes.text))
+    found = compile_mapping(_stream(stream))(
+        json.loads(event.text), event.text.encode(), None, ARRIVAL_US
+    )
+    assert found == _canonical(becomes.text)
 
 
-def _canonical(value: dict[str, Any]) -> MappedEvent:
+def _canonical(text: str) -> MappedEvent:
     """Read a canonical event."""
     stream = Stream("canonical", "canonical", 2**45, 0, histograms=True)
-    return compile_mapping(stream)(value, None, ARRIVAL_US)
+    return compile_mapping(stream)(json.loads(text), text.encode(), None, ARRIVAL_US)
 
 
 def test_every_kind_of_condition_has_its_example() -> None:

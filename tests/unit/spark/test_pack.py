@@ -276,3 +276,27 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
         b"bad_heartbeat",
         b"bad_heartbeat",
     ]
+
+
+def test_a_time_and_a_mass_of_more_digits_than_float64_holds_are_exact() -> None:
+    mapping = EventMapping("time", time_path=("at",), format="epoch_s")
+    stream = Stream(
+        "s", "events", longest_us=1_000, max_delay_us=0, clock="replay", mapping=mapping
+    )
+    times = [b"1767225600.123456", b"1767225600.1234561", b"17179869184.123457"]
+    records = [
+        SourceRecord("events", b'{"at": %s}' % time, b"k", 0, offset)
+        for offset, time in enumerate(times)
+    ]
+    rows = pack(records, [stream])
+    blocks = [Events.from_bytes(row[3]) for row in rows_of(rows, "events")]
+    spans = [(int(it.earliest[i]), int(it.latest[i])) for it in blocks for i in range(len(it))]
+    assert sorted(spans) == [
+        (1_767_225_600_123_456, 1_767_225_600_123_456),
+        (1_767_225_600_123_456, 1_767_225_600_123_457),
+        (17_179_869_184_123_457, 17_179_869_184_123_457),
+    ]
+    value = b'{"histogram": [[0, 10, 0.15000000000000000001], [10, 20, 0.85]]}'
+    shaped = replace(STREAM, histograms=True)
+    (letter,) = dead_letters(pack([SourceRecord("events", value, b"k")], [shaped]))
+    assert dict(letter.headers)["coincide.error.reason"] == b"bad_histogram"

@@ -1,0 +1,88 @@
+"""YAML as JSON with less punctuation: numbers are the decimals that are written, not floats.
+
+YAML 1.1, which the parser follows, and YAML 1.2 disagree about some plain scalars: `010`, `1_000`,
+`1:30`, `on`, `no`. Such a scalar is refused with its line and column. `1e3`, a string in YAML 1.1
+but a number in YAML 1.2 and JSON, is a number.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import yaml
+
+_TAG = "tag:yaml.org,2002:"
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FRACTION = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+# Numbers in YAML 1.2, of which YAML 1.1 makes strings: 1e3, 08, 0o17.
+_NUMBER_SINCE = re.compile(
+    r"^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|0o[0-7]+)$",
+)
+_TRUTHS = {"true": True, "false": False}
+# A longer integer fits no field, and Python refuses to convert a very long one.
+_LONGEST_WHOLE = 40
+_QUOTES = "or put it in quotes if it is a string"
+# What YAML 1.1 reads by rules of its own, and what to write instead.
+_ODDITIES = (
+    (re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE), "is not a number of JSON", "write digits"),
+    (re.compile(r".*_.*"), "has an underscore", "write the digits alone"),
+    (re.compile(r".*:.*"), "is a number to the base of 60 in YAML", "write a decimal number"),
+    (re.compile(r"[-+]?0[xX].*"), "is a hexadecimal number", "write a decimal number"),
+    (re.compile(r"[-+]?0[bB].*"), "is a binary number", "write a decimal number"),
+    (re.compile(r"[-+]?0.*"), "is an octal number to some readers of YAML", "write no leading 0"),
+)
+
+
+class Loader(yaml.SafeLoader):
+    """A loader that refuses scalars with two meanings, and a key that is given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - yaml's own signature
+        """Return the mapping of a node."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"the key {key.value} is there twice",
+                        problem_mark=key.start_mark,
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _number(_: Loader, node: yaml.ScalarNode) -> int | Decimal:
+    """Return the number that is written."""
+    text = str(node.value)
+    if _WHOLE.fullmatch(text) and len(text) <= _LONGEST_WHOLE:
+        return int(text)
+    if _FRACTION.fullmatch(text):
+        try:
+            return Decimal(text)
+        except InvalidOperation:
+            raise _refusal(node, "is out of range", "write a smaller exponent") from None
+    for pattern, problem, remedy in _ODDITIES:
+        if pattern.fullmatch(text):
+            raise _refusal(node, problem, f"{remedy}, {_QUOTES}")
+    raise _refusal(node, "is not a number", f"write a decimal number, {_QUOTES}")
+
+
+def _truth(_: Loader, node: yaml.ScalarNode) -> bool:
+    """Return whether a scalar is true."""
+    found = _TRUTHS.get(str(node.value).lower())
+    if found is None:
+        remedy = f"write true or false, {_QUOTES}"
+        raise _refusal(node, "is a boolean to some readers of YAML and a string to others", remedy)
+    return found
+
+
+def _refusal(node: yaml.ScalarNode, problem: str, remedy: str) -> yaml.MarkedYAMLError:
+    problem = f"{str(node.value)[:_LONGEST_WHOLE]} {problem}"
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark, note=remedy)
+
+
+Loader.add_implicit_resolver(f"{_TAG}float", _NUMBER_SINCE, list("-+.0123456789"))
+Loader.add_constructor(f"{_TAG}int", _number)
+Loader.add_constructor(f"{_TAG}float", _number)
+Loader.add_constructor(f"{_TAG}bool", _truth)
