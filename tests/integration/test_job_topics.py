@@ -114,7 +114,7 @@ def test_alarms_of_a_missing_output_topic_are_dead_letters(job: JobUnderTest) ->
         assert letter.headers["coincide.error.reason"] == b"output_refused"
         assert letter.headers["coincide.error.topic"] == topic.encode()
     job.wait_for_job(lambda record: record["missing_topics"] == [topic])
-    assert "failing" not in job.states()
+    assert job.failures() == []
 
     create_topics(job.bootstrap, {topic: 1})
     job.wait_for_job(lambda record: record["missing_topics"] == [])
@@ -182,7 +182,7 @@ def test_stream_that_changes_is_read_by_its_new_terms_and_from_its_new_topic(
     expected = condition.pairs(kept) | condition.pairs(after)
     found = job.alarms("with-c", awaited=expected)
     assert len(found) == len(set(found))
-    assert "failing" not in job.states()
+    assert job.failures() == []
 
 
 def test_deleted_event_topic_leaves_the_other_streams_alone(job: JobUnderTest) -> None:

@@ -127,6 +127,11 @@ class JobUnderTest:
         """Give the states that the job came into, oldest first."""
         return [state for state, _ in groupby(one["state"] for one in self.job_records())]
 
+    def failures(self) -> list[str]:
+        """Give what the query failed with, each time that it failed."""
+        records = self.job_records()
+        return [it["exception"] for it in records if it["state"] == "failing"]
+
     def job_records(self) -> list[dict[str, Any]]:
         """Give the job's own records on the metrics topic, oldest first."""
         records = self.read(self.topics.metrics)

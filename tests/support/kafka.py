@@ -59,6 +59,10 @@ def create_topics(
     client = AdminClient({"bootstrap.servers": bootstrap})
     for created in client.create_topics(new).values():
         created.result(PATIENCE_SECONDS)
+    # A broker that has created them may still answer without them.
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not topics.keys() <= client.list_topics(timeout=PATIENCE_SECONDS).topics.keys():
+        assert time.monotonic() < deadline, f"not there: {', '.join(topics)}"
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
