@@ -1,7 +1,7 @@
 """Reading a time from JSON: each reader gives (rounded down, rounded up) in µs since 1970.
 
-Numbers are exact: an integer, a Decimal that has the digits of the record's text, or the float64 of
-a Parquet file, which is the number that it holds, to the last bit.
+Numbers are exact: an integer, or a Decimal that has the digits of the record's text. A float64, which
+a Parquet file holds without a text, counts as the shortest decimal that rounds to it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _epoch_reader(shift: int, unit: str) -> TimeReader:
             scaled = value * multiplier
             low = scaled // divisor
             return low, low if low * divisor == scaled else low + 1
-        number = Decimal(value) if type(value) is float else value
+        number = Decimal(repr(value)) if type(value) is float else value
         if not isinstance(number, Decimal) or not number.is_finite():
             raise _not_a_time(value, wanted)
         exact = EXACTLY.scaleb(number, shift)
