@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
+
+# An answer lists up to this many problems.
+MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,21 @@ class FieldProblem:
     field: str
     problem: str
     remedy: str
+
+
+def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
+    """Return the first problems, and a last one that says whether there are more.
+
+    Parameters
+    ----------
+    problems : iterable of FieldProblem
+        Of a request; those beyond the first are not computed.
+    """
+    found = tuple(islice(problems, MOST_PROBLEMS + 1))
+    if len(found) <= MOST_PROBLEMS:
+        return found
+    more = FieldProblem("", "more fields are not valid", "correct these first")
+    return (*found[:MOST_PROBLEMS], more)
 
 
 class ServiceError(Exception):

@@ -162,11 +162,7 @@ def _entry(error: Exception) -> Entry:
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else []
     document = "template" if request.url.path.startswith("/v1/templates/") else ""
-    problems = tuple(
-        problem
-        for it in found
-        for problem in field_problems([it], ("body", "query", "path", "header"), document)
-    )
+    problems = field_problems(found, ("body", "query", "path", "header"), document)
     detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
     return _answer(TABLE[RequestValidationError], detail, problems)
 
