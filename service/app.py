@@ -79,6 +79,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     app.state.plane = plane
     app.state.metrics_registry = registry
     app.state.parsing = new_limiter()
+    app.state.monitoring = health.Monitoring(plane)
     install(app)
     for module in (streams, stream_status, templates, conditions, explain, health):
         app.include_router(module.router)

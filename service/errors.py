@@ -111,6 +111,10 @@ class BrokerError(ServiceError):
     """The broker did not answer in time, or refused."""
 
 
+class BusyError(ServiceError):
+    """Other writes are being made, too many or for too long; this one has not begun."""
+
+
 class TopicRefusedError(ServiceError):
     """The broker does not want a topic of this name or size."""
 

@@ -7,7 +7,6 @@ checked against is what it changes. A rejected write is never produced.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +31,7 @@ from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry, Stored, deletion_headers
 from service.topics import TopicKeeper, TopicProblem
+from service.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,7 +98,7 @@ class ControlPlane:
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
         )
-        self._writing = threading.Lock()
+        self._turns = Turns(settings.write_timeout_seconds)
         self._started = False
 
     @property
@@ -182,7 +182,7 @@ class ControlPlane:
         ServiceError, InvalidFieldError
             When the write is refused or Kafka does not answer.
         """
-        with self._writing:
+        with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
             current = self.registry.get(kind, name)
             precondition(current)
@@ -216,7 +216,7 @@ class ControlPlane:
         ServiceError
             When there is none, it is in use, or Kafka does not answer.
         """
-        with self._writing:
+        with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
             precondition(self.registry.get(kind, name))
             resource = self.find(kind, name).resource
@@ -236,7 +236,7 @@ class ControlPlane:
         ServiceError
             When there is none, or Kafka does not answer.
         """
-        with self._writing:
+        with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
             stored = self.find("condition", name)
             found = stored.resource

@@ -1,5 +1,11 @@
-"""Routes of the service's own state and of the job: health, metrics, job."""
+"""Routes of the service's own state and of the job: health, metrics, job.
 
+They have threads of their own, or need none: they answer whatever other requests wait for.
+"""
+
+import asyncio
+
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
@@ -7,8 +13,11 @@ from pydantic import BaseModel, Field
 from service.api.common import Plane
 from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
+from service.plane import ControlPlane
 
 _BROKER_SECONDS = 3.0
+# One asks the broker, the others write the pages of several Prometheus servers.
+_THREADS = 4
 router = APIRouter(tags=["state"])
 
 
@@ -59,6 +68,35 @@ class JobState(BaseModel):
     config_head_offset: int = Field(description="Newest config record.")
 
 
+class Monitoring:
+    """The threads of these routes, and the readiness that is being looked at.
+
+    Parameters
+    ----------
+    plane : ControlPlane
+        Of the service.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._looking: asyncio.Task[Ready] | None = None
+        self.threads = CapacityLimiter(_THREADS)
+
+    async def readiness(self) -> Ready:
+        """Return whether the service is ready; requests at the same time share one look.
+
+        Raises
+        ------
+        NotReadyError
+            When it is not.
+        """
+        if self._looking is None or self._looking.done():
+            look = to_thread.run_sync(_readiness, self._plane, limiter=self.threads)
+            self._looking = asyncio.create_task(look)
+        # Whoever asked may go away; the others still wait.
+        return await asyncio.shield(self._looking)
+
+
 @router.get("/livez")
 async def get_liveness() -> Live:
     """Say that the process answers."""
@@ -66,8 +104,13 @@ async def get_liveness() -> Live:
 
 
 @router.get("/readyz", responses=responses(503))
-def get_readiness(plane: Plane) -> Ready:
+async def get_readiness(request: Request) -> Ready:
     """Say whether the registry has caught up with the config topic and the broker answers."""
+    monitoring: Monitoring = request.app.state.monitoring
+    return await monitoring.readiness()
+
+
+def _readiness(plane: ControlPlane) -> Ready:
     position = plane.log.position
     try:
         plane.log.wait_for(-1, 0)
@@ -91,14 +134,16 @@ def get_readiness(plane: Plane) -> Ready:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def get_metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     """Give the Prometheus page."""
-    page = generate_latest(request.app.state.metrics_registry)
+    state = request.app.state
+    threads = state.monitoring.threads
+    page = await to_thread.run_sync(generate_latest, state.metrics_registry, limiter=threads)
     return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @router.get("/v1/job", responses=responses(422))
-def get_job(plane: Plane) -> JobState:
+async def get_job(plane: Plane) -> JobState:
     """Say what the streaming job last said of itself."""
     found = plane.metrics.job() or {}
     return JobState(

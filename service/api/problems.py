@@ -51,6 +51,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.TopicRefusedError: Entry(422, 42205, "The broker refuses the topic"),
     errors.LogStoppedError: Entry(503, 50302, "The config topic is no longer read"),
     errors.NotReadyError: Entry(503, 50303, "Not ready"),
+    errors.BusyError: Entry(503, 50304, "Too many writes at once"),
     ServiceError: Entry(500, 50001, "Internal error"),
     CorrelationError: Entry(500, 50001, "Internal error"),
 }

@@ -13,7 +13,7 @@ from service.errors import FieldProblem, InvalidQueryError, first_problems
 _VERSIONED = "/v1/"
 
 
-def check_query(request: Request) -> None:
+async def check_query(request: Request) -> None:
     """Refuse unknown and repeated query parameters on the paths under /v1.
 
     Parameters

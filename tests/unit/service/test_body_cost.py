@@ -88,7 +88,11 @@ PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshol
         ("PUT", "/v1/conditions/x", PAIR | NAMES),
         ("POST", "/v1/conditions:validate", {"condition": PAIR | NAMES}),
         ("POST", "/v1/conditions:validate", {"condition": PAIR, "rates": NAMES}),
-        ("POST", "/v1/conditions:validate", {"condition": {}, "rates": {"N" + n: 0 for n in NAMES}}),
+        (
+            "POST",
+            "/v1/conditions:validate",
+            {"condition": {}, "rates": {f"N{n}": 0 for n in NAMES}},
+        ),
     ],
 )
 def test_answer_lists_the_first_of_many_problems(
@@ -117,7 +121,7 @@ def test_service_answers_while_bodies_are_parsed() -> None:
             for place in range(PARSED_AT_ONCE):
                 await parsing.acquire_on_behalf_of(place)
             writing = asyncio.create_task(client.put("/v1/streams/x", content=b"{", headers=JSON))
-            while not parsing.statistics().tasks_waiting:
+            while not parsing.statistics().tasks_waiting:  # noqa: ASYNC110  it has no event
                 await asyncio.sleep(0)
             assert (await client.get("/livez")).status_code == 200
             assert not writing.done()
