@@ -125,7 +125,3 @@ class LogStoppedError(ServiceError):
 
 class NotReadyError(ServiceError):
     """The service has not read what was there when it was asked."""
-
-
-class UnreadableRecordError(ServiceError):
-    """A stored record is no JSON object of the form that this version writes."""

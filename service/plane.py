@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import CorrelationError, InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.records import (
     Resource,
     ResourceKind,
+    resource_key,
     stream_to_document,
     template_to_document,
 )
@@ -27,16 +28,18 @@ from service.errors import (
     TopicRefusedError,
 )
 from service.explaining import Explainer
+from service.fold import Stored, deletion_headers
 from service.log import TopicLog
 from service.metrics import MetricsView
-from service.registry import Registry, Stored, deletion_headers
+from service.registry import Registry
 from service.topics import TopicKeeper, TopicProblem
 from service.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from correlation.operators import Load
+    from correlation.operators import Condition, Load
+    from correlation.streams import Stream
     from service.lookup import Span
     from service.settings import Settings
 
@@ -112,7 +115,9 @@ class ControlPlane:
         Raises
         ------
         ServiceError
-            When the broker does not answer, or a record cannot be read.
+            When the broker does not answer.
+        UnknownRecordVersionError
+            When a newer version of this software wrote what is registered.
         """
         if self._started:
             return
@@ -127,8 +132,9 @@ class ControlPlane:
             )
         try:
             self.log.start()
+            self.registry.follow()
             self._metrics_log.start()
-        except ServiceError:
+        except (ServiceError, CorrelationError):
             self.stop()
             raise
         self._started = True
@@ -148,9 +154,16 @@ class ControlPlane:
             When there is none of this name.
         """
         stored = self.registry.get(kind, name)
-        if stored is None:
+        if stored is not None:
+            return stored
+        key = resource_key(kind, name)
+        found = next((it for it in self.registry.unreadable() if it.key == key), None)
+        if found is None:
             raise NotFoundError(f"no {kind} is called {name!r}")
-        return stored
+        raise NotFoundError(
+            f"{kind} {name!r} is not in force: its newest record, at offset {found.offset}, cannot "
+            f"be read: {found.problem}; PUT it again, or remove the record: coincide repair-config"
+        )
 
     def put(
         self,
@@ -274,10 +287,10 @@ class ControlPlane:
         Raises
         ------
         NotFoundError
-            When there is none of this name.
+            When there is none of this name, or a stream of it cannot be read.
         """
         condition = self.find("condition", name).resource.to_condition()
-        return KINDS[condition.kind].plan(condition, self.registry.streams())
+        return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
     def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
         """Say what becomes of two events as a pair of a condition.
@@ -297,7 +310,12 @@ class ControlPlane:
             When there is no such condition or event, or Kafka does not answer.
         """
         stored = self.find("condition", name)
-        return self._explainer.explain(stored, self.registry.streams(), asked, span)
+        streams = self._streams_of(stored.resource.to_condition())
+        return self._explainer.explain(stored, streams, asked, span)
+
+    def _streams_of(self, condition: Condition) -> Mapping[str, Stream]:
+        """Return the streams that a condition reads."""
+        return {name: self.find("stream", name).resource.to_stream() for name in condition.streams}
 
     def job_is_up(self) -> bool:
         """Say whether the job's newest record says that it runs, and is not old."""
@@ -354,7 +372,7 @@ class ControlPlane:
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds
         deadline = time.monotonic() + timeout
-        headers = deletion_headers(resource) if value is None else ()
+        headers = deletion_headers(resource.version) if value is None else ()
         offset = self.log.send(resource.key, value, timeout, headers)
         applied = offset is not None and self.log.wait_for(
             offset, max(0.0, deadline - time.monotonic())

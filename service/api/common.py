@@ -10,9 +10,9 @@ from correlation.records import ResourceKind
 from service.api.problems import responses
 from service.errors import PreconditionError
 from service.fields import ResourceName
+from service.fold import Stored
 from service.metrics import MetricsView
 from service.plane import ControlPlane, Written
-from service.registry import Stored
 
 MOST_ON_A_PAGE = 1000
 

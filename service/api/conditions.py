@@ -28,9 +28,9 @@ from service.api.problems import ProblemItem, problem_of_field, responses
 from service.api.wording import field_problems
 from service.errors import FieldProblem, InvalidDocumentError, first_problems
 from service.fields import Document, ResourceName, read_number
+from service.fold import Stored
 from service.models import ConditionDocument
 from service.plane import Written
-from service.registry import Stored
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)

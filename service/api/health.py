@@ -36,6 +36,14 @@ class WrongTopic(BaseModel):
     needed: str = Field(description="What it should be; it is not changed.")
 
 
+class UnreadableRecord(BaseModel):
+    """The newest record of a key of the config topic, which cannot be read."""
+
+    key: str = Field(description="Its key; bytes that are not UTF-8 are escaped.")
+    offset: int = Field(description="Its offset in the config topic.")
+    problem: str = Field(description="Why it cannot be read.")
+
+
 class Ready(BaseModel):
     """The service has read the whole config topic and the broker answers."""
 
@@ -43,6 +51,9 @@ class Ready(BaseModel):
     config_position: int = Field(description="Offset of the next record of the config topic.")
     topic_problems: list[WrongTopic] = Field(
         description="Topics that were there with other settings than Coincide needs."
+    )
+    unreadable_records: list[UnreadableRecord] = Field(
+        description="Records of the config topic whose resources are not in force for it."
     )
 
 
@@ -61,6 +72,9 @@ class JobState(BaseModel):
     )
     missing_topics: list[str] = Field(
         description="Output topics of conditions that do not exist; their alarms are dead letters."
+    )
+    unreadable_records: list[UnreadableRecord] = Field(
+        description="Records of the config topic that the job cannot read; not in force."
     )
     durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
     exception: str | None = Field(description="What stopped it last.")
@@ -126,6 +140,10 @@ def _readiness(plane: ControlPlane) -> Ready:
         ready=True,
         config_position=plane.log.position,
         topic_problems=[WrongTopic(**it._asdict()) for it in plane.topic_problems],
+        unreadable_records=[
+            UnreadableRecord(key=it.shown_key, offset=it.offset, problem=it.problem)
+            for it in plane.registry.unreadable()
+        ],
     )
 
 
@@ -156,6 +174,7 @@ async def get_job(plane: Plane) -> JobState:
         lag=found.get("lag", {}),
         lost=found.get("lost", {}),
         missing_topics=found.get("missing_topics", []),
+        unreadable_records=[UnreadableRecord(**it) for it in found.get("unreadable_records", [])],
         durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),
