@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.records import (
     Resource,
@@ -22,16 +22,15 @@ from correlation.records import (
     template_to_document,
 )
 from service.errors import (
-    InvalidDocumentError,
     NotFoundError,
     ServiceError,
-    TopicRefusedError,
 )
 from service.explaining import Explainer
 from service.fold import Stored, deletion_headers
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry
+from service.topic_rules import TopicRules
 from service.topics import TopicKeeper, TopicProblem
 from service.turns import Turns
 
@@ -49,11 +48,6 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 # The job speaks in every batch, and heartbeats make batches when nothing else does.
 JOB_SILENCE_US = 60_000_000
-_TOPIC_FIELDS: dict[ResourceKind, str] = {
-    "stream": "topic",
-    "condition": "output_topic",
-    "template": "",
-}
 
 
 class Written(NamedTuple):
@@ -96,6 +90,7 @@ class ControlPlane:
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
+        self._topic_rules = TopicRules(settings, self._topics)
         self._explainer = Explainer(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
@@ -201,9 +196,9 @@ class ControlPlane:
             precondition(current)
             version = self.registry.next_version(kind, name)
             document, topic = self._check(kind, name, version, document)
-            missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
+            missing = self._topic_rules.check(kind, topic)
             if missing and not dry_run:
-                self._create_topic(missing, _TOPIC_FIELDS[kind])
+                self._topic_rules.create(kind, missing)
             if current is not None and _as_written_now(current.resource) == document:
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
@@ -276,8 +271,7 @@ class ControlPlane:
             When the document is wrong.
         """
         condition = self.registry.check_condition("validated", 1, document)
-        self._check_free("condition", condition.output_topic)
-        self._missing_topic(condition.output_topic, _TOPIC_FIELDS["condition"])
+        self._topic_rules.check("condition", condition.output_topic)
         streams = self.registry.streams()
         return KINDS[condition.kind].derive(condition, streams, load)
 
@@ -337,37 +331,7 @@ class ControlPlane:
             stream = self.registry.read_stream(name, document)
             self.registry.check_stream(stream)
             document, topic = stream_to_document(stream), stream.topic
-        self._check_free(kind, topic)
         return document, topic
-
-    def _check_free(self, kind: ResourceKind, topic: str | None) -> None:
-        """Refuse the installation's own topics."""
-        # Alarms may go where all alarms go, but no stream reads them there: it would read those
-        # of its own conditions, and those of every condition that is still to come.
-        free = {self.settings.topics.alarms} if kind == "condition" else set()
-        if topic in set(self.settings.topics.all()) - free:
-            raise InvalidFieldError(
-                _TOPIC_FIELDS[kind],
-                f"{topic} is one of Coincide's own topics",
-                "name another topic",
-            )
-
-    def _missing_topic(self, topic: str | None, field: str) -> str | None:
-        """Give the topic back when it has to be created first."""
-        if topic is None or self._topics.exists(topic):
-            return None
-        if not self.settings.create_event_topics:
-            raise InvalidDocumentError.of(
-                field, f"there is no topic {topic!r} on the broker", "create it, or name another"
-            )
-        return topic
-
-    def _create_topic(self, topic: str, field: str) -> None:
-        try:
-            self._topics.create(topic)
-        except TopicRefusedError as error:
-            problem = f"the broker refuses to create {topic!r}: {error.detail}"
-            raise InvalidDocumentError.of(field, problem, "name another topic") from error
 
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds
