@@ -63,9 +63,9 @@ class ConfigFold:
         except UnknownRecordVersionError as error:
             where = f"the record at offset {record.offset} of the config topic, {key.decode()}"
             newer = UnknownRecordVersionError(f"{where}: {error}")
-            if self._is_following:
-                raise newer from error
             with self._lock:
+                if self._is_following:
+                    raise newer from error
                 self._remove(key)
                 self._newer[key] = newer
             return
@@ -94,10 +94,10 @@ class ConfigFold:
             When a newer version of this software wrote one of them.
         """
         with self._lock:
-            newer, found = list(self._newer.values()), list(self._unreadable.values())
-        if newer:
-            raise newer[0]
-        self._is_following = True
+            for newer in self._newer.values():
+                raise newer
+            self._is_following = True
+            found = list(self._unreadable.values())
         for unreadable in found:
             _log_unreadable(unreadable)
 

@@ -45,7 +45,7 @@ class Settings(BaseSettings):
         gt=0,
         le=300,
         description="How long a write waits until its own record was read back; "
-        "afterwards it answers 202.",
+        "afterwards it answers 202. Also how long it waits for its turn.",
     )
     broker_timeout_seconds: float = Field(
         default=10.0,

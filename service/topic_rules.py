@@ -114,11 +114,10 @@ class TopicRules:
             )
 
     def _check_facts(self, kind: ResourceKind, field: str, topic: str) -> None:
-        facts = self._keeper.describe(topic)
-        if facts.is_internal:
+        if self._keeper.is_internal(topic):
             problem = f"{topic} is an internal topic of Kafka"
             raise InvalidFieldError(field, problem, _ANOTHER)
-        if kind == "condition" and facts.is_compacted:
+        if kind == "condition" and self._keeper.is_compacted(topic):
             raise InvalidFieldError(
                 field,
                 f"{topic} is compacted: Kafka would keep only the newest alarm of each key",

@@ -126,13 +126,6 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
     )
 
 
-class TopicFacts(NamedTuple):
-    """What the broker says of an existing topic."""
-
-    is_internal: bool
-    is_compacted: bool
-
-
 class TopicKeeper:
     """Creates and checks topics.
 
@@ -170,21 +163,27 @@ class TopicKeeper:
         """
         return frozenset(self._partitions())
 
-    def describe(self, topic: str) -> TopicFacts:
-        """Return what the broker says of a topic that exists.
+    def is_internal(self, topic: str) -> bool:
+        """Return whether the broker says that an existing topic is internal to Kafka.
 
         Raises
         ------
         BrokerError, TopicRefusedError
             When the broker does not answer, or does not let the service ask.
         """
-        seconds = self._settings.broker_timeout_seconds
-        client, resource = self._client(), ConfigResource(ResourceType.TOPIC, topic)
-        described = client.describe_topics(TopicCollection([topic]), request_timeout=seconds)
-        configured = client.describe_configs([resource], request_timeout=seconds)
-        found = self._result(described[topic], f"describing {topic}")
-        policy = self._result(configured[resource], f"describing {topic}")["cleanup.policy"].value
-        return TopicFacts(found.is_internal, "compact" in str(policy).split(","))
+        described = self._client().describe_topics(
+            TopicCollection([topic]), request_timeout=self._settings.broker_timeout_seconds
+        )
+        return bool(self._result(described[topic], f"describing {topic}").is_internal)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Return whether an existing topic is compacted; errors as of `is_internal`."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        described = self._client().describe_configs(
+            [resource], request_timeout=self._settings.broker_timeout_seconds
+        )
+        found = self._result(described[resource], f"describing {topic}")
+        return "compact" in str(found["cleanup.policy"].value).split(",")
 
     def create(self, topic: str) -> None:
         """Create a topic for events or alarms; Kafka stamps its records.

@@ -33,12 +33,13 @@ def hanging(broker: EmbeddedBroker) -> Iterator[None]:
     """Keep the broker from answering; its connections stay."""
     assert broker.process is not None
     assert broker.process.pid is not None
-    group = os.getpgid(broker.process.pid)
-    os.killpg(group, signal.SIGSTOP)
+    os.kill(broker.process.pid, signal.SIGSTOP)
     try:
+        # Its threads stop one after the other.
+        os.waitid(os.P_PID, broker.process.pid, os.WSTOPPED)
         yield
     finally:
-        os.killpg(group, signal.SIGCONT)
+        os.kill(broker.process.pid, signal.SIGCONT)
 
 
 def answered(writes: list[Future[httpx.Response]]) -> Counter[tuple[int, int | None]]:
@@ -67,7 +68,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
             writes = [pool.submit(write, number) for number in range(WRITES)]
             # One has the turn, some wait; the others are told so at once.
             too_many = Counter({(503, 50304): WRITES - MOST_WAITING - 1})
-            wait_until(lambda: answered(writes) == too_many)
+            wait_until(lambda: answered(writes) == too_many, PATIENCE_SECONDS)
             refused = next(it.result() for it in writes if it.done())
             assert int(refused.headers["Retry-After"]) > 0
             for path, status in (
@@ -104,6 +105,6 @@ def test_write_whose_turn_does_not_come_is_told_so(own_broker: EmbeddedBroker) -
                 pool.submit(client.put, f"/v1/streams/y{number}", json=stream)
                 for number in range(2)
             ]
-            wait_until(lambda: any(it.done() for it in writes))
+            wait_until(lambda: any(it.done() for it in writes), PATIENCE_SECONDS)
             assert answered(writes) == Counter({(503, 50304): 1})
         assert {it.result().status_code for it in writes} == {503, 201}
