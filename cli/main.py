@@ -25,6 +25,7 @@ from rich.console import Console
 
 from cli.errors import BrokerError, CliError, UsageError, describe_error
 from cli.lines import printable
+from cli.repair_command import repair_config
 from cli.replay.command import replay
 from cli.settings import Settings
 from cli.variables import warn_of_unknown
@@ -303,6 +304,7 @@ def tail(
 
 
 app.command()(replay)
+app.command("repair-config")(repair_config)
 
 
 @app.command()

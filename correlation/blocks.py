@@ -12,11 +12,11 @@ from correlation.progress import Heartbeat, Progress
 
 
 class Control(NamedTuple):
-    """A record of the config topic: value None deletes."""
+    """A record of the config topic: its key and parsed value; None deletes."""
 
     offset: int
     key: bytes
-    record: Mapping[str, Any] | None
+    record: object
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ class UnknownRecordVersionError(CorrelationError):
     """A stored record was written by a newer version of this software (or is not ours)."""
 
 
+class UnreadableRecordError(CorrelationError):
+    """A record of the config topic does not hold a resource under its own key."""
+
+
 class RejectedEventError(CorrelationError):
     """A record cannot become an event of its stream; it belongs in the dead letter.
 

@@ -73,7 +73,7 @@ class Histogram:
 
     def __post_init__(self) -> None:
         buckets = tuple(Bucket(*bucket) for bucket in self.buckets)
-        _check_count(len(buckets))
+        check_count(len(buckets))
         for place, bucket in enumerate(buckets):
             _check_bucket(bucket, f"buckets[{place}]", alone=len(buckets) == 1)
         for place, (before, bucket) in enumerate(pairwise(buckets), start=1):
@@ -169,7 +169,7 @@ class Histogram:
         """
         if not isinstance(buckets, Sequence) or isinstance(buckets, str | bytes):
             raise InvalidFieldError("buckets", "is not a list", "use [[lo, hi, p], …]")
-        _check_count(len(buckets))
+        check_count(len(buckets))
         return cls(tuple(_read_bucket(bucket, f"buckets[{i}]") for i, bucket in enumerate(buckets)))
 
     def to_buckets(self) -> list[dict[str, Any]]:
@@ -180,7 +180,8 @@ class Histogram:
         ]
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
+    """Raise InvalidFieldError when a histogram cannot have so many buckets."""
     if not 1 <= count <= BUCKET_LIMIT:
         raise InvalidFieldError(
             "buckets", f"are {count}", f"use 1 to {BUCKET_LIMIT}, uniting neighbours"

@@ -9,7 +9,6 @@ progress), so that how records are cut into blocks decides when a result appears
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,20 @@ from numpy.typing import NDArray
 
 from correlation.blocks import Block, Control, Outcome, Snapshot
 from correlation.buffer import StreamBuffer, describe_buffers
+from correlation.config_records import read_config_record
 from correlation.contract import ContractFacts, declaration
-from correlation.errors import CorrelationError, UnknownRecordVersionError
+from correlation.errors import (
+    CorrelationError,
+    UnknownRecordVersionError,
+    UnreadableRecordError,
+)
 from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING
-from correlation.operators import Condition, Operator, View
+from correlation.operators import View
 from correlation.progress import LowMarks, time_of_records
-from correlation.records import Resource
+from correlation.records import Resource, resource_key
+from correlation.registered import Registered, SetAside
 from correlation.segment import Segment
 from correlation.streams import Stream
 from correlation.totals import Totals
@@ -37,19 +42,6 @@ MANIFEST_VERSION = 3
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
 # its own costs more than its bytes.
 _SMALL_STATE_BYTES = 1024
-
-
-@dataclass(slots=True)
-class _Registered:
-    """A condition with its operator; without one, `detail` says why it is not evaluated."""
-
-    resource: Resource
-    config_offset: int
-    condition: Condition | None = None
-    operator: Operator | None = None
-    state: str = "running"
-    detail: str | None = None
-    last_alarm_at_us: int | None = None
 
 
 class Program:
@@ -68,7 +60,8 @@ class Program:
         delays = {name: stream.max_delay_us for name, stream in streams.items()}
         self._marks = LowMarks(delays, partitions)
         self._buffers = {name: StreamBuffer() for name in streams}
-        self._conditions: dict[str, _Registered] = {}
+        self._conditions: dict[str, Registered] = {}
+        self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
         self._config_offset = -1
         self._next_number = 0
@@ -123,7 +116,7 @@ class Program:
         results = tuple(result for _, found in evaluations for result in found.results)
         return Outcome(results, late, now_us, self._describe(now_us))
 
-    def _is_live(self, entry: _Registered) -> bool:
+    def _is_live(self, entry: Registered) -> bool:
         """Whether wall time says something about the condition's streams."""
         names = entry.condition.streams if entry.condition is not None else ()
         return all(self._streams[name].clock == "live" for name in names)
@@ -133,14 +126,25 @@ class Program:
         if control.offset <= self._config_offset:
             return  # it is in already
         self._config_offset = control.offset
+        self._register(control)
+
+    def _register(self, control: Control) -> None:
+        """Put the newest record of a condition in force, or aside."""
         kind, _, name = control.key.decode().partition("/")
         if kind != "condition":
             return
+        unreadable = self._set_aside.pop(name, None)
         if control.record is None:
-            if self._conditions.pop(name, None) is not None:
+            if self._conditions.pop(name, unreadable) is not None:
                 self._totals.forget("condition", name)
             return
-        entry = _Registered(Resource.from_record(control.record), control.offset)
+        try:
+            entry = Registered(read_config_record(control.key, control.record), control.offset)
+        except (UnreadableRecordError, UnknownRecordVersionError) as error:
+            # That of a newer version stops the driver: the software that knows it reads it here.
+            self._set_aside[name] = SetAside(control.offset, control.record, str(error))
+            self._conditions.pop(name, None)
+            return
         previous = self._conditions.get(name)
         before = b""
         if previous is not None:
@@ -149,7 +153,7 @@ class Program:
         self._start(entry, before)
         self._conditions[name] = entry
 
-    def _start(self, entry: _Registered, before: bytes) -> None:
+    def _start(self, entry: Registered, before: bytes) -> None:
         """Give a condition its operator, or say why it has none.
 
         `before` is what the operator kept that did its work until now.
@@ -245,14 +249,8 @@ class Program:
             **self._totals.to_record(),
             "gauges": describe_buffers(self._buffers, self._keep_values(marks)),
             "conditions": {
-                name: {
-                    "version": entry.resource.version,
-                    "state": entry.state,
-                    "detail": entry.detail,
-                    "config_offset": entry.config_offset,
-                    "last_alarm_at": entry.last_alarm_at_us,
-                }
-                for name, entry in self._conditions.items()
+                name: entry.describe()
+                for name, entry in (self._conditions | self._set_aside).items()
             },
             "low_marks": self._marks.describe(),
         }
@@ -311,6 +309,10 @@ class Program:
             "operators": operators,
             "totals": self._totals.dump(),
         }
+        if self._set_aside:
+            manifest["set_aside"] = [
+                [name, it.config_offset, it.record] for name, it in self._set_aside.items()
+            ]
         return Snapshot(manifest, added, removed)
 
     @classmethod
@@ -370,7 +372,7 @@ class Program:
                     *manifest["forgotten"][name],
                 )
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:
-            entry = _Registered(Resource.from_record(record), config_offset)
+            entry = Registered(Resource.from_record(record), config_offset)
             entry.last_alarm_at_us = last_alarm_at_us
             name = entry.resource.name
             kept = manifest["operators"].get(name, "")
@@ -380,6 +382,10 @@ class Program:
             else:
                 self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry
+
+        for name, config_offset, record in manifest.get("set_aside", ()):
+            # Another version of the software may read it.
+            self._register(Control(config_offset, resource_key("condition", name), record))
 
     def _begin_buffer(self, name: str) -> StreamBuffer:
         """Begin anew where events of a stream meet otherwise now: no slot holds all it should."""

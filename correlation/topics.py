@@ -9,6 +9,15 @@ if TYPE_CHECKING:
     from correlation.reasons import Reason
 
 
+# Of `__consumer_offsets` and `__transaction_state`; also of what tools keep for themselves.
+_INTERNAL = "__"
+
+
+def is_internal(topic: str) -> bool:
+    """Return whether the name says that a topic belongs to Kafka itself."""
+    return topic.startswith(_INTERNAL)
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """The topics of one installation.
@@ -50,6 +59,10 @@ class Topics:
     def metrics(self) -> str:
         """Totals and facts of the slots and of the job (compacted)."""
         return f"{self.prefix}.metrics"
+
+    def reserved(self) -> frozenset[str]:
+        """Return the topics that no condition may name: all but that of the alarms."""
+        return frozenset(self.all()) - {self.alarms}
 
     def all(self) -> tuple[str, ...]:
         """Every topic of the installation."""

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from service.api import conditions, explain, health, stream_status, streams, templates
+from service.api.body import new_limiter
 from service.api.problems import MEDIA_TYPE, install
 from service.api.query import check_query
 from service.exposition import make_registry
@@ -77,6 +78,8 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     registry, requests = make_registry(plane)
     app.state.plane = plane
     app.state.metrics_registry = registry
+    app.state.parsing = new_limiter()
+    app.state.monitoring = health.Monitoring(plane)
     install(app)
     for module in (streams, stream_status, templates, conditions, explain, health):
         app.include_router(module.router)

@@ -12,7 +12,7 @@ from typing import Any
 
 from correlation.durations import parse_duration_us, whole_us
 from correlation.errors import InvalidFieldError
-from correlation.histogram import Histogram, bucket_parts
+from correlation.histogram import Histogram, bucket_parts, check_count
 from correlation.limits import BUCKET_LIMIT
 from service.fields import read_number, spellings
 
@@ -80,6 +80,7 @@ def read_histogram(buckets: object) -> Histogram:
     """
     if not isinstance(buckets, list):
         raise InvalidFieldError("buckets", "is not a list", "write [[lo, hi, p], …]")
+    check_count(len(buckets))
     return Histogram.from_buckets(
         [_plain(bucket, f"buckets[{place}]") for place, bucket in enumerate(buckets)]
     )

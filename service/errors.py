@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
+
+# An answer lists up to this many problems.
+MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,21 @@ class FieldProblem:
     field: str
     problem: str
     remedy: str
+
+
+def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
+    """Return the first problems, and a last one that says whether there are more.
+
+    Parameters
+    ----------
+    problems : iterable of FieldProblem
+        Of a request; those beyond the first are not computed.
+    """
+    found = tuple(islice(problems, MOST_PROBLEMS + 1))
+    if len(found) <= MOST_PROBLEMS:
+        return found
+    more = FieldProblem("", "more fields are not valid", "correct these first")
+    return (*found[:MOST_PROBLEMS], more)
 
 
 class ServiceError(Exception):
@@ -91,6 +111,10 @@ class BrokerError(ServiceError):
     """The broker did not answer in time, or refused."""
 
 
+class BusyError(ServiceError):
+    """Other writes are being made, too many or for too long; this one has not begun."""
+
+
 class TopicRefusedError(ServiceError):
     """The broker does not want a topic of this name or size."""
 
@@ -101,7 +125,3 @@ class LogStoppedError(ServiceError):
 
 class NotReadyError(ServiceError):
     """The service has not read what was there when it was asked."""
-
-
-class UnreadableRecordError(ServiceError):
-    """A stored record is no JSON object of the form that this version writes."""

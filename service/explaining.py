@@ -16,7 +16,7 @@ from service.lookup import Finding, RecordFinder, Span, Wanted
 
 if TYPE_CHECKING:
     from correlation.streams import Stream
-    from service.registry import Stored
+    from service.fold import Stored
     from service.settings import Settings
 
     Document = Mapping[str, Any]

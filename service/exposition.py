@@ -56,6 +56,7 @@ _HELP = {
     "config_head_offset": "Newest record of the config topic.",
     "job_up": "Whether the job runs and has said so lately.",
     "topk_stock_pairs": "Pairs kept for the present top-k lists.",
+    "config_records_unreadable": "Newest records of config keys that cannot be read.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
 }
 
@@ -90,6 +91,7 @@ class JobCollector(Collector):
     def _own_gauges(self) -> Iterator[Sample]:
         plane = self._plane
         yield _sample("config_head_offset", plane.log.position - 1)
+        yield _sample("config_records_unreadable", len(plane.registry.unreadable()))
         yield _sample("job_up", int(plane.job_is_up()))
         for stream, mark in plane.metrics.low_marks().items():
             if mark is not None:

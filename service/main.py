@@ -31,7 +31,7 @@ def serve(settings: Settings) -> int:
     -------
     int
         Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, the
-        port is taken, or a record of the config topic cannot be read.
+        port is taken, or a newer version of the software wrote a record of the config topic.
     """
     logging.basicConfig(
         level=settings.log_level.upper(),

@@ -274,6 +274,14 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
         "lag": _by_partition(value.get("lag")),
         "lost": _by_partition(value.get("lost")),
         "missing_topics": [str(topic) for topic in value.get("missing_topics") or ()],
+        "unreadable_records": [
+            {
+                "key": str(found["key"]),
+                "offset": int(found["offset"]),
+                "problem": str(found["problem"]),
+            }
+            for found in value.get("unreadable_records") or ()
+        ],
         "durations": {
             str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
         },

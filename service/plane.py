@@ -7,36 +7,38 @@ checked against is what it changes. A rejected write is never produced.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.records import (
     Resource,
     ResourceKind,
+    resource_key,
     stream_to_document,
     template_to_document,
 )
 from service.errors import (
-    InvalidDocumentError,
     NotFoundError,
     ServiceError,
-    TopicRefusedError,
 )
 from service.explaining import Explainer
+from service.fold import Stored, deletion_headers
 from service.log import TopicLog
 from service.metrics import MetricsView
-from service.registry import Registry, Stored, deletion_headers
+from service.registry import Registry
+from service.topic_rules import TopicRules
 from service.topics import TopicKeeper, TopicProblem
+from service.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from correlation.operators import Load
+    from correlation.operators import Condition, Load
+    from correlation.streams import Stream
     from service.lookup import Span
     from service.settings import Settings
 
@@ -46,11 +48,6 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 # The job speaks in every batch, and heartbeats make batches when nothing else does.
 JOB_SILENCE_US = 60_000_000
-_TOPIC_FIELDS: dict[ResourceKind, str] = {
-    "stream": "topic",
-    "condition": "output_topic",
-    "template": "",
-}
 
 
 class Written(NamedTuple):
@@ -93,12 +90,13 @@ class ControlPlane:
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
+        self._topic_rules = TopicRules(settings, self._topics)
         self._explainer = Explainer(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
         )
-        self._writing = threading.Lock()
+        self._turns = Turns(settings.write_timeout_seconds)
         self._started = False
 
     @property
@@ -112,7 +110,9 @@ class ControlPlane:
         Raises
         ------
         ServiceError
-            When the broker does not answer, or a record cannot be read.
+            When the broker does not answer.
+        UnknownRecordVersionError
+            When a newer version of this software wrote what is registered.
         """
         if self._started:
             return
@@ -127,8 +127,9 @@ class ControlPlane:
             )
         try:
             self.log.start()
+            self.registry.follow()
             self._metrics_log.start()
-        except ServiceError:
+        except (ServiceError, CorrelationError):
             self.stop()
             raise
         self._started = True
@@ -148,9 +149,16 @@ class ControlPlane:
             When there is none of this name.
         """
         stored = self.registry.get(kind, name)
-        if stored is None:
+        if stored is not None:
+            return stored
+        key = resource_key(kind, name)
+        found = next((it for it in self.registry.unreadable() if it.key == key), None)
+        if found is None:
             raise NotFoundError(f"no {kind} is called {name!r}")
-        return stored
+        raise NotFoundError(
+            f"{kind} {name!r} is not in force: its newest record, at offset {found.offset}, cannot "
+            f"be read: {found.problem}; PUT it again, or remove the record: coincide repair-config"
+        )
 
     def put(
         self,
@@ -182,15 +190,15 @@ class ControlPlane:
         ServiceError, InvalidFieldError
             When the write is refused or Kafka does not answer.
         """
-        with self._writing:
+        with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
             current = self.registry.get(kind, name)
             precondition(current)
             version = self.registry.next_version(kind, name)
             document, topic = self._check(kind, name, version, document)
-            missing = self._missing_topic(topic, _TOPIC_FIELDS[kind])
+            missing = self._topic_rules.check(kind, topic)
             if missing and not dry_run:
-                self._create_topic(missing, _TOPIC_FIELDS[kind])
+                self._topic_rules.create(kind, missing)
             if current is not None and _as_written_now(current.resource) == document:
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
@@ -216,7 +224,7 @@ class ControlPlane:
         ServiceError
             When there is none, it is in use, or Kafka does not answer.
         """
-        with self._writing:
+        with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
             precondition(self.registry.get(kind, name))
             resource = self.find(kind, name).resource
@@ -236,7 +244,7 @@ class ControlPlane:
         ServiceError
             When there is none, or Kafka does not answer.
         """
-        with self._writing:
+        with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
             stored = self.find("condition", name)
             found = stored.resource
@@ -263,8 +271,7 @@ class ControlPlane:
             When the document is wrong.
         """
         condition = self.registry.check_condition("validated", 1, document)
-        self._check_free("condition", condition.output_topic)
-        self._missing_topic(condition.output_topic, _TOPIC_FIELDS["condition"])
+        self._topic_rules.check("condition", condition.output_topic)
         streams = self.registry.streams()
         return KINDS[condition.kind].derive(condition, streams, load)
 
@@ -274,10 +281,10 @@ class ControlPlane:
         Raises
         ------
         NotFoundError
-            When there is none of this name.
+            When there is none of this name, or a stream of it cannot be read.
         """
         condition = self.find("condition", name).resource.to_condition()
-        return KINDS[condition.kind].plan(condition, self.registry.streams())
+        return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
     def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
         """Say what becomes of two events as a pair of a condition.
@@ -297,7 +304,12 @@ class ControlPlane:
             When there is no such condition or event, or Kafka does not answer.
         """
         stored = self.find("condition", name)
-        return self._explainer.explain(stored, self.registry.streams(), asked, span)
+        streams = self._streams_of(stored.resource.to_condition())
+        return self._explainer.explain(stored, streams, asked, span)
+
+    def _streams_of(self, condition: Condition) -> Mapping[str, Stream]:
+        """Return the streams that a condition reads."""
+        return {name: self.find("stream", name).resource.to_stream() for name in condition.streams}
 
     def job_is_up(self) -> bool:
         """Say whether the job's newest record says that it runs, and is not old."""
@@ -319,42 +331,12 @@ class ControlPlane:
             stream = self.registry.read_stream(name, document)
             self.registry.check_stream(stream)
             document, topic = stream_to_document(stream), stream.topic
-        self._check_free(kind, topic)
         return document, topic
-
-    def _check_free(self, kind: ResourceKind, topic: str | None) -> None:
-        """Refuse the installation's own topics."""
-        # Alarms may go where all alarms go, but no stream reads them there: it would read those
-        # of its own conditions, and those of every condition that is still to come.
-        free = {self.settings.topics.alarms} if kind == "condition" else set()
-        if topic in set(self.settings.topics.all()) - free:
-            raise InvalidFieldError(
-                _TOPIC_FIELDS[kind],
-                f"{topic} is one of Coincide's own topics",
-                "name another topic",
-            )
-
-    def _missing_topic(self, topic: str | None, field: str) -> str | None:
-        """Give the topic back when it has to be created first."""
-        if topic is None or self._topics.exists(topic):
-            return None
-        if not self.settings.create_event_topics:
-            raise InvalidDocumentError.of(
-                field, f"there is no topic {topic!r} on the broker", "create it, or name another"
-            )
-        return topic
-
-    def _create_topic(self, topic: str, field: str) -> None:
-        try:
-            self._topics.create(topic)
-        except TopicRefusedError as error:
-            problem = f"the broker refuses to create {topic!r}: {error.detail}"
-            raise InvalidDocumentError.of(field, problem, "name another topic") from error
 
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds
         deadline = time.monotonic() + timeout
-        headers = deletion_headers(resource) if value is None else ()
+        headers = deletion_headers(resource.version) if value is None else ()
         offset = self.log.send(resource.key, value, timeout, headers)
         applied = offset is not None and self.log.wait_for(
             offset, max(0.0, deadline - time.monotonic())

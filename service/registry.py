@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.records import (
     Resource,
     ResourceKind,
     condition_from_document,
-    resource_key,
     stream_from_document,
     template_entry,
 )
@@ -26,30 +21,16 @@ from service.errors import (
     FieldProblem,
     InvalidDocumentError,
     TemplateInUseError,
-    UnreadableRecordError,
 )
+from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from correlation.config_records import Unreadable
     from correlation.operators import Condition
     from correlation.streams import Stream
     from service.log import LogRecord
-
-
-_VERSION_HEADER = "coincide.version"
-_READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
-    "stream": Resource.to_stream,
-    "condition": Resource.to_condition,
-    "template": Resource.to_template,
-}
-
-
-class Stored(NamedTuple):
-    """A resource and the offset of its record, which changes with every write."""
-
-    resource: Resource
-    offset: int
 
 
 class Registry:
@@ -65,61 +46,39 @@ class Registry:
 
     def __init__(self, max_buffered_events: int) -> None:
         self._max_buffered_events = max_buffered_events
-        self._lock = threading.Lock()
-        self._stored: dict[ResourceKind, dict[str, Stored]] = {
-            kind: {} for kind in get_args(ResourceKind)
-        }
-        # Also of names that are deleted, while their deletion is remembered (it names the version,
-        # for compaction leaves nothing else): a condition made anew does not repeat old alarm ids.
-        self._versions: dict[bytes, int] = {}
+        self._fold = ConfigFold()
 
     def apply(self, record: LogRecord) -> None:
-        """Take one record of the config topic.
+        """Take one record of the config topic; see `ConfigFold.apply`."""
+        self._fold.apply(record)
 
-        Raises
-        ------
-        UnknownRecordVersionError
-            When another version of this software wrote it.
-        UnreadableRecordError
-            When it is not a resource under its own key.
-        """
-        if record.value is None:
-            kind, _, name = (record.key or b"").decode("utf-8", "replace").partition("/")
-            version = dict(record.headers).get(_VERSION_HEADER) or b""
-            with self._lock:
-                if version.isdigit():
-                    self._versions[record.key or b""] = int(version)
-                for known, stored in self._stored.items():
-                    if known == kind:
-                        stored.pop(name, None)
-            return
-        resource = _read_resource(record)
-        with self._lock:
-            self._stored[resource.kind][resource.name] = Stored(resource, record.offset)
-            self._versions[resource.key] = resource.version
+    def follow(self) -> None:
+        """Take the records so far as the newest of their keys; see `ConfigFold.follow`."""
+        self._fold.follow()
+
+    def unreadable(self) -> list[Unreadable]:
+        """Return the records that cannot be read and are the newest of their keys, by offset."""
+        return self._fold.unreadable()
 
     def get(self, kind: ResourceKind, name: str) -> Stored | None:
         """Give a resource, or None."""
-        with self._lock:
-            return self._stored[kind].get(name)
+        return self._fold.get(kind, name)
 
     def page(self, kind: ResourceKind, limit: int, after: str) -> tuple[list[Stored], str | None]:
         """Give up to `limit` resources with names over `after`, and the name to go on after."""
-        with self._lock:
-            names = sorted(self._stored[kind])
-            first = bisect_right(names, after)
-            found = [self._stored[kind][name] for name in names[first : first + limit]]
+        stored = self._fold.all(kind)
+        names = sorted(stored)
+        first = bisect_right(names, after)
+        found = [stored[name] for name in names[first : first + limit]]
         return found, found[-1].resource.name if first + limit < len(names) else None
 
     def next_version(self, kind: ResourceKind, name: str) -> int:
         """Give the version that a new document of this name gets."""
-        with self._lock:
-            return self._versions.get(resource_key(kind, name), 0) + 1
+        return self._fold.version(kind, name) + 1
 
     def streams(self) -> dict[str, Stream]:
         """Give every stream."""
-        with self._lock:
-            return {name: it.resource.to_stream() for name, it in self._stored["stream"].items()}
+        return {name: it.resource.to_stream() for name, it in self._fold.all("stream").items()}
 
     def conditions_on(self, stream: str) -> list[str]:
         """List the conditions that read a stream, by name."""
@@ -189,19 +148,17 @@ class Registry:
         InvalidDocumentError
             When it names a template that is not there.
         """
-        with self._lock:
-            found = list(self._stored["template"].values())
-        return checked_stream(name, document, {it.resource.name: it.resource for it in found})
+        found = self._fold.all("template")
+        return checked_stream(name, document, {it: found[it].resource for it in found})
 
     def template_users(self, template: str) -> dict[str, int]:
         """Give the streams that use a template, and the version that each has of it."""
-        with self._lock:
-            return {
-                name: entry["version"]
-                for name, it in sorted(self._stored["stream"].items())
-                for entry in it.resource.document.get("templates", ())
-                if entry["name"] == template
-            }
+        return {
+            name: entry["version"]
+            for name, it in sorted(self._fold.all("stream").items())
+            for entry in it.resource.document.get("templates", ())
+            if entry["name"] == template
+        }
 
     def check_template_unused(self, template: str) -> None:
         """Refuse when streams use the template.
@@ -245,9 +202,7 @@ class Registry:
         return condition
 
     def _conditions(self) -> list[Condition]:
-        with self._lock:
-            found = list(self._stored["condition"].values())
-        return [it.resource.to_condition() for it in found]
+        return [it.resource.to_condition() for it in self._fold.all("condition").values()]
 
 
 def checked_stream(
@@ -346,26 +301,3 @@ def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stre
             f"condition {reader.name} cannot take them: its {error.field}: {error.problem}",
             f"leave them out, or change the condition first: {error.remedy}",
         ) from error
-
-
-def deletion_headers(resource: Resource) -> tuple[tuple[str, bytes], ...]:
-    """Headers of the record that deletes a resource."""
-    return ((_VERSION_HEADER, str(resource.version).encode()),)
-
-
-def _read_resource(record: LogRecord) -> Resource:
-    where = f"the record at offset {record.offset} of the config topic"
-    try:
-        resource = Resource.from_record(orjson.loads(record.value or b""))
-        if resource.key != record.key:
-            raise UnreadableRecordError(f"{where} stands under another key than its own")
-        _READ[resource.kind](resource)
-    except json.JSONDecodeError as error:
-        raise UnreadableRecordError(f"{where} is not JSON: {error}") from error
-    except InvalidFieldError as error:
-        raise UnreadableRecordError(f"{where} holds {error}") from error
-    except (TypeError, AttributeError, LookupError) as error:
-        raise UnreadableRecordError(f"{where} is not a resource: {error}") from error
-    except CorrelationError as error:
-        raise type(error)(f"{where}: {error}") from error
-    return resource

@@ -45,7 +45,7 @@ class Settings(BaseSettings):
         gt=0,
         le=300,
         description="How long a write waits until its own record was read back; "
-        "afterwards it answers 202.",
+        "afterwards it answers 202. Also how long it waits for its turn.",
     )
     broker_timeout_seconds: float = Field(
         default=10.0,
@@ -65,6 +65,11 @@ class Settings(BaseSettings):
         default=True,
         description="Create the topic of a stream (or a condition's output topic) that does "
         "not exist yet; otherwise registering it is refused.",
+    )
+    output_topics: tuple[str, ...] = Field(
+        default=(),
+        description="Topics that conditions may name as output_topic, as a JSON list: names, or "
+        "their begin and *. Empty: any that no rule forbids.",
     )
     event_partitions: int = Field(
         default=2,
@@ -104,6 +109,14 @@ class Settings(BaseSettings):
     @classmethod
     def _prefix_names_topics(cls, value: str) -> str:
         return check_topic(value, "prefix")
+
+    @field_validator("output_topics")
+    @classmethod
+    def _output_topics_are_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in value:
+            # The sign stands for any rest of a name, also an empty one.
+            check_topic(pattern.removesuffix("*") + "x" * pattern.endswith("*"), "output_topics")
+        return value
 
     @property
     def topics(self) -> Topics:

@@ -1,18 +1,22 @@
 """Coincide's own topics: what each must be like, made at start, and what is wrong with the rest.
 
-A topic that exists is never changed: what differs is reported (in the log and by /readyz), because
-its owner may have had a reason.
+A topic that exists keeps its settings: what differs is reported (in the log and by /readyz),
+because its owner may have had a reason. The exception is a setting with the very value that an
+earlier version of this software gave it, and that has proved harmful: it is altered at start.
 """
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     NewTopic,
     ResourceType,
@@ -27,15 +31,21 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _T = TypeVar("_T")
+_LOGGER = logging.getLogger(__name__)
 
 _COMPACTED = {
     "cleanup.policy": "compact",
     # Small segments and an eager cleaner: both topics are read from the beginning at every start.
     "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
-    # A deletion is remembered ten years: a job that stood still must not miss it.
-    "delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000),
 }
+# A deletion is remembered ten years: a job that stood still must not miss it.
+_TEN_YEARS = {"delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000)}
+# Each batch of each slot is a transaction, and the end of each is a record of some 80 bytes that
+# Kafka keeps this long: 16 slots at 5 batches a second leave some 25 MB in an hour. Whoever reads
+# the topic from its beginning must reach the end within it, which takes seconds; nothing depends
+# on an older deletion, because a slot's record is replaced and hardly ever deleted.
+_AN_HOUR = {"delete.retention.ms": str(3600 * 1000)}
 # What is wrong is the topic that was asked for, not the broker.
 _REFUSALS = frozenset(
     {
@@ -68,6 +78,9 @@ class TopicSpec:
         Which of them an existing topic must have too; numbers may be larger.
     one_partition : bool
         Whether an existing topic must have exactly one partition.
+    outdated : mapping
+        Values that an earlier version of this software created it with: an existing topic that
+        has one is altered to the value of `settings`.
     """
 
     name: str
@@ -75,6 +88,7 @@ class TopicSpec:
     settings: Mapping[str, str] = field(default_factory=dict)
     checked: frozenset[str] = frozenset()
     one_partition: bool = False
+    outdated: Mapping[str, str] = field(default_factory=dict)
 
 
 class TopicProblem(NamedTuple):
@@ -94,8 +108,17 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
     any_record = policy | frozenset(_ANY_RECORD)
     remembered = any_record | {"delete.retention.ms"}
     return (
-        TopicSpec(topics.config, 1, _COMPACTED | _ANY_RECORD, remembered, one_partition=True),
-        TopicSpec(topics.metrics, 1, _COMPACTED | _ANY_RECORD, any_record, one_partition=True),
+        TopicSpec(
+            topics.config, 1, _COMPACTED | _ANY_RECORD | _TEN_YEARS, remembered, one_partition=True
+        ),
+        TopicSpec(
+            topics.metrics,
+            1,
+            _COMPACTED | _ANY_RECORD | _AN_HOUR,
+            any_record,
+            one_partition=True,
+            outdated=_TEN_YEARS,
+        ),
         TopicSpec(topics.heartbeats, 1, deleted, policy, one_partition=True),
         TopicSpec(topics.alarms, many, deleted, policy),
         TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
@@ -130,15 +153,37 @@ class TopicKeeper:
         self._create([spec for spec in specs if spec.name not in partitions])
         return self._check(existing, partitions)
 
-    def exists(self, topic: str) -> bool:
-        """Say whether there is such a topic.
+    def names(self) -> frozenset[str]:
+        """Return the names of all topics.
 
         Raises
         ------
         BrokerError
             When the broker does not answer.
         """
-        return topic in self._partitions()
+        return frozenset(self._partitions())
+
+    def is_internal(self, topic: str) -> bool:
+        """Return whether the broker says that an existing topic is internal to Kafka.
+
+        Raises
+        ------
+        BrokerError, TopicRefusedError
+            When the broker does not answer, or does not let the service ask.
+        """
+        described = self._client().describe_topics(
+            TopicCollection([topic]), request_timeout=self._settings.broker_timeout_seconds
+        )
+        return bool(self._result(described[topic], f"describing {topic}").is_internal)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Return whether an existing topic is compacted; errors as of `is_internal`."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        described = self._client().describe_configs(
+            [resource], request_timeout=self._settings.broker_timeout_seconds
+        )
+        found = self._result(described[resource], f"describing {topic}")
+        return "compact" in str(found["cleanup.policy"].value).split(",")
 
     def create(self, topic: str) -> None:
         """Create a topic for events or alarms; Kafka stamps its records.
@@ -234,7 +279,40 @@ class TopicKeeper:
                 for setting in sorted(spec.checked)
                 if not _is_enough(str(found[setting].value), spec.settings[setting])
             ]
+            outdated = {
+                setting: value
+                for setting, value in spec.outdated.items()
+                if str(found[setting].value) == value
+            }
+            problems += self._renew(spec, outdated)
         return tuple(problems)
+
+    def _renew(self, spec: TopicSpec, outdated: Mapping[str, str]) -> list[TopicProblem]:
+        """Alter outdated settings of a topic; return those that the broker does not alter."""
+        if not outdated:
+            return []
+        entries = [
+            ConfigEntry(
+                setting, spec.settings[setting], incremental_operation=AlterConfigOpType.SET
+            )
+            for setting in outdated
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=entries)
+        altered = self._client().incremental_alter_configs(
+            [resource], request_timeout=self._settings.broker_timeout_seconds
+        )
+        try:
+            self._result(altered[resource], f"altering {spec.name}")
+        except (BrokerError, TopicRefusedError) as error:
+            _LOGGER.warning("topic %s could not be altered: %s", spec.name, error.detail)
+            return [
+                TopicProblem(spec.name, setting, value, spec.settings[setting])
+                for setting, value in outdated.items()
+            ]
+        for setting, value in outdated.items():
+            new = spec.settings[setting]
+            _LOGGER.info("topic %s: %s altered from %s to %s", spec.name, setting, value, new)
+        return []
 
     def _result(self, future: Future[_T], doing: str) -> _T:
         try:

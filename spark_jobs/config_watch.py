@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import orjson
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from correlation.errors import CorrelationError, UnknownRecordVersionError
-from correlation.records import Resource
+from correlation.config_records import Unreadable, parse_config_record, read_key
+from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from spark_jobs.errors import SparkJobError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from correlation.records import Resource
     from correlation.streams import Stream
     from spark_jobs.settings import Properties
 
@@ -55,6 +56,9 @@ class ConfigWatch:
         self._consumer.assign([self._place])
         self._streams: dict[str, Stream] = {}
         self._output_topics: dict[str, str] = {}
+        self._unreadable: dict[bytes, Unreadable] = {}
+        self._newer: dict[bytes, UnknownRecordVersionError] = {}
+        self._is_following = False
         self._changed_at = time.monotonic()
 
     @property
@@ -68,6 +72,11 @@ class ConfigWatch:
         return frozenset(self._output_topics.values())
 
     @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Records that cannot be read and are the newest of their keys, by offset."""
+        return tuple(sorted(self._unreadable.values(), key=lambda it: it.offset))
+
+    @property
     def quiet_seconds(self) -> float:
         """Time since a record changed the streams, in seconds."""
         return time.monotonic() - self._changed_at
@@ -79,6 +88,8 @@ class ConfigWatch:
         ------
         SparkJobError
             When the broker does not give it in time.
+        UnknownRecordVersionError
+            When a newer version of this software wrote the newest record of a key.
         """
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         _, end = self._consumer.get_watermark_offsets(self._place, timeout=_TIMEOUT_SECONDS)
@@ -86,6 +97,9 @@ class ConfigWatch:
             if time.monotonic() > deadline:
                 raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
             self.poll(0.1)
+        for error in self._newer.values():
+            raise error
+        self._is_following = True
 
     def _position(self) -> int:
         # Before the first record the position is not known; then it is the beginning.
@@ -97,7 +111,7 @@ class ConfigWatch:
         Raises
         ------
         UnknownRecordVersionError
-            When a newer version of this software wrote a record.
+            When a newer version of this software wrote a record, once all was read.
         KafkaException
             When the topic cannot be read any more.
         """
@@ -110,22 +124,28 @@ class ConfigWatch:
                 raise KafkaException(error)
 
     def _take(self, message: Message) -> None:
-        key, value = message.key(), message.value()
-        kind, _, name = (
-            key.decode("utf-8", "replace") if isinstance(key, bytes) else ""
-        ).partition("/")
-        if kind not in ("stream", "condition"):
-            return
+        key, value, offset = _as_bytes(message.key()) or b"", message.value(), message.offset() or 0
+        self._unreadable.pop(key, None)
+        self._newer.pop(key, None)
+        resource = None
         try:
-            resource = None if value is None else Resource.from_record(orjson.loads(value))
-            if kind == "condition":
-                self._take_condition(name, resource)
-            else:
-                self._take_stream(name, resource)
-        except UnknownRecordVersionError:
-            raise
-        except (ValueError, CorrelationError) as error:
-            _log.error("config record %d is not used: %s", message.offset() or 0, error)
+            if value is not None:
+                resource = parse_config_record(key, _as_bytes(value) or b"", orjson.loads)
+        except UnreadableRecordError as error:
+            _log.error("config record %d cannot be read and is not in force: %s", offset, error)
+            self._unreadable[key] = Unreadable(key, offset, str(error))
+        except UnknownRecordVersionError as error:
+            if self._is_following:
+                raise
+            self._newer[key] = error
+        try:
+            kind, name = read_key(key)
+        except UnreadableRecordError:
+            return
+        if kind == "condition":
+            self._take_condition(name, resource)
+        elif kind == "stream":
+            self._take_stream(name, resource)
 
     def _take_stream(self, name: str, resource: Resource | None) -> None:
         before = self._streams.get(name)
@@ -157,3 +177,7 @@ class ConfigWatch:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _as_bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

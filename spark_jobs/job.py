@@ -141,6 +141,7 @@ class Job:
         followed = registered | self._begun.keys() | parts.watch.output_topics
         found = self._topics.take(parts.offsets.partitions(), followed)
         parts.reporter.missing_topics(parts.watch.output_topics - found.keys())
+        parts.reporter.unreadable_records(parts.watch.unreadable)
         return streams_in_force(parts.watch.streams, found, parts.settings.topics)
 
     def _start(self, in_force: StreamsInForce, *, one_batch: bool = False) -> StreamingQuery:

@@ -26,7 +26,7 @@ from correlation.program import Block, Control, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.reasons import Reason
 from correlation.streams import Stream
-from correlation.topics import Topics, error_headers
+from correlation.topics import Topics, error_headers, refusal_headers
 from spark_jobs.blob_files import BlobFiles
 from spark_jobs.envelope import (
     CONTROL,
@@ -220,6 +220,13 @@ class SlotProcessor(StatefulProcessor):
         for result in outcome.results:
             heading = result.heading(outcome.detected_at_us)
             topic = heading.topic or f"{topics.prefix}.{heading.channel}"
+            if heading.topic in topics.reserved():
+                # No condition that the service took; alarms would pass for records of the job.
+                detail = "it is one of the installation's own topics"
+                refusal = refusal_headers(Reason.OUTPUT_REFUSED, detail, topic)
+                headers = {name: value.decode() for name, value in refusal.items()}
+                heading = heading._replace(headers=heading.headers | headers)
+                topic = topics.dead_letter
             records = result.records(outcome.detected_at_us, orjson.dumps)
             blobs += pack_result(topic, heading, records)
         packer = RecordPacker()

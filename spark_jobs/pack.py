@@ -6,6 +6,7 @@ small ones. What cannot become an event becomes a dead letter, with its reason: 
 
 from __future__ import annotations
 
+import logging
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,13 @@ import orjson
 import pyarrow as pa
 
 from correlation.columns import BytesColumn
-from correlation.errors import CorrelationError, RejectedEventError
+from correlation.config_records import parse_config_record
+from correlation.errors import (
+    CorrelationError,
+    RejectedEventError,
+    UnknownRecordVersionError,
+    UnreadableRecordError,
+)
 from correlation.events import Events
 from correlation.intake import Intake, Problem, StreamReader, too_large, why_unreadable
 from correlation.partitioning import Partitioner
@@ -31,6 +38,8 @@ from spark_jobs.rejects import Rejects
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
 
 _PACKED = pa.schema(
     [
@@ -167,11 +176,24 @@ class _Task:
     def _pack_controls(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
         for row in run.rows:
             key, value, offset = run.keys[row] or b"", run.values[row], int(run.offsets[row])
+            record = None
+            if value is not None:
+                try:
+                    record = orjson.loads(value)
+                except ValueError:
+                    # No JSON object either, so that the slots set the condition aside too.
+                    record = ""
+                try:
+                    parse_config_record(key, value, orjson.loads)
+                except UnreadableRecordError as error:
+                    rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
+                except UnknownRecordVersionError:
+                    # The driver stops the job; the slots keep the record for the next one.
+                    _log.error("config record %d has a newer version", offset)
             try:
-                record = None if value is None else orjson.loads(value)
                 control = {"key": key.decode(), "record": record}
-            except ValueError as error:
-                rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
+            except UnicodeDecodeError:
+                # Not the key of a condition.
                 continue
             yield from self._to_every_slot(CONTROL, offset, orjson.dumps(control))
 

@@ -1,7 +1,7 @@
 """Output records that Kafka refuses, made such that it takes them: nothing is lost for one record.
 
-A condition's own output topic may be deleted, or closed to the job; its records then go to the dead
-letter. A value that no topic takes is left out, and its length is said.
+A condition's own output topic may be deleted, closed to the job, or one of Kafka's own; its records
+then go to the dead letter. A value that no topic takes is left out, and its length is said.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
 from correlation.reasons import Reason
-from correlation.topics import refusal_headers
+from correlation.topics import is_internal, refusal_headers
 from spark_jobs.envelope import Record
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ OMITTED_HEADER = "coincide.error.omitted_bytes"
 # A record below this size is never shortened: its topic's limit is a mistake to be corrected.
 _SHORTEN_FROM_BYTES = 64 * 1024
 _METADATA_SECONDS = 10.0
+_INTERNAL_TOPIC = "it is an internal topic of Kafka"
 # A topic that was refused is tried again after this time.
 _RETRY_SECONDS = 30.0
 # It is the topic that cannot be written, not the broker that is in trouble.
@@ -134,6 +135,8 @@ class OutputTopics:
 
     def _ask(self, topic: str) -> str | None:
         """Ask the broker for a topic; gives why it cannot be written."""
+        if is_internal(topic):
+            return _INTERNAL_TOPIC
         if self._client is None:
             self._client = AdminClient({"log_level": 2, **self._properties})
         try:
@@ -146,6 +149,8 @@ class OutputTopics:
             if error.args[0].code() in _REFUSALS:
                 return str(error.args[0].str())
             raise
+        if found.is_internal:
+            return _INTERNAL_TOPIC
         allowed = found.authorized_operations
         # A broker that authorises nobody names no operations.
         if allowed and AclOperation.WRITE not in allowed:

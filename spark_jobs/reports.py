@@ -16,6 +16,7 @@ from spark_jobs.checkpoint import parse_offsets
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+    from correlation.config_records import Unreadable
     from correlation.progress import Heartbeat
     from correlation.topics import Topics
     from spark_jobs.offsets import Place
@@ -70,6 +71,7 @@ class Reporter:
             "waiting_streams": [],
             "lost": {},
             "missing_topics": [],
+            "unreadable_records": [],
         }
         self._written_at = -_LEAST_SECONDS
 
@@ -116,6 +118,12 @@ class Reporter:
                 self._topics.dead_letter,
             )
         self._facts["missing_topics"] = missing
+
+    def unreadable_records(self, records: Sequence[Unreadable]) -> None:
+        """Take in which records of the config topic cannot be read."""
+        self._facts["unreadable_records"] = [
+            {"key": it.shown_key, "offset": it.offset, "problem": it.problem} for it in records
+        ]
 
     def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
         """Take in Spark's progress of a batch; it is written at most once a second.

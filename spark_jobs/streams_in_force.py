@@ -14,7 +14,7 @@ import orjson
 from correlation.errors import UnknownRecordVersionError
 from correlation.records import stream_from_document, stream_to_document
 from correlation.streams import Stream
-from correlation.topics import Topics
+from correlation.topics import Topics, is_internal
 
 _VERSION = 1
 
@@ -89,13 +89,15 @@ def streams_in_force(
     topic_partitions : mapping of topic to int
         Number of partitions of the topics that exist.
     topics : Topics
-        Of the installation: config and heartbeats are read anyway and are no event topics.
+        Of the installation: none of them is an event topic, nor is one of Kafka's own.
     """
-    own = {topics.config, topics.heartbeats}
+    own = set(topics.all())
     readable = {
         name: stream
         for name, stream in sorted(registered.items())
-        if topic_partitions.get(stream.topic, 0) and stream.topic not in own
+        if topic_partitions.get(stream.topic, 0)
+        and stream.topic not in own
+        and not is_internal(stream.topic)
     }
     return StreamsInForce(
         readable, {name: topic_partitions[stream.topic] for name, stream in readable.items()}

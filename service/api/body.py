@@ -8,14 +8,20 @@ the field named.
 import json
 from collections.abc import Callable, Coroutine
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaTypeError
 
 _DEPTH = 16
+# Texts, numbers, lists and the like in one body. The longest useful document, a template of 100
+# buckets written as objects, has some 400; checks of more values would keep the service busy.
+MOST_VALUES = 10_000
+# Bodies that are parsed at the same time; parsing holds the interpreter, more are no faster.
+PARSED_AT_ONCE = 2
 # A number that fits any field is shorter; a longer one is treated as infinite, hence refused.
 _NUMBER_CHARACTERS = 40
 _EXPONENT = 30
@@ -64,7 +70,7 @@ def parse_json(body: bytes) -> object:
     Raises
     ------
     BodyError
-        When it is not JSON, nested too deep, or gives a name twice.
+        When it is not JSON, nested too deep, has too many values, or gives a name twice.
     """
     try:
         document = json.loads(
@@ -81,8 +87,13 @@ def parse_json(body: bytes) -> object:
         raise BodyError(f"the body is not JSON: {problem.problem}", (problem,)) from None
     except RecursionError:
         raise BodyError(f"the body is nested deeper than {_DEPTH}") from None
-    _check_texts(document)
+    _check_values(document)
     return document
+
+
+def new_limiter() -> CapacityLimiter:
+    """Build the limiter of the threads that parse bodies, for one application."""
+    return CapacityLimiter(PARSED_AT_ONCE)
 
 
 class JsonRoute(APIRoute):
@@ -118,14 +129,16 @@ async def _parsed(request: Request) -> _ParsedRequest:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise MediaTypeError("send JSON and the header Content-Type: application/json")
-    limit = request.app.state.plane.settings.max_body_bytes
+    state = request.app.state
+    limit = state.plane.settings.max_body_bytes
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > limit:
             raise BodyTooLargeError(f"a body has at most {limit} bytes")
     found = _ParsedRequest(request.scope, request.receive)
-    found.parsed = parse_json(bytes(body))
+    # In a thread: other requests are answered meanwhile.
+    found.parsed = await to_thread.run_sync(parse_json, bytes(body), limiter=state.parsing)
     found.state.document = found.parsed
     return found
 
@@ -145,12 +158,12 @@ def _read_fraction(text: str) -> object:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        problem = FieldProblem(twice, "is given twice", "give it once")
-        raise BodyError(f"{twice!r} is given twice in one object", (problem,))
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            problem = FieldProblem(name, "is given twice", "give it once")
+            raise BodyError(f"{name!r} is given twice in one object", (problem,))
+        found[name] = value
     return found
 
 
@@ -179,24 +192,51 @@ def _place(text: str, at: int) -> str:
     return f"line {line} column {at - text.rfind(chr(10), 0, at)}"
 
 
-def _check_texts(document: object) -> None:
-    """Refuse texts that cannot be stored, and deep nesting."""
-    waiting: list[tuple[str, object, int]] = [("", document, 0)]
+class _Place(NamedTuple):
+    """Where a value stands; its name is written out only for an error, for it may be long."""
+
+    above: "_Place | None" = None
+    part: str | int = ""
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        place: _Place | None = self
+        while place is not None:
+            parts.append(f"[{place.part}]" if isinstance(place.part, int) else place.part)
+            place = place.above
+        # The document itself has no name.
+        return ".".join(parts[-2::-1]).replace(".[", "[")
+
+
+def _check_values(document: object) -> None:
+    """Refuse too many values, deep nesting, and texts that cannot be stored."""
+    waiting: list[tuple[_Place, object, int]] = [(_Place(), document, 0)]
+    count = 1
     while waiting:
-        field, value, depth = waiting.pop()
+        place, value, depth = waiting.pop()
         if depth > _DEPTH:
             raise BodyError(f"the body is nested deeper than {_DEPTH}")
         if isinstance(value, str):
-            _check_text(field, value)
-        elif isinstance(value, dict):
-            for name, found in value.items():
-                _check_text(field, name)
-                waiting.append((f"{field}.{name}" if field else name, found, depth + 1))
-        elif isinstance(value, list):
-            waiting += [(f"{field}[{at}]", found, depth + 1) for at, found in enumerate(value)]
+            _check_text(place, value)
+        elif isinstance(value, dict | list):
+            count += len(value)
+            if count > MOST_VALUES:
+                raise _too_many(place)
+            inner = value.items() if isinstance(value, dict) else enumerate(value)
+            for part, found in inner:
+                here = _Place(place, part)
+                if isinstance(part, str):
+                    _check_text(here, part)
+                waiting.append((here, found, depth + 1))
 
 
-def _check_text(field: str, text: str) -> None:
+def _too_many(place: _Place) -> BodyError:
+    problem = f"the body has more than {MOST_VALUES:,} values"
+    found = FieldProblem(str(place), problem, "send fewer values, in several documents")
+    return BodyError(problem, (found,))
+
+
+def _check_text(place: _Place, text: str) -> None:
     if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        problem = FieldProblem(field, "holds half of a surrogate pair", "write valid Unicode")
+        problem = FieldProblem(str(place), "holds half of a surrogate pair", "write valid Unicode")
         raise BodyError("a text holds half of a surrogate pair", (problem,))

@@ -10,14 +10,15 @@ from correlation.records import ResourceKind
 from service.api.problems import responses
 from service.errors import PreconditionError
 from service.fields import ResourceName
+from service.fold import Stored
 from service.metrics import MetricsView
 from service.plane import ControlPlane, Written
-from service.registry import Stored
 
 MOST_ON_A_PAGE = 1000
 
 
-def _plane(request: Request) -> ControlPlane:
+# Not in a thread, as all that does not wait: what only looks answers whatever writes wait for.
+async def _plane(request: Request) -> ControlPlane:
     plane: ControlPlane = request.app.state.plane
     return plane
 
@@ -82,7 +83,7 @@ def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
     }
 
 
-def _preconditions(
+async def _preconditions(
     if_match: Annotated[
         str | None, Header(description="ETag the resource must have, or *: it must exist.")
     ] = None,

@@ -26,11 +26,11 @@ from service.api.common import (
 )
 from service.api.problems import ProblemItem, problem_of_field, responses
 from service.api.wording import field_problems
-from service.errors import FieldProblem, InvalidDocumentError
+from service.errors import FieldProblem, InvalidDocumentError, first_problems
 from service.fields import Document, ResourceName, read_number
+from service.fold import Stored
 from service.models import ConditionDocument
 from service.plane import Written
-from service.registry import Stored
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
@@ -128,7 +128,7 @@ def _unknown_rates(
     """Give what is wrong with rates of streams that the condition does not read."""
     fields = KINDS[document["kind"]].fields
     read = sorted({document[field.name] for field in fields if field.type == "stream"})
-    return tuple(
+    return first_problems(
         FieldProblem(f"rates.{name}", "is no stream of the condition", f"use {', '.join(read)}")
         for name in rates
         if name not in read

@@ -1,5 +1,11 @@
-"""Routes of the service's own state and of the job: health, metrics, job."""
+"""Routes of the service's own state and of the job: health, metrics, job.
 
+They have threads of their own, or need none: they answer whatever other requests wait for.
+"""
+
+import asyncio
+
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
@@ -7,8 +13,11 @@ from pydantic import BaseModel, Field
 from service.api.common import Plane
 from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
+from service.plane import ControlPlane
 
 _BROKER_SECONDS = 3.0
+# One asks the broker, the others write the pages of several Prometheus servers.
+_THREADS = 4
 router = APIRouter(tags=["state"])
 
 
@@ -27,6 +36,14 @@ class WrongTopic(BaseModel):
     needed: str = Field(description="What it should be; it is not changed.")
 
 
+class UnreadableRecord(BaseModel):
+    """The newest record of a key of the config topic, which cannot be read."""
+
+    key: str = Field(description="Its key; bytes that are not UTF-8 are escaped.")
+    offset: int = Field(description="Its offset in the config topic.")
+    problem: str = Field(description="Why it cannot be read.")
+
+
 class Ready(BaseModel):
     """The service has read the whole config topic and the broker answers."""
 
@@ -34,6 +51,9 @@ class Ready(BaseModel):
     config_position: int = Field(description="Offset of the next record of the config topic.")
     topic_problems: list[WrongTopic] = Field(
         description="Topics that were there with other settings than Coincide needs."
+    )
+    unreadable_records: list[UnreadableRecord] = Field(
+        description="Records of the config topic whose resources are not in force for it."
     )
 
 
@@ -53,10 +73,42 @@ class JobState(BaseModel):
     missing_topics: list[str] = Field(
         description="Output topics of conditions that do not exist; their alarms are dead letters."
     )
+    unreadable_records: list[UnreadableRecord] = Field(
+        description="Records of the config topic that the job cannot read; not in force."
+    )
     durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
     exception: str | None = Field(description="What stopped it last.")
     applied_config_offset: int | None = Field(description="Newest config record it has applied.")
     config_head_offset: int = Field(description="Newest config record.")
+
+
+class Monitoring:
+    """The threads of these routes, and the readiness that is being looked at.
+
+    Parameters
+    ----------
+    plane : ControlPlane
+        Of the service.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._looking: asyncio.Task[Ready] | None = None
+        self.threads = CapacityLimiter(_THREADS)
+
+    async def readiness(self) -> Ready:
+        """Return whether the service is ready; requests at the same time share one look.
+
+        Raises
+        ------
+        NotReadyError
+            When it is not.
+        """
+        if self._looking is None or self._looking.done():
+            look = to_thread.run_sync(_readiness, self._plane, limiter=self.threads)
+            self._looking = asyncio.create_task(look)
+        # Whoever asked may go away; the others still wait.
+        return await asyncio.shield(self._looking)
 
 
 @router.get("/livez")
@@ -66,8 +118,13 @@ async def get_liveness() -> Live:
 
 
 @router.get("/readyz", responses=responses(503))
-def get_readiness(plane: Plane) -> Ready:
+async def get_readiness(request: Request) -> Ready:
     """Say whether the registry has caught up with the config topic and the broker answers."""
+    monitoring: Monitoring = request.app.state.monitoring
+    return await monitoring.readiness()
+
+
+def _readiness(plane: ControlPlane) -> Ready:
     position = plane.log.position
     try:
         plane.log.wait_for(-1, 0)
@@ -83,6 +140,10 @@ def get_readiness(plane: Plane) -> Ready:
         ready=True,
         config_position=plane.log.position,
         topic_problems=[WrongTopic(**it._asdict()) for it in plane.topic_problems],
+        unreadable_records=[
+            UnreadableRecord(key=it.shown_key, offset=it.offset, problem=it.problem)
+            for it in plane.registry.unreadable()
+        ],
     )
 
 
@@ -91,14 +152,16 @@ def get_readiness(plane: Plane) -> Ready:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def get_metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     """Give the Prometheus page."""
-    page = generate_latest(request.app.state.metrics_registry)
+    state = request.app.state
+    threads = state.monitoring.threads
+    page = await to_thread.run_sync(generate_latest, state.metrics_registry, limiter=threads)
     return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @router.get("/v1/job", responses=responses(422))
-def get_job(plane: Plane) -> JobState:
+async def get_job(plane: Plane) -> JobState:
     """Say what the streaming job last said of itself."""
     found = plane.metrics.job() or {}
     return JobState(
@@ -111,6 +174,7 @@ def get_job(plane: Plane) -> JobState:
         lag=found.get("lag", {}),
         lost=found.get("lost", {}),
         missing_topics=found.get("missing_topics", []),
+        unreadable_records=[UnreadableRecord(**it) for it in found.get("unreadable_records", [])],
         durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),

@@ -51,6 +51,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.TopicRefusedError: Entry(422, 42205, "The broker refuses the topic"),
     errors.LogStoppedError: Entry(503, 50302, "The config topic is no longer read"),
     errors.NotReadyError: Entry(503, 50303, "Not ready"),
+    errors.BusyError: Entry(503, 50304, "Too many writes at once"),
     ServiceError: Entry(500, 50001, "Internal error"),
     CorrelationError: Entry(500, 50001, "Internal error"),
 }
@@ -162,11 +163,7 @@ def _entry(error: Exception) -> Entry:
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else []
     document = "template" if request.url.path.startswith("/v1/templates/") else ""
-    problems = tuple(
-        problem
-        for it in found
-        for problem in field_problems([it], ("body", "query", "path", "header"), document)
-    )
+    problems = field_problems(found, ("body", "query", "path", "header"), document)
     detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
     return _answer(TABLE[RequestValidationError], detail, problems)
 

@@ -8,12 +8,12 @@ from collections import Counter
 from fastapi import Request
 
 from service.api.wording import by_nearness
-from service.errors import FieldProblem, InvalidQueryError
+from service.errors import FieldProblem, InvalidQueryError, first_problems
 
 _VERSIONED = "/v1/"
 
 
-def check_query(request: Request) -> None:
+async def check_query(request: Request) -> None:
     """Refuse unknown and repeated query parameters on the paths under /v1.
 
     Parameters
@@ -33,7 +33,7 @@ def check_query(request: Request) -> None:
     described = path[request.method.lower()].get("parameters", ())
     known = [it["name"] for it in described if it["in"] == "query"]
     given = Counter(name for name, _ in request.query_params.multi_items())
-    problems = tuple(
+    problems = first_problems(
         _unknown(name, known)
         if name not in known
         else FieldProblem(name, f"is given {times} times", "give it once")

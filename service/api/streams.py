@@ -18,8 +18,8 @@ from service.api.common import (
     put_responses,
 )
 from service.api.problems import responses
+from service.fold import Stored
 from service.models import StreamDocument
-from service.registry import Stored
 
 router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute)
 

@@ -16,9 +16,9 @@ from service.api.common import (
     put_responses,
 )
 from service.api.problems import responses
+from service.fold import Stored
 from service.models import TemplateDocument
 from service.plane import ControlPlane
-from service.registry import Stored
 
 router = APIRouter(prefix="/v1/templates", tags=["templates"], route_class=JsonRoute)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
-from service.errors import FieldProblem
+from service.errors import FieldProblem, first_problems
 from service.models import known_fields
 
 _SEE = "see /openapi.json for what the field takes"
@@ -44,12 +44,14 @@ _LIMITS = {
     "string_too_short": ("min_length", "is too short", "use at least {} characters"),
 }
 _SHOWN = 40
+# Longer than any name or choice: what is longer still is near to none of them.
+_COMPARED = 100
 
 
 def field_problems(
     found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = (), document: str = ""
 ) -> tuple[FieldProblem, ...]:
-    """Turn pydantic's errors into problems of fields.
+    """Turn pydantic's errors into problems of fields, up to `MOST_PROBLEMS` of them.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ def field_problems(
     document : str
         "template", or empty: a stream, or a condition, whose locations name its kind.
     """
-    return tuple(problem for error in found for problem in _translated(error, above, document))
+    return first_problems(
+        problem for error in found for problem in _translated(error, above, document)
+    )
 
 
 def by_nearness(name: str, known: Iterable[str]) -> list[str]:
@@ -114,7 +118,7 @@ def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str
 
 
 def _unknown_field(parts: list[str], known: Iterable[str]) -> tuple[str, str]:
-    written = parts[-1].lower().replace("-", "_")
+    written = parts[-1][:_COMPARED].lower().replace("-", "_")
     near = get_close_matches(written, list(known), n=1)
     remedy = f"did you mean {near[0]}?" if near else "remove it, or check its spelling"
     return "is not a field of this document", remedy
@@ -123,7 +127,7 @@ def _unknown_field(parts: list[str], known: Iterable[str]) -> tuple[str, str]:
 def _unknown_choice(value: object, choices: list[str]) -> tuple[str, str]:
     remedy = f"use one of: {', '.join(choices)}"
     if isinstance(value, str):
-        near = get_close_matches(value.lower(), choices, n=1)
+        near = get_close_matches(value[:_COMPARED].lower(), choices, n=1)
         remedy = f"did you mean {near[0]}? {remedy}" if near else remedy
     return f"{_shown(value)} is unknown", remedy
 
@@ -134,4 +138,4 @@ def _shown(value: object) -> str:
 
 
 def _nearness(name: str, known: str) -> float:
-    return SequenceMatcher(None, name.lower().replace("-", "_"), known).ratio()
+    return SequenceMatcher(None, name[:_COMPARED].lower().replace("-", "_"), known).ratio()

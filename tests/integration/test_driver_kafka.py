@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -58,6 +59,46 @@ def test_record_of_a_newer_version_stops_the_job(kafka_bootstrap: str, topic: st
         pytest.raises(UnknownRecordVersionError),
     ):
         watch.read_to_end()
+    # Once another record of the key follows, it is the past.
+    produce(kafka_bootstrap, topic, [Sent(None, b"stream/a")])
+    with ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch:
+        watch.read_to_end()
+        assert watch.streams == {}
+        produce(kafka_bootstrap, topic, [Sent(json.dumps(record).encode(), b"stream/a")])
+        with pytest.raises(UnknownRecordVersionError):
+            watch.read_to_end()
+
+
+def test_newest_record_decides_also_where_it_cannot_be_read(
+    kafka_bootstrap: str, topic: str
+) -> None:
+    stream, condition = stream_resource(A), NearCondition("c", "a", "a", 1, "1").resource
+    with_output = replace(condition, document={**condition.document, "output_topic": "out"})
+    records = [Sent(json.dumps(it.to_record()).encode(), it.key) for it in (stream, with_output)]
+    bad = [Sent(b'{"v":1}', b"stream/a"), Sent(b"{", b"condition/c"), Sent(b"{}", b"\xff/x")]
+    with ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch:
+        for _ in range(2):
+            produce(kafka_bootstrap, topic, records)
+            watch.read_to_end()
+            assert watch.streams == {"a": A}
+            assert watch.output_topics == frozenset({"out"})
+            assert not watch.unreadable
+            produce(kafka_bootstrap, topic, bad)
+            watch.read_to_end()
+            assert not watch.streams
+            assert not watch.output_topics
+            assert [it.shown_key for it in watch.unreadable] == [
+                "stream/a",
+                "condition/c",
+                "\\xff/x",
+            ]
+            produce(kafka_bootstrap, topic, [Sent(None, b"\xff/x")])
+    # One that starts only now comes to the same.
+    with ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch:
+        watch.read_to_end()
+        assert not watch.streams
+        assert not watch.output_topics
+        assert [it.shown_key for it in watch.unreadable] == ["stream/a", "condition/c"]
 
 
 def test_last_record_is_found_before_marks_and_aborted_records(

@@ -242,6 +242,21 @@ def test_alarms_of_an_output_topic_that_may_not_be_written_are_dead_letters(
         assert b"not allowed" in letters[0].headers["coincide.error.detail"]
 
 
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__anything"])
+def test_internal_topics_are_never_written(
+    kafka_bootstrap: str, topic_prefix: str, topic: str
+) -> None:
+    sink = Sink(kafka_bootstrap, topic_prefix)
+    records = [*sink.records("a"), Record(topic, b"key", b"alarm")]
+    assert sink.producer().write(0, records) == 2
+    assert sink.written() == [b"a"]
+    (letter,) = sink.dead_letters()
+    assert (letter.key, letter.value) == (b"key", b"alarm")
+    assert letter.headers["coincide.error.reason"] == b"output_refused"
+    assert letter.headers["coincide.error.topic"] == topic.encode()
+    assert letter.headers["coincide.error.detail"] == b"it is an internal topic of Kafka"
+
+
 def deny_writing(sink: Sink, topic: str) -> None:
     """Let everybody read a topic and nobody write it."""
     client = AdminClient(sink.properties)

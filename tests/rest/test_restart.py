@@ -116,27 +116,21 @@ def test_two_services_see_each_others_writes(kafka_bootstrap: str) -> None:
         assert everything(one) == everything(other)
 
 
-@pytest.mark.parametrize(
-    ("value", "sentence"),
-    [
-        (b'{"v": 2, "kind": "stream"}', "record version 2"),
-        (b"not JSON", "is not JSON"),
-        (b"[1]", "record version 'list'"),
-    ],
-)
-def test_service_does_not_start_on_a_record_it_cannot_read(
-    kafka_bootstrap: str, value: bytes, sentence: str
-) -> None:
+def test_service_does_not_start_on_a_record_of_a_newer_version(kafka_bootstrap: str) -> None:
     settings = fresh_settings(kafka_bootstrap)
     topic = settings.topics.config
     create_topics(kafka_bootstrap, {topic: 1}, {"cleanup.policy": "compact"})
-    produce(kafka_bootstrap, topic, [Sent(value, b"stream/x")])
+    produce(kafka_bootstrap, topic, [Sent(b'{"v": 2, "kind": "stream"}', b"stream/x")])
     child = start(settings)
     _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
-    assert sentence in said
+    assert "record version 2" in said
     assert "offset 0" in said
     assert "Traceback" not in said
+    # Its tombstone makes it the past, though Kafka may keep the record for a while.
+    produce(kafka_bootstrap, topic, [Sent(None, b"stream/x")])
+    with process(settings) as (service, _):
+        assert service.client.get("/v1/streams").json()["items"] == []
 
 
 def test_service_stops_loudly_when_such_a_record_arrives(kafka_bootstrap: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from correlation.records import Resource
 from service.api.common import make_precondition
 from service.errors import PreconditionError
-from service.registry import Stored
+from service.fold import Stored
 
 AT_17 = Stored(Resource("stream", "x", 1, 0, {}), 17)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from correlation.config_records import Unreadable
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.records import Resource, stream_to_document
 from correlation.streams import Stream
@@ -14,10 +15,10 @@ from service.errors import (
     DependedUponError,
     InvalidDocumentError,
     TemplateInUseError,
-    UnreadableRecordError,
 )
+from service.fold import deletion_headers
 from service.log import LogRecord
-from service.registry import Registry, checked_condition, deletion_headers
+from service.registry import Registry, checked_condition
 
 STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}
@@ -78,44 +79,80 @@ def test_fold_keeps_the_newest_record_of_every_key(
     assert names(registry, "condition") == conditions
 
 
+@pytest.mark.parametrize("is_following", [False, True])
 @pytest.mark.parametrize(
-    ("key", "value", "error"),
+    ("key", "value", "problem"),
     [
-        (b"stream/x", b"{", UnreadableRecordError),
-        (b"stream/x", b"\xff", UnreadableRecordError),
-        (b"stream/x", b"", UnreadableRecordError),
-        (b"stream/x", b"[]", UnknownRecordVersionError),
-        (b"stream/x", b"{}", UnknownRecordVersionError),
-        (b"stream/x", b'{"v":2}', UnknownRecordVersionError),
-        (b"stream/x", b'{"v":1,"kind":"stream"}', UnknownRecordVersionError),
-        (b"stream/y", orjson.dumps(stream("x").to_record()), UnreadableRecordError),
-        (None, orjson.dumps(stream("x").to_record()), UnreadableRecordError),
-        (b"stream/X", orjson.dumps(stream("X").to_record()), UnreadableRecordError),
-        (b"stream/x", orjson.dumps(stream("x", longest_us="1").to_record()), UnreadableRecordError),
-        (
-            b"condition/c",
-            orjson.dumps(condition("c", kind="of_the_future").to_record()),
-            UnreadableRecordError,
-        ),
-        (
-            b"planet/x",
-            orjson.dumps(stream("x").to_record() | {"kind": "planet"}),
-            UnknownRecordVersionError,
-        ),
-        (
-            b"template/x",
-            orjson.dumps(stream("x").to_record() | {"kind": "template"}),
-            UnreadableRecordError,
-        ),
+        (b"stream/x", b"{", "is not JSON"),
+        (b"stream/x", b"\xff", "is not JSON"),
+        (b"stream/x", b"[]", "not a JSON object"),
+        (b"stream/x", b"{}", "its v is None"),
+        (b"planet/x", b"{}", "not kind/name"),
+        (b"\xff", b"{}", "not kind/name"),
+        (None, b"{}", "not kind/name"),
     ],
 )
-def test_apply_refuses_a_record_it_cannot_read(
-    key: bytes | None, value: bytes, error: type[Exception]
+def test_record_that_cannot_be_read_takes_its_resource_out_of_force(
+    key: bytes | None, value: bytes, problem: str, *, is_following: bool
 ) -> None:
-    registry = fold(stream("z"))
-    with pytest.raises(error, match="offset 7"):
-        registry.apply(LogRecord(7, key, value, 0))
-    assert names(registry, "stream") == [("z", 0)]
+    registry = fold(stream("z"), stream("x"))
+    if is_following:
+        registry.follow()
+    registry.apply(LogRecord(7, key, value, 0))
+    if not is_following:
+        registry.follow()
+    (found,) = registry.unreadable()
+    assert (found.key, found.offset) == (key or b"", 7)
+    assert problem in found.problem
+    names_left = [("z", 0)] if key == b"stream/x" else [("x", 1), ("z", 0)]
+    assert names(registry, "stream") == names_left
+
+    registry.apply(LogRecord(8, key, None, 0))
+    assert registry.unreadable() == []
+
+
+def test_newer_record_heals_one_that_cannot_be_read() -> None:
+    registry = fold(stream("x"))
+    registry.apply(LogRecord(7, b"stream/x", b"{", 0))
+    # Its version may have been any up to its offset.
+    assert registry.next_version("stream", "x") == 8
+    healed = orjson.dumps(stream("x", 8).to_record())
+    registry.apply(LogRecord(8, b"stream/x", healed, 0))
+    assert registry.unreadable() == []
+    assert names(registry, "stream") == [("x", 8)]
+    assert registry.next_version("stream", "x") == 9
+
+
+def test_order_of_reading_does_not_decide_what_is_in_force() -> None:
+    """Compaction leaves the newest record of a key; a fold of it alone is the same."""
+    long, compacted = fold(stream("x"), condition("c")), Registry(10**9)
+    for registry in (long, compacted):
+        registry.apply(LogRecord(7, b"stream/x", b"{", 0))
+    assert long.unreadable() == compacted.unreadable()
+    assert [it.key for it in long.unreadable()] == [b"stream/x"]
+    assert long.get("stream", "x") is compacted.get("stream", "x") is None
+    assert long.next_version("stream", "x") == compacted.next_version("stream", "x")
+
+
+NEWER = orjson.dumps(stream("x").to_record() | {"v": 2})
+
+
+@pytest.mark.parametrize("after", [None, orjson.dumps(stream("x", 3).to_record()), b"{"])
+def test_record_of_a_newer_version_is_no_reason_to_stop_once_it_is_replaced(
+    after: bytes | None,
+) -> None:
+    registry = fold(stream("x"))
+    registry.apply(LogRecord(7, b"stream/x", NEWER, 0))
+    with pytest.raises(UnknownRecordVersionError, match=r"offset 7 .*stream/x: record version 2"):
+        registry.follow()
+    registry.apply(LogRecord(8, b"stream/x", after, 0))
+    registry.follow()
+    with pytest.raises(UnknownRecordVersionError, match="offset 9"):
+        registry.apply(LogRecord(9, b"stream/x", NEWER, 0))
+
+
+def test_key_of_a_record_that_cannot_be_read_is_shown_escaped() -> None:
+    assert Unreadable(b"stream/\xff", 3, "").shown_key == "stream/\\xff"
 
 
 def test_next_version_counts_on_after_a_delete() -> None:
@@ -264,7 +301,7 @@ def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
     """After compaction nothing else is left of the name."""
     registry = Registry(10**9)
     key = condition("x").key
-    registry.apply(LogRecord(9, key, None, 0, deletion_headers(condition("x", version=7))))
+    registry.apply(LogRecord(9, key, None, 0, deletion_headers(7)))
     assert registry.next_version("condition", "x") == 8
     # One that says nothing, written by other means, takes nothing away.
     registry.apply(LogRecord(10, key, None, 0))

@@ -257,21 +257,30 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
             SourceRecord("p.config", b'{"v":1}', b"condition/c", 0, 4),
             SourceRecord("p.config", None, b"condition/c", 0, 5),
             SourceRecord("p.config", b"{", b"condition/d", 0, 6),
+            SourceRecord("p.config", b'{"v":2}', b"condition/e", 0, 7),
+            SourceRecord("p.config", b"{}", b"condition/\xff", 0, 8),
+            SourceRecord("p.config", None, b"condition/\xff", 0, 9),
             SourceRecord("p.heartbeats", b'{"stream":"s","read_up_to":9}', b"s", 0, 1),
             SourceRecord("p.heartbeats", b'{"stream":"s","read_up_to":"soon"}', b"s", 0, 2),
             SourceRecord("p.heartbeats", None, b"s", 0, 3),
         ]
     )
     assert [(row[0], row[2]) for row in rows_of(rows, "control")] == [
-        (key, offset) for offset in (4, 5) for key in SLOT_KEYS
+        (key, offset) for offset in (4, 5, 6, 7) for key in SLOT_KEYS
     ]
-    assert {row[3] for row in rows_of(rows, "control") if row[2] == 4} == {
-        b'{"key":"condition/c","record":{"v":1}}'
-    }
+    # Also those that cannot be read: they take their condition out of force.
+    assert list(dict.fromkeys(row[3] for row in rows_of(rows, "control"))) == [
+        b'{"key":"condition/c","record":{"v":1}}',
+        b'{"key":"condition/c","record":null}',
+        b'{"key":"condition/d","record":""}',
+        b'{"key":"condition/e","record":{"v":2}}',
+    ]
     assert [row[0] for row in rows_of(rows, "heartbeat")] == list(SLOT_KEYS)
     assert orjson.loads(next(rows_of(rows, "heartbeat"))[3]) == ["s", None, 9, None]
     reasons = [dict(letter.headers)["coincide.error.reason"] for letter in dead_letters(rows)]
     assert sorted(reason or b"" for reason in reasons) == [
+        b"bad_control",
+        b"bad_control",
         b"bad_control",
         b"bad_heartbeat",
         b"bad_heartbeat",

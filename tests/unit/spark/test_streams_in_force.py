@@ -33,8 +33,8 @@ def test_streams_wait_for_their_topics_and_share_them() -> None:
     assert found.topics == {"events-a": 3}
 
 
-@pytest.mark.parametrize("topic", [TOPICS.config, TOPICS.heartbeats])
-def test_topics_of_the_installation_are_no_event_topics(topic: str) -> None:
+@pytest.mark.parametrize("topic", [*TOPICS.all(), "__consumer_offsets"])
+def test_topics_of_the_installation_and_of_kafka_are_no_event_topics(topic: str) -> None:
     stream = replace(A, topic=topic)
     assert streams_in_force({"a": stream}, {topic: 1}, TOPICS) == StreamsInForce({}, {})
 

@@ -1,0 +1,110 @@
+"""A broker that hangs: many writes, of which few wait, and monitoring that answers meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from service.turns import MOST_WAITING
+from tests.rest.running import fresh_settings, running, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+
+    import httpx
+
+    from cli.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+WRITES = 60
+# No write gives up while the broker hangs: what the test sees does not wait for it.
+PATIENCE_SECONDS = 240
+
+
+@contextmanager
+def hanging(broker: EmbeddedBroker) -> Iterator[None]:
+    """Keep the broker from answering; its connections stay."""
+    assert broker.process is not None
+    assert broker.process.pid is not None
+    os.kill(broker.process.pid, signal.SIGSTOP)
+    try:
+        # Its threads stop one after the other.
+        os.waitid(os.P_PID, broker.process.pid, os.WSTOPPED)
+        yield
+    finally:
+        os.kill(broker.process.pid, signal.SIGCONT)
+
+
+def answered(writes: list[Future[httpx.Response]]) -> Counter[tuple[int, int | None]]:
+    found = [it.result() for it in writes if it.done()]
+    return Counter((it.status_code, it.json().get("error_code")) for it in found)
+
+
+def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
+    own_broker: EmbeddedBroker,
+) -> None:
+    settings = fresh_settings(
+        own_broker.bootstrap,
+        broker_timeout_seconds=PATIENCE_SECONDS,
+        write_timeout_seconds=PATIENCE_SECONDS,
+    )
+    stream = {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    with running(settings) as service, ThreadPoolExecutor(WRITES) as pool:
+        client = service.client
+        client.timeout = 2 * PATIENCE_SECONDS
+        assert client.put("/v1/streams/x", json=stream).status_code == 201
+
+        def write(number: int) -> httpx.Response:
+            return client.put(f"/v1/streams/x{number}", json=stream)
+
+        with hanging(own_broker):
+            writes = [pool.submit(write, number) for number in range(WRITES)]
+            # One has the turn, some wait; the others are told so at once.
+            too_many = Counter({(503, 50304): WRITES - MOST_WAITING - 1})
+            wait_until(lambda: answered(writes) == too_many, PATIENCE_SECONDS)
+            refused = next(it.result() for it in writes if it.done())
+            assert int(refused.headers["Retry-After"]) > 0
+            for path, status in (
+                ("/livez", 200),
+                ("/readyz", 503),
+                ("/metrics", 200),
+                ("/v1/job", 200),
+                ("/v1/streams/x", 200),
+            ):
+                assert client.get(path).status_code == status, path
+            asked = [pool.submit(client.get, "/readyz") for _ in range(20)]
+            assert {it.result().json()["error_code"] for it in asked} == {50303}
+            # All that came before any write that was taken has ended.
+            assert answered(writes) == too_many
+
+        found = [it.result() for it in writes]
+        assert answered(writes) == too_many + Counter({(201, None): MOST_WAITING + 1})
+        written = sum(it.status_code == 201 for it in found)
+        assert len(client.get("/v1/streams").json()["items"]) == written + 1
+        assert client.get("/readyz").status_code == 200
+
+
+def test_write_whose_turn_does_not_come_is_told_so(own_broker: EmbeddedBroker) -> None:
+    settings = fresh_settings(
+        own_broker.bootstrap, broker_timeout_seconds=PATIENCE_SECONDS, write_timeout_seconds=1
+    )
+    stream = {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    with running(settings) as service, ThreadPoolExecutor(2) as pool:
+        client = service.client
+        client.timeout = 2 * PATIENCE_SECONDS
+        assert client.put("/v1/streams/x", json=stream).status_code == 201
+        with hanging(own_broker):
+            writes = [
+                pool.submit(client.put, f"/v1/streams/y{number}", json=stream)
+                for number in range(2)
+            ]
+            wait_until(lambda: any(it.done() for it in writes), PATIENCE_SECONDS)
+            assert answered(writes) == Counter({(503, 50304): 1})
+        assert {it.result().status_code for it in writes} == {503, 201}

@@ -1,0 +1,137 @@
+"""Topics that conditions and streams may name, and those that they may not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from correlation.topics import Topics
+from service.settings import Settings
+from tests.rest.running import Service, fresh_settings, running
+from tests.support.kafka import create_topics
+
+if TYPE_CHECKING:
+    import httpx
+
+pytestmark = pytest.mark.kafka
+
+
+def pair(topic: str | None) -> dict[str, Any]:
+    return {
+        "kind": "mutual_deadline",
+        "a": "x",
+        "b": "x",
+        "window": "2s",
+        "threshold": 0.7,
+        "output_topic": topic,
+    }
+
+
+def answers(client: httpx.Client, topic: str | None) -> list[list[dict[str, str]]]:
+    """Return what is wrong with the output topic, as each way to ask says."""
+    body = {"condition": pair(topic)}
+    found = [client.post("/v1/conditions:validate", json=body).json()]
+    found += [
+        client.put("/v1/conditions/c", json=pair(topic), params=params).json()
+        for params in ({"dry_run": "true"}, {})
+    ]
+    return [it.get("errors", []) for it in found]
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> httpx.Client:
+    document = {
+        "topic": f"{service.settings.prefix}-events",
+        "longest": "2s",
+        "max_delay": "1s",
+    }
+    assert service.client.put("/v1/streams/x", json=document).is_success
+    return service.client
+
+
+def check_refused(client: httpx.Client, topic: str, problem: str, remedy: str) -> None:
+    for errors in answers(client, topic):
+        (error,) = errors
+        assert error["field"] == "output_topic"
+        assert problem in error["problem"]
+        assert remedy in error["remedy"]
+    assert client.get("/v1/conditions/c").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "topic", ["__consumer_offsets", "__transaction_state", "__anything", "__share_group_state"]
+)
+def test_internal_topics_are_refused(client: httpx.Client, topic: str) -> None:
+    check_refused(client, topic, "internal topic of Kafka", "name another topic")
+    document = {"topic": topic, "longest": "2s", "max_delay": "1s"}
+    answer = client.put("/v1/streams/internal", json=document)
+    assert answer.status_code == 422
+    assert [it["field"] for it in answer.json()["errors"]] == ["topic"]
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_compacted_topics_are_refused(service: Service, client: httpx.Client, policy: str) -> None:
+    topic = f"{service.settings.prefix}-{policy.replace(',', '-')}"
+    create_topics(service.settings.bootstrap, {topic: 1}, {"cleanup.policy": policy})
+    check_refused(client, topic, "is compacted", "cleanup.policy=delete")
+    # A stream may read one.
+    document = {"topic": topic, "longest": "2s", "max_delay": "1s"}
+    assert client.put("/v1/streams/compacted", json=document).is_success
+
+
+def test_topics_of_another_installation_are_refused(
+    kafka_bootstrap: str, service: Service, client: httpx.Client
+) -> None:
+    other = fresh_settings(kafka_bootstrap)
+    with running(other):
+        pass
+    for topic in other.topics.reserved():
+        check_refused(client, topic, f"with the prefix {other.prefix}", "name another topic")
+    for topic in service.settings.topics.reserved():
+        check_refused(client, topic, "one of Coincide's own topics", "name another topic")
+    # Both kinds of alarms may be written where alarms go.
+    for topic in (other.topics.alarms, service.settings.topics.alarms):
+        assert answers(client, topic) == [[], [], []]
+    assert client.delete("/v1/conditions/c").status_code == 204
+
+
+@pytest.mark.parametrize("name", ["late", "heartbeats", "dead-letter", "config", "metrics"])
+def test_ordinary_topic_with_such_a_name_is_allowed(
+    service: Service, client: httpx.Client, name: str
+) -> None:
+    topics = Topics(f"{service.settings.prefix}-plain")
+    topic = f"{topics.prefix}.{name}"
+    create_topics(service.settings.bootstrap, {topic: 1})
+    assert answers(client, topic) == [[], [], []]
+    assert client.delete("/v1/conditions/c").status_code == 204
+
+
+def test_only_listed_topics_are_allowed_where_there_is_a_list(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    prefix = settings.prefix
+    listed = settings.model_copy(update={"output_topics": (f"{prefix}-siem", f"{prefix}-out-*")})
+    document = {"topic": f"{prefix}-events", "longest": "2s", "max_delay": "1s"}
+    with running(listed) as service:
+        client = service.client
+        assert client.put("/v1/streams/x", json=document).is_success
+        for topic in (f"{prefix}-other", f"{prefix}-siem-2"):
+            check_refused(
+                client,
+                topic,
+                "not one of the allowed output topics",
+                f"name one of {prefix}-siem, {prefix}-out-*; or change COINCIDE_OUTPUT_TOPICS",
+            )
+        for allowed in (f"{prefix}-siem", f"{prefix}-out-a", settings.topics.alarms, None):
+            assert answers(client, allowed) == [[], [], []]
+
+
+def test_list_of_output_topics_is_read_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COINCIDE_OUTPUT_TOPICS", '["siem", "alarms-*", "*"]')
+    assert Settings().output_topics == ("siem", "alarms-*", "*")
+    for wrong in ('["a b"]', '["*-alarms"]', '[""]', "siem"):
+        monkeypatch.setenv("COINCIDE_OUTPUT_TOPICS", wrong)
+        with pytest.raises(ValueError, match="output_topics"):
+            Settings()

@@ -1,0 +1,131 @@
+"""Bodies made to keep the service busy: the work grows with their length, and no faster."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from typing import Any
+
+import httpx
+import pytest
+from anyio import CapacityLimiter
+
+from service.api.body import MOST_VALUES, PARSED_AT_ONCE, _unique, parse_json
+from service.app import create_app
+from service.errors import MOST_PROBLEMS, BodyError
+from service.settings import Settings
+
+JSON = {"Content-Type": "application/json"}
+
+
+class CountedName(str):
+    """A name that counts how often names are compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+
+def comparisons(names: int) -> int:
+    """Count the comparisons of an object's names, of which only the last two are equal."""
+    pairs: list[tuple[str, object]] = [(CountedName(f"n{at}"), 0) for at in range(names)]
+    pairs.append((CountedName(f"n{names - 1}"), 0))
+    CountedName.compared = 0
+    with pytest.raises(BodyError, match="is given twice"):
+        _unique(pairs)
+    return CountedName.compared
+
+
+def test_twice_the_names_cost_twice_the_comparisons() -> None:
+    assert comparisons(2_000) <= 2 * comparisons(1_000) + 2
+
+
+def test_names_of_fields_are_not_copied_for_every_value() -> None:
+    body = b'{"' + b"n" * 20_000 + b'": [' + b", ".join([b"1"] * 5_000) + b"]}"
+    tracemalloc.start()
+    try:
+        parse_json(body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * len(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b",".join([b"1"] * MOST_VALUES) + b"]",
+        b"[" + b",".join([b"{}"] * MOST_VALUES) + b"]",
+        b"[" + b",".join([b"[0,0]"] * (MOST_VALUES // 3 + 1)) + b"]",
+        b"{" + b",".join(b'"n%d":0' % at for at in range(MOST_VALUES)) + b"}",
+    ],
+)
+def test_body_of_too_many_values_is_refused(body: bytes) -> None:
+    with pytest.raises(BodyError, match="more than 10,000 values") as raised:
+        parse_json(body)
+    assert raised.value.problems[0].remedy == "send fewer values, in several documents"
+
+
+def test_body_of_many_values_is_read() -> None:
+    values = [1] * (MOST_VALUES - 1)
+    assert parse_json(str(values).encode()) == values
+
+
+NAMES = {f"n{at}": 0 for at in range(MOST_VALUES - 10)}
+PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshold": 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document"),
+    [
+        ("PUT", "/v1/streams/x", NAMES),
+        ("PUT", "/v1/conditions/x", PAIR | NAMES),
+        ("POST", "/v1/conditions:validate", {"condition": PAIR | NAMES}),
+        ("POST", "/v1/conditions:validate", {"condition": PAIR, "rates": NAMES}),
+        (
+            "POST",
+            "/v1/conditions:validate",
+            {"condition": {}, "rates": {f"N{n}": 0 for n in NAMES}},
+        ),
+    ],
+)
+def test_answer_lists_the_first_of_many_problems(
+    method: str, path: str, document: dict[str, Any]
+) -> None:
+    async def asked() -> httpx.Response:
+        # The lifespan does not begin: nothing asks for Kafka.
+        transport = httpx.ASGITransport(create_app(Settings(bootstrap="127.0.0.1:1")))
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.request(method, path, json=document)
+
+    problems = asyncio.run(asked()).json()["errors"]
+    assert len(problems) == MOST_PROBLEMS + 1
+    assert problems[-1]["problem"] == "more fields are not valid"
+
+
+def test_service_answers_while_bodies_are_parsed() -> None:
+    app = create_app(Settings(bootstrap="127.0.0.1:1"))
+    parsing: CapacityLimiter = app.state.parsing
+
+    async def asked() -> None:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://test"
+        ) as client:
+            # As if that many bodies were being parsed in threads.
+            for place in range(PARSED_AT_ONCE):
+                await parsing.acquire_on_behalf_of(place)
+            writing = asyncio.create_task(client.put("/v1/streams/x", content=b"{", headers=JSON))
+            while not parsing.statistics().tasks_waiting:  # noqa: ASYNC110  it has no event
+                await asyncio.sleep(0)
+            assert (await client.get("/livez")).status_code == 200
+            assert not writing.done()
+            parsing.release_on_behalf_of(0)
+            assert (await writing).json()["error_code"] == 42201
+
+    asyncio.run(asked())
