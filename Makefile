@@ -17,7 +17,7 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars check static test demo bench clean purge
+.PHONY: help setup jars pins check static test demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -37,6 +37,10 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 
 jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
+
+pins: setup ## write the SHA-256 of the archives that cli/ivy.xml names anew, after a change of it
+	$(BIN)/python -c 'import pathlib, tempfile, cli.jars; \
+	  cli.jars.pin(pathlib.Path(tempfile.mkdtemp()))'
 
 check: static ## lint, types, layers, and the fast tests: under two minutes
 	$(PARALLEL) -m "not ($(ALONE) or slow)"
