@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.broker import free_port
@@ -14,7 +15,6 @@ from cli.rest import ServiceClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _TIMEOUT_SECONDS = 60
 _START_SECONDS = 60
@@ -51,6 +51,19 @@ def coincide(
         timeout=timeout_seconds,
         check=False,
     )
+
+
+def process_tree(pid: int) -> Iterator[int]:
+    """Yield a process id and those of all that the process has started."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from process_tree(int(child))
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process, as everybody on the machine sees it."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 @contextmanager
