@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Properties = dict[str, str | int | float | bool]
 Umask = Annotated[str, Field(pattern="^0?[0-7]{3}$")]
-# Records of the topics stand in the files: they are for their owner only.
+# The files hold events as they were sent.
 DEFAULT_UMASK = "077"
 
 _JSON_TYPES = {
@@ -32,7 +32,7 @@ _JSON_TYPES = {
     float: "a number",
     type(None): "null",
 }
-# Prefixes of librdkafka's messages that name the client which was made to check the properties.
+# Begins librdkafka's messages about properties that do not go together.
 _CHECKING_CLIENT = "Failed to create admin client: "
 
 

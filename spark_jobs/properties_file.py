@@ -43,7 +43,8 @@ def submitted(properties: Mapping[str, str], folder: Path) -> Iterator[None]:
     """
     path = folder / "spark.properties"
     lines = "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in properties.items())
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    private = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(private, "w", encoding="utf-8") as file:
         file.write(lines)
     given = os.environ.get(_ARGUMENTS)
     # A site's own spark-defaults.conf counts as without the file.

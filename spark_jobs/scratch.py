@@ -75,8 +75,8 @@ class ScratchFolder:
 def _sweep(parent: Path) -> None:
     """Remove the folders below `parent` whose owners are gone."""
     for folder in parent.glob(f"{_PREFIX}*/"):
-        # Folders of other users cannot be opened; another process may be sweeping.
-        with suppress(OSError):
+        # Some cannot be opened, are in use, or have a lock file that is not whole (ValueError).
+        with suppress(OSError, ValueError):
             if not folder.is_symlink() and folder.stat().st_uid == os.geteuid():
                 _remove_if_left(folder)
 
