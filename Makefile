@@ -39,8 +39,7 @@ jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
 
 pins: setup ## write the SHA-256 of the archives that cli/ivy.xml names anew, after a change of it
-	$(BIN)/python -c 'import pathlib, tempfile, cli.jars; \
-	  cli.jars.pin(pathlib.Path(tempfile.mkdtemp()))'
+	$(BIN)/python -c 'from cli.jars import pin; pin()'
 
 check: static ## lint, types, layers, and the fast tests: under two minutes
 	$(PARALLEL) -m "not ($(ALONE) or slow)"

@@ -124,22 +124,19 @@ def _verified(home: Path, configuration: Configuration) -> list[Path]:
         raise JarsError(str(error)) from error
 
 
-def pin(folder: Path) -> None:
+def pin() -> None:
     """Fetch all jars anew, and write their hashes into the lists of this package.
 
     For a change of versions in the descriptor. The hashes say that the archives stay the same from
     now on; compare them with what their projects publish before the lists are committed.
-
-    Parameters
-    ----------
-    folder
-        An empty one.
     """
     for configuration, listing in _PINS.items():
-        fetched = folder / configuration
-        _resolve(folder, configuration, fetched)
-        lines = (f"{sha256(jar)}  {jar.name}\n" for jar in sorted(fetched.glob("*.jar")))
-        listing.write_text("".join(lines), encoding="ascii")
+        # Nothing that was fetched earlier counts.
+        with tempfile.TemporaryDirectory(prefix="coincide-") as folder:
+            fetched = Path(folder) / configuration
+            _resolve(Path(folder), configuration, fetched)
+            lines = (f"{sha256(jar)}  {jar.name}\n" for jar in sorted(fetched.glob("*.jar")))
+            listing.write_text("".join(lines), encoding="ascii")
 
 
 def _fetch(folder: Path, configuration: Configuration) -> None:

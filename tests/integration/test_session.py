@@ -122,7 +122,7 @@ def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -
     [
         (
             {"spark.driver.extraJavaOptions": "-XX:NoSuchOption=1"},
-            "spark.driver.extraJavaOptions: Java, whose message is above, does not start; correct it",
+            "spark.driver.extraJavaOptions: Java, whose message is above, does not start; ",
         ),
         (
             {"spark.task.cpus": "many"},

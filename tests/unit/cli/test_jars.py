@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import JarsError
-from cli.jars import MARKER, broker_jars, home_of, present, spark_jars
+from cli.jars import MARKER, broker_jars, home_of, pin, present, spark_jars
 from spark_jobs.jars import pinned
 
 _CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
@@ -119,6 +119,17 @@ def test_what_a_killed_fetch_left_is_removed(
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
     assert len(spark_jars(tmp_path / "jars")) == len(_JARS)
     assert not left.exists()
+
+
+def test_pin_writes_the_hashes_of_what_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
+    expected = (tmp_path / "pins").read_text().splitlines()
+    listing = tmp_path / "new pins"
+    monkeypatch.setattr("cli.jars._PINS", {"spark": listing})
+    pin()
+    assert sorted(listing.read_text().splitlines()) == sorted(expected)
 
 
 def test_the_lists_pin_what_the_descriptor_names() -> None:
