@@ -121,7 +121,7 @@ def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -
     ("properties", "said"),
     [
         (
-            {"spark.driver.extraJavaOptions": "-XX:NoSuchOption=1"},
+            {"spark.driver.extraJavaOptions": "-Xmx2g"},
             "spark.driver.extraJavaOptions: Java, whose message is above, does not start; ",
         ),
         (
