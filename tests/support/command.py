@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,9 +56,12 @@ def coincide(
 def process_tree(pid: int) -> Iterator[int]:
     """Yield a process id and those of all that the process has started."""
     yield pid
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from process_tree(int(child))
+    # The main thread may have started none: Java starts its children elsewhere.
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        # A thread may end meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in task.read_text().split():
+                yield from process_tree(int(child))
 
 
 def command_line(pid: int) -> str:
