@@ -38,8 +38,8 @@ RUN pip install --no-cache-dir --no-compile --no-deps . \
     && packages="$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
     && find "$packages/correlation" -name '*.py' -exec \
        sh -c 'for f; do touch --date="@$(cksum < "$f" | cut -d" " -f1)" "$f"; done' sh {} + \
-    && python -m compileall -q "$packages/correlation" "$packages/service" \
-       "$packages/spark_jobs" "$packages/cli"
+    && python -m compileall -q "$packages/correlation" "$packages/kafka_client" \
+       "$packages/service" "$packages/spark_jobs" "$packages/cli"
 
 # The project's own command fetches the connector; what it downloads stays out of the image.
 RUN --mount=type=cache,target=/opt/coincide/jars/ivy \
@@ -61,7 +61,7 @@ COPY --from=build --chown=10001:10001 /var/cache/coincide /var/cache/coincide
 ENV COINCIDE_CHECKPOINT=/var/lib/coincide/checkpoint \
     COINCIDE_HOST=0.0.0.0
 WORKDIR /var/lib/coincide
-RUN install --directory --owner=10001 --group=10001 checkpoint
+RUN install --directory --owner=10001 --group=10001 --mode=0700 checkpoint
 USER 10001:10001
 
 EXPOSE 8080

@@ -20,7 +20,7 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars check static test demo bench clean purge
+.PHONY: help setup jars pins check static test demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -40,6 +40,9 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 
 jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
+
+pins: setup ## write the SHA-256 of the archives that cli/ivy.xml names anew, after a change of it
+	$(BIN)/python -c 'from cli.jars import pin; pin()'
 
 check: static ## lint, types, layers, and the fast tests: under two minutes
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

@@ -7,9 +7,9 @@ compaction and ``offsets_for_times`` are the real ones. Topics are not created b
 from __future__ import annotations
 
 import base64
+import shutil
 import socket
 import subprocess
-import tempfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -21,6 +21,7 @@ from cli.errors import BrokerError, ProcessError
 from cli.jars import broker_jars
 from cli.java import find_java
 from cli.processes import ChildProcess
+from spark_jobs.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,8 +101,8 @@ class EmbeddedBroker:
     ) -> None:
         self._temporary = None
         if data is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="coincide-broker-")
-            data = Path(self._temporary.name)
+            self._temporary = ScratchFolder("broker")
+            data = self._temporary.path
         self.data = data.absolute()
         self.port = port or free_port()
         self._jars = jars
@@ -144,7 +145,7 @@ class EmbeddedBroker:
                 f"or use the Kafka that is there with --bootstrap {self.bootstrap}"
             )
         properties = self._write_properties()
-        command = [java, *_JAVA_OPTIONS, "-cp", classpath]
+        command = [java, *_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._unpacked()}", "-cp", classpath]
         self._format(command, properties)
         process = ChildProcess(
             "broker", [*command, "kafka.Kafka", str(properties)], log_path=self.log_path
@@ -180,7 +181,17 @@ class EmbeddedBroker:
     ) -> None:
         self.stop()
         if self._temporary:
-            self._temporary.cleanup()
+            self._temporary.close()
+
+    def _unpacked(self) -> Path:
+        """Return an empty folder for the native libraries that the broker unpacks.
+
+        A broker that is killed leaves them: here they go with its next start.
+        """
+        folder = self.data / "tmp"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return folder
 
     def _write_properties(self) -> Path:
         """Write the broker's configuration and return its path."""

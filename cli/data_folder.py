@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cli.errors import UsageError
+from cli.processes import LOGS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,12 @@ _MARKER_TEXT = (
 )
 _LOCK = ".lock"
 _CHECKPOINT = re.compile(r"checkpoint-[0-9a-f]{12}")
-_LOGS = frozenset({"service.log", "job.log"})
-_BROKER = frozenset({"broker.log", "kafka", "server.properties"})
+# What a log's name may end with: those that were rotated are kept for a while.
+_ROTATED = ("", *(f".{number}" for number in range(1, LOGS_KEPT + 1)))
+_LOGS = frozenset(f"{name}.log{end}" for name in ("service", "job") for end in _ROTATED)
+_BROKER = frozenset(
+    {"kafka", "server.properties", "tmp", *(f"broker.log{end}" for end in _ROTATED)}
+)
 _REMEDY = "name another folder with --data or COINCIDE_DATA"
 
 

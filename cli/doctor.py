@@ -15,7 +15,7 @@ from rich.table import Table
 
 from cli.broker import HOST, answers
 from cli.errors import CliError
-from cli.jars import Configuration, home_of, present
+from cli.jars import Configuration, home_of, present, verified_jars
 from cli.java import find_java
 from cli.rest import ServiceClient
 
@@ -148,9 +148,14 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _jars(settings: Settings, name: Configuration) -> Check:
     folder = settings.jars.absolute()
-    ok = present(folder, name)
-    found = str(home_of(folder, name)) if ok else "not fetched yet: coincide jars"
-    return Check(f"Java archives, {name}", ok, essential=False, found=found)
+    title = f"Java archives, {name}"
+    if not present(folder, name):
+        return Check(title, ok=False, essential=False, found="not fetched yet: coincide jars")
+    try:
+        verified_jars(folder, name)
+    except CliError as error:
+        return Check(title, ok=False, essential=True, found=str(error))
+    return Check(title, ok=True, essential=False, found=str(home_of(folder, name)))
 
 
 def _addresses(settings: Settings) -> Iterator[Check]:

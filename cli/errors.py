@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-# pydantic-settings names the field in its message only.
-_FIELD = re.compile(r'field "(\w+)"')
+from kafka_client.settings import describe
 
 
 class CliError(Exception):
@@ -72,21 +66,8 @@ def describe_error(error: Exception) -> tuple[list[str], int]:
         A `CliError`; what wrong settings raise; or an `OSError`.
     """
     if isinstance(error, ValidationError):
-        # A value that may be of several types is told once for each of them.
-        return list(dict.fromkeys(_wrong_values(error))), UsageError.exit_code
-    if isinstance(error, SettingsError):
-        field = _FIELD.search(str(error))
-        name = f"COINCIDE_{field[1].upper()}" if field else str(error)
-        return [f'{name} is not a JSON object, like {{"name": "value"}}'], UsageError.exit_code
+        return describe(error), UsageError.exit_code
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return [f"{where}{error.strerror or error}"], CliError.exit_code
     return [str(error)], error.exit_code if isinstance(error, CliError) else CliError.exit_code
-
-
-def _wrong_values(error: ValidationError) -> Iterator[str]:
-    """Give a sentence for each value that a setting does not take."""
-    for found in error.errors():
-        field, *inside = (str(part) for part in found["loc"])
-        member = f" {inside[0]}" if inside else ""
-        yield f"COINCIDE_{field.upper()}{member}: {found['msg']}"

@@ -8,16 +8,17 @@ own ``jars`` folder: no other build tool is needed. In the folder of jars stand:
     ivy/            Ivy's cache
 
 A folder of a site's own may also hold the jars of ``spark`` themselves, without the folder below.
-A folder that this module filled holds a marker with the descriptor's hash, and is used as it is
-while the hash is the same. A folder without the marker is a site's own (air-gapped) and never
-touched. An interrupted download leaves nothing half done: jars are collected beside their place and
-moved there as a whole.
+Each jar is compared with the SHA-256 that is pinned for it, after it was fetched and whenever it is
+used, wherever it comes from; only pinned jars get on a class path. A folder that this module filled
+holds a marker with the descriptor's hash, and is used while that hash is the same. A folder without
+the marker is a site's own (air-gapped) and never touched. An interrupted download leaves nothing
+half done: jars are collected beside their place and moved there as a whole.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ from rich.status import Status
 from cli.errors import JarsError
 from cli.java import find_java
 from cli.settings import Settings
+from spark_jobs.errors import JarsMismatchError
+from spark_jobs.jars import CONNECTOR, pinned, sha256, verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +47,11 @@ _DESCRIPTOR = Path(__file__).with_name("ivy.xml")
 _ESSENTIAL: Mapping[Configuration, str] = {
     "spark": "spark-sql-kafka-*.jar",
     "broker": "kafka-server-[0-9]*.jar",
+}
+# Names and hashes of the jars.
+_PINS: Mapping[Configuration, Path] = {
+    "spark": CONNECTOR,
+    "broker": Path(__file__).with_name("jars.sha256"),
 }
 _SHOWN_LINES = 12
 
@@ -64,7 +72,7 @@ def spark_jars(folder: Path | None = None) -> list[Path]:
     Raises
     ------
     JarsError
-        They are not there and could not be fetched.
+        They are not there and could not be fetched, or one of them is not the pinned one.
     MissingJavaError
         Fetching needs a Java runtime and there is none.
     """
@@ -100,43 +108,85 @@ def _jars(folder: Path, configuration: Configuration) -> list[Path]:
             # Another process may have fetched them while this one waited for the lock.
             if not present(folder, configuration):
                 _fetch(folder, configuration)
-    return sorted(home_of(folder, configuration).glob("*.jar"))
+    return verified_jars(folder, configuration)
+
+
+def verified_jars(folder: Path, configuration: Configuration) -> list[Path]:
+    """Return a configuration's jars where they are; raise JarsError unless they are the pinned."""
+    return _verified(home_of(folder, configuration), configuration)
+
+
+def _verified(home: Path, configuration: Configuration) -> list[Path]:
+    """Return the pinned jars of a folder; raise JarsError where one is missing or another."""
+    try:
+        return verified(home, _PINS[configuration])
+    except JarsMismatchError as error:
+        raise JarsError(str(error)) from error
+
+
+def pin() -> None:
+    """Fetch all jars anew, and write their hashes into the lists of this package.
+
+    For a change of versions in the descriptor. The hashes say that the archives stay the same from
+    now on; compare them with what their projects publish before the lists are committed.
+    """
+    for configuration, listing in _PINS.items():
+        # Nothing that was fetched earlier counts.
+        with tempfile.TemporaryDirectory(prefix="coincide-") as folder:
+            fetched = Path(folder) / configuration
+            _resolve(Path(folder), configuration, fetched)
+            lines = (f"{sha256(jar)}  {jar.name}\n" for jar in sorted(fetched.glob("*.jar")))
+            listing.write_text("".join(lines), encoding="ascii")
 
 
 def _fetch(folder: Path, configuration: Configuration) -> None:
     """Resolve a configuration and put its jars in place as a whole."""
-    java = find_java()
+    for left in folder.glob(f".{configuration}-*"):
+        # Of a process that was killed: nobody else works here while the lock is held.
+        shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{configuration}-") as work:
         fetched = Path(work) / "new"
-        fetched.mkdir()
-        command = [
-            str(java.path),
-            "-jar",
-            str(_ivy_archive()),
-            *_settings_option(),
-            "-ivy",
-            str(_DESCRIPTOR),
-            "-cache",
-            str(folder / "ivy"),
-            "-confs",
-            configuration,
-            "-types",
-            "jar",
-            "bundle",
-            "-retrieve",
-            f"{fetched}/[artifact]-[revision].[ext]",
-        ]
-        _run_ivy(command, configuration)
-        if not any(fetched.glob(_ESSENTIAL[configuration])):
-            raise JarsError(
-                f"the {configuration} jars were not found where the Ivy settings in force look "
-                f"(COINCIDE_IVY_SETTINGS: {Settings().ivy_settings or 'not set'})"
-            )
+        _resolve(folder, configuration, fetched)
+        _verified(fetched, configuration)
+        for path in fetched.glob("*.jar"):
+            if path.name not in pinned(_PINS[configuration]):
+                raise JarsError(
+                    f"{path.name}: was fetched but is not pinned; the descriptor and the lists of "
+                    "hashes are of different versions: install Coincide again"
+                )
         (fetched / MARKER).write_text(_fingerprint(), encoding="ascii")
         home = folder / configuration
         if home.exists():
             home.rename(Path(work) / "old")
         fetched.rename(home)
+
+
+def _resolve(folder: Path, configuration: Configuration, fetched: Path) -> None:
+    """Let Ivy fetch a configuration's jars into a folder; raise JarsError when it cannot."""
+    fetched.mkdir()
+    command = [
+        str(find_java().path),
+        "-jar",
+        str(_ivy_archive()),
+        *_settings_option(),
+        "-ivy",
+        str(_DESCRIPTOR),
+        "-cache",
+        str(folder / "ivy"),
+        "-confs",
+        configuration,
+        "-types",
+        "jar",
+        "bundle",
+        "-retrieve",
+        f"{fetched}/[artifact]-[revision].[ext]",
+    ]
+    _run_ivy(command, configuration)
+    if not any(fetched.glob(_ESSENTIAL[configuration])):
+        raise JarsError(
+            f"the {configuration} jars were not found where the Ivy settings in force look "
+            f"(COINCIDE_IVY_SETTINGS: {Settings().ivy_settings or 'not set'})"
+        )
 
 
 def _run_ivy(command: list[str], configuration: Configuration) -> None:
@@ -192,7 +242,7 @@ def _ivy_archive() -> Path:
 
 def _fingerprint() -> str:
     """Return the hash of the descriptor."""
-    return hashlib.sha256(_DESCRIPTOR.read_bytes()).hexdigest()
+    return sha256(_DESCRIPTOR)
 
 
 @contextmanager

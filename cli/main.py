@@ -20,7 +20,6 @@ from urllib.parse import quote
 import orjson
 import typer
 from pydantic import ValidationError
-from pydantic_settings import SettingsError
 from rich.console import Console
 
 from cli.errors import BrokerError, CliError, UsageError, describe_error
@@ -71,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
         app(args=arguments, prog_name="coincide")
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
-    except (CliError, SettingsError, ValidationError, OSError) as error:
+    except (CliError, ValidationError, OSError) as error:
         sentences, exit_code = describe_error(error)
         problem = Console(stderr=True, highlight=False, soft_wrap=True)
         for sentence in sentences:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.errors import ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 15
 # Enough for the lines shown; logs can be long.
 _TAIL_BYTES = 64 * 1024
+LOG_BYTES = 10 * 1024 * 1024
+# Beside the one that is written: FILE.1 is the newest of them.
+LOGS_KEPT = 3
 
 
 class ChildProcess:
@@ -31,9 +36,11 @@ class ChildProcess:
     command
         The command and its arguments.
     log_path
-        File that takes what the process prints; appended to.
+        File that takes what the process prints; appended to, and rotated by size.
     environment
         Variables set in addition to this process's own.
+    log_bytes
+        Size from which `check` rotates the log.
     """
 
     def __init__(
@@ -42,11 +49,13 @@ class ChildProcess:
         command: Sequence[str],
         log_path: Path,
         environment: Mapping[str, str] | None = None,
+        log_bytes: int = LOG_BYTES,
     ) -> None:
         self.name = name
         self.log_path = log_path
         self._command = list(command)
         self._environment = dict(environment or {})
+        self._log_bytes = log_bytes
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -69,6 +78,7 @@ class ChildProcess:
         if self.running:
             return
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._rotate_log()
         leash = [sys.executable, "-m", "cli.leash", str(os.getpid())]
         with self.log_path.open("ab") as log:
             # The command is this package's own.
@@ -116,10 +126,35 @@ class ChildProcess:
             time.sleep(_POLL_SECONDS)
 
     def check(self) -> None:
-        """Raise ProcessError, with the end of the log, when the process has ended by itself."""
+        """Raise ProcessError, with the end of the log, when the process has ended by itself.
+
+        A running process has its log rotated when that has grown too long.
+        """
         code = self.exit_code
         if code is not None:
             raise ProcessError(f"the {self.name} ended with exit code {code}{self.log_end()}")
+        self._rotate_log()
+
+    def _rotate_log(self) -> None:
+        """Move a log that is too long to the kept ones, without the process noticing.
+
+        The process, and its children, write to the file that they inherited, so the content is
+        copied and the file is emptied; they append, and go on at its new end. What is written in
+        the microseconds between is lost. The alternative, a pipe through this process, would lose
+        all that its children say after its death.
+        """
+        path = self.log_path
+        try:
+            if path.stat().st_size < self._log_bytes:
+                return
+            for number in range(LOGS_KEPT, 1, -1):
+                with suppress(FileNotFoundError):
+                    Path(f"{path}.{number - 1}").replace(f"{path}.{number}")
+            shutil.copyfile(path, f"{path}.1")
+            os.truncate(path, 0)
+        except OSError:
+            # A full disk, or a log that somebody has removed: no reason to end what runs.
+            return
 
     def log_end(self, lines: int = _TAIL_LINES) -> str:
         """Return the last lines of the log, ready to follow a sentence."""

@@ -8,6 +8,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from correlation.topics import Topics
+from kafka_client.settings import DEFAULT_UMASK, KafkaProperties, Properties, Umask
 
 
 class Settings(BaseSettings):
@@ -24,7 +25,7 @@ class Settings(BaseSettings):
         default="coincide",
         description="Put before the names of Coincide's own topics, with a dot.",
     )
-    kafka_properties: dict[str, str | int | float | bool] = Field(
+    kafka_properties: KafkaProperties = Field(
         default_factory=dict,
         description="More librdkafka properties for every client, as a JSON object.",
     )
@@ -49,6 +50,10 @@ class Settings(BaseSettings):
         default=Path(".coincide"),
         description="Folder of the local stack: the broker's data, the checkpoint, the logs.",
     )
+    umask: Umask = Field(
+        default=DEFAULT_UMASK,
+        description="Rights that others do not get on files that `up` makes, as octal digits.",
+    )
 
     @property
     def topics(self) -> Topics:
@@ -56,7 +61,7 @@ class Settings(BaseSettings):
         return Topics(self.prefix)
 
     @property
-    def client(self) -> dict[str, str | int | float | bool]:
+    def client(self) -> Properties:
         """Properties common to all librdkafka clients of the command line."""
         return {
             "bootstrap.servers": self.bootstrap,

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import signal
 import sys
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from cli.broker import EmbeddedBroker, answers, free_port
@@ -20,9 +18,11 @@ from cli.processes import ChildProcess
 from cli.rest import ServiceClient
 from cli.settings import Settings
 from service.settings import Settings as ServiceSettings
+from spark_jobs.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
     from types import TracebackType
 
     from rich.console import Console
@@ -81,8 +81,8 @@ class LocalStack:
         self._temporary = None
         data = options.data
         if data is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="coincide-")
-            data = Path(self._temporary.name)
+            self._temporary = ScratchFolder("up")
+            data = self._temporary.path
         self.data = data.absolute()
         self._broker: EmbeddedBroker | None = None
         if options.bootstrap is None:
@@ -168,7 +168,7 @@ class LocalStack:
             if self._broker:
                 self._broker.kill()
         if self._temporary:
-            self._temporary.cleanup()
+            self._temporary.close()
 
     def __enter__(self) -> Self:
         try:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import os
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from cli.data_folder import exclusive, remove_data
+from cli.settings import Settings
 from cli.stack import LocalStack, terminable
+from spark_jobs.rights import warn_of_wide_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from cli.stack import StackOptions
@@ -32,15 +37,28 @@ def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> N
         A part did not start, or ended by itself; everything else was stopped then.
     """
     data = options.data
-    with terminable(), exclusive(data) if data else nullcontext():
+    settings = Settings()
+    with terminable(), _umask(settings.umask), exclusive(data) if data else nullcontext():
         if fresh and data:
             remove_data(data)
+        if data:
+            warn_of_wide_folder(str(data), settings.umask)
         try:
             with LocalStack(options, console) as stack:
                 _say_where(stack, console)
                 stack.watch()
         except KeyboardInterrupt:
             console.print("stopped")
+
+
+@contextmanager
+def _umask(digits: str) -> Iterator[None]:
+    """Set the umask, which all parts inherit: what they write holds events."""
+    before = os.umask(int(digits, 8))
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _say_where(stack: LocalStack, console: Console) -> None:

@@ -7,8 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import uvicorn
+from pydantic import ValidationError
 
 from correlation.errors import CorrelationError
+from kafka_client.settings import describe
 from service.app import create_app
 from service.errors import ServiceError
 from service.settings import Settings
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from service.plane import ControlPlane
 
 FAILED = 1
+WRONG_SETTING = 2
 
 
 def serve(settings: Settings) -> int:
@@ -69,8 +72,14 @@ def serve(settings: Settings) -> int:
 
 
 def main() -> None:
-    """Run the service with the settings of the environment."""
-    sys.exit(serve(Settings()))
+    """Run the service with the settings of the environment; exit code 2 when one is not valid."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        for sentence in describe(error):
+            _say(sentence)
+        sys.exit(WRONG_SETTING)
+    sys.exit(serve(settings))
 
 
 def _say(sentence: str) -> None:

@@ -7,6 +7,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from correlation.checks import check_topic
 from correlation.topics import Topics
+from kafka_client.settings import KafkaProperties, Properties
 
 # A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
 _PREFIX_LENGTH = 200
@@ -27,7 +28,7 @@ class Settings(BaseSettings):
         max_length=_PREFIX_LENGTH,
         description="Put before the names of Coincide's own topics, with a dot.",
     )
-    kafka_properties: dict[str, str | int | float | bool] = Field(
+    kafka_properties: KafkaProperties = Field(
         default_factory=dict,
         description="More librdkafka properties for every client, as a JSON object "
         "(security.protocol, sasl.username, ...).",
@@ -123,7 +124,7 @@ class Settings(BaseSettings):
         """Names of Coincide's own topics."""
         return Topics(self.prefix)
 
-    def client_properties(self, client_id: str) -> dict[str, str | int | float | bool]:
+    def client_properties(self, client_id: str) -> Properties:
         """Properties of a librdkafka client.
 
         Parameters

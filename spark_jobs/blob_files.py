@@ -39,7 +39,7 @@ class BlobFiles:
         path = Path(self.folder, token)
         unfinished = path.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
-            Path(self.folder).mkdir(parents=True, exist_ok=True)
+            Path(self.folder).mkdir(0o700, parents=True, exist_ok=True)
             unfinished.write_bytes(blob)
             unfinished.rename(path)
             self._prune()

@@ -7,8 +7,16 @@ class SparkJobError(Exception):
     """Base of all errors of this package."""
 
 
+class SettingError(SparkJobError):
+    """A setting has a value that Spark, or Kafka's client in it, does not take."""
+
+
 class CheckpointMismatchError(SparkJobError):
     """The checkpoint was made with other settings that cannot change, such as the slots."""
+
+
+class JarsMismatchError(SparkJobError):
+    """A Java archive is missing, or is not the one that is pinned by its hash."""
 
 
 class DeliveryError(SparkJobError):

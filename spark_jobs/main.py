@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -16,16 +17,20 @@ from pydantic import ValidationError
 from pyspark.errors import PySparkException
 
 from correlation.errors import CorrelationError
+from kafka_client.secrets import HidingFormatter
+from kafka_client.settings import describe as describe_settings
 from spark_jobs.checkpoint import Checkpoint, open_layout
 from spark_jobs.config_watch import ConfigWatch
-from spark_jobs.errors import SparkJobError
+from spark_jobs.errors import SettingError, SparkJobError
 from spark_jobs.event_topics import check_topics
 from spark_jobs.job import Job, Parts
 from spark_jobs.offsets import KafkaOffsets
 from spark_jobs.reports import Reporter, describe
+from spark_jobs.rights import warn_of_wide_folder
 from spark_jobs.rivals import refuse_rivals
 from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
+from spark_jobs.source import check_source
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("spark_jobs")
 
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _SAY_SECONDS = 10.0
 _ASK_SECONDS = 0.5
 
@@ -47,18 +53,20 @@ def main() -> int:
         0 when it was told to stop or has read all that it was to read, 1 when it failed, 2 when a
         setting is wrong.
     """
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(level=logging.INFO, format=_FORMAT)
     # It tells each connection that it closes.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
         settings = Settings()
     except ValidationError as error:
-        for problem in error.errors():
-            name = "_".join(map(str, problem["loc"])).upper()
-            _log.error("COINCIDE_%s: %s", name, problem["msg"])
+        for sentence in describe_settings(error):
+            _log.error("%s", sentence)
         return 2
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))
+    # Inherited by Java and by the workers.
+    os.umask(int(settings.umask, 8))
+    warn_of_wide_folder(settings.checkpoint, settings.umask)
     stop = threading.Event()
     return run(settings, stop)
 
@@ -76,7 +84,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
     Returns
     -------
     int
-        0 when it was told to stop or has read all that it was to read, 1 when it failed.
+        0 when it was told to stop or has read all that it was to read, 1 when it failed, 2 when
+        Spark or its Kafka source does not take a setting.
     """
     _stop_on_signals(stop)
     with ExitStack() as opened:
@@ -86,7 +95,9 @@ def run(settings: Settings, stop: threading.Event) -> int:
         )
         if not wait_for_topics(offsets, topics.all(), stop):
             return 0
-        reporter = opened.enter_context(closing(Reporter(settings.client, topics, wall_clock_us)))
+        reporter = opened.enter_context(
+            closing(Reporter(settings.client, topics, wall_clock_us, settings.secrets.hide))
+        )
         reporter.state("starting")
         try:
             watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
@@ -97,6 +108,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
             # Spark takes SIGINT for itself when its context starts.
             _stop_on_signals(stop)
             opened.callback(_end_session, session)
+            check_source(session, settings)
             checkpoint = Checkpoint(session, settings.checkpoint)
             layout = open_layout(checkpoint, session, settings.slots)
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
@@ -122,6 +134,10 @@ def run(settings: Settings, stop: threading.Event) -> int:
             _log.error("the job ends: Spark is gone: %s", error)
             reporter.state("failed", exception=describe(error))
             return 1
+        except SettingError as error:
+            _log.error("%s", error)
+            reporter.state("failed", exception=describe(error))
+            return 2
         except (SparkJobError, CorrelationError, KafkaException, PySparkException) as error:
             _log.error("the job ends: %s", error)
             reporter.state("failed", exception=describe(error))

@@ -41,9 +41,18 @@ class Reporter:
         Of the installation.
     clock : callable
         Wall time in µs since 1970.
+    hide : callable
+        Replaces secrets in a text.
     """
 
-    def __init__(self, properties: Properties, topics: Topics, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        properties: Properties,
+        topics: Topics,
+        clock: Callable[[], int],
+        hide: Callable[[str], str],
+    ) -> None:
+        self._hide = hide
         self._topics = topics
         self._clock = clock
         self._producer = Producer(
@@ -92,6 +101,8 @@ class Reporter:
             Fields of the record that change with it.
         """
         self._facts |= {"state": state, **facts}
+        if self._facts["exception"] is not None:
+            self._facts["exception"] = self._hide(self._facts["exception"])
         self._write()
 
     def lost(self, lost: Mapping[Place, int]) -> None:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from kafka_client.secrets import SENSITIVE_NAMES
+from spark_jobs.errors import SettingError
+from spark_jobs.jars import CONNECTOR, verified
+from spark_jobs.properties_file import submitted
+from spark_jobs.scratch import ScratchFolder
+
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
     from spark_jobs.settings import Settings
 
+_NAME = "coincide"
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_NO_JAVA = "JAVA_GATEWAY_EXITED"
+# What `spark-submit` hands to Java, or needs before the session is there.
+_READ_BY_JAVA = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Driver and executor are one JVM; its direct memory, where Arrow works, may equal its heap.
 # Compiled once and lightly, the JVM starts in two thirds of the CPU time, batches cost half while
@@ -53,6 +67,9 @@ def session_properties(settings: Settings) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "spark_jobs.worker_daemon",
         "spark.sql.adaptive.enabled": "false",
+        # Hadoop sets the modes of its files itself, whatever the umask of the process.
+        "spark.hadoop.fs.permissions.umask-mode": settings.umask,
+        "spark.redaction.regex": SENSITIVE_NAMES,
     }
     if is_local(settings.checkpoint):
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
@@ -60,24 +77,33 @@ def session_properties(settings: Settings) -> dict[str, str]:
         # The folder itself, or that of the command line, which has the broker's beside ours.
         ours = settings.jars / "spark"
         folder = ours if ours.is_dir() else settings.jars
-        jars = sorted(str(jar) for jar in folder.glob("*.jar"))
-        properties["spark.jars"] = ",".join(jars)
+        properties["spark.jars"] = ",".join(map(str, verified(folder, CONNECTOR)))
     return properties | settings.spark_properties
 
 
-def _one_process(scratch: str) -> dict[str, str]:
+def _one_process(scratch: Path) -> dict[str, str]:
     return {
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"',
-        "spark.local.dir": scratch,
+        "spark.local.dir": str(scratch),
     }
 
 
-def _scratch_folder() -> str:
-    """Make a folder for what Spark and its libraries unpack; it goes with this process."""
-    folder = tempfile.mkdtemp(prefix="coincide-spark-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings) -> str | None:
+    """Return a sentence about the property of the settings that the error is about, if any is."""
+    given = settings.spark_properties
+    if isinstance(error, PySparkException) and error.getCondition() == _NO_JAVA:
+        read_by_java = sorted(name for name in given if name.startswith(_READ_BY_JAVA))
+        if not read_by_java:
+            return None
+        return (
+            f"{', '.join(read_by_java)}: Java, whose message is above, does not start; correct it"
+        )
+    said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+    named = sorted((name for name in given if name in str(said)), key=len)
+    if not named:
+        return None
+    return f"{named[-1]}: Spark does not take the value: {said}; correct it, or remove the property"
 
 
 def is_local(location: str) -> bool:
@@ -92,21 +118,39 @@ def open_session(settings: Settings) -> SparkSession:
     ----------
     settings : Settings
         Of the job.
+
+    Raises
+    ------
+    SettingError
+        Spark does not take a property of the settings.
     """
     # Spark would start the system's interpreter, which has none of our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("coincide")
     properties = session_properties(settings)
+    by_file: AbstractContextManager[None] = nullcontext()
     # A value set here would win over those of spark-submit, which knows its cluster.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        builder = builder.master(settings.spark_master)
+        scratch = ScratchFolder("spark").path
+        ours = {"spark.app.name": _NAME, "spark.master": settings.spark_master}
         if settings.spark_master.startswith("local"):
             # Spark looks its host's own name up before it reads a property; not every host has one.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            properties = {**_LOOPBACK, **_one_process(_scratch_folder()), **properties}
-    for name, value in properties.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+            ours |= {**_LOOPBACK, **_one_process(scratch)}
+        properties = ours | properties
+        by_file = submitted(properties, scratch)
+    try:
+        with by_file:
+            # Started as by the builder below, which would write each property on the command line.
+            SparkContext._ensure_initialized()  # noqa: SLF001 - the public ways take no gateway
+        builder = SparkSession.builder.appName(_NAME)
+        for name, value in properties.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JJavaError) as error:
+        problem = _wrong_property(error, settings)
+        if problem is None:
+            raise
+        raise SettingError(f"COINCIDE_SPARK_PROPERTIES: {problem}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session

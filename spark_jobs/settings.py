@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, NonNegativeInt
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.limits import SLOTS_LIMIT
 from correlation.topics import Topics
+from kafka_client.secrets import Secrets
+from kafka_client.settings import (
+    DEFAULT_UMASK,
+    KafkaProperties,
+    Properties,
+    Umask,
+    json_object,
+    string_properties,
+    wrong_setting,
+)
 
-Properties = dict[str, str | int | float | bool]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# `Properties` are those of librdkafka clients, which many modules take.
+__all__ = ["Properties", "Settings"]
+
+# As Java takes it behind -Xmx: other sizes have more spellings, and Spark checks them.
+_HEAP = re.compile(r"[1-9]\d*[kmgtKMGT]?")
+
+
+def _spark_properties(value: object) -> dict[str, str]:
+    """Parse and check Spark properties."""
+    found = string_properties(value, '{"spark.driver.memory": "4g"}')
+    for name in found:
+        if not name.startswith("spark."):
+            raise wrong_setting(
+                f'{name}: is not a property of Spark, whose names begin with "spark."; '
+                "correct the name or remove it"
+            )
+    if not _HEAP.fullmatch(found.get("spark.driver.memory", "1g")):
+        raise wrong_setting(
+            "spark.driver.memory: must be a whole number with the unit k, m, g or t; "
+            'write, for example, "4g"'
+        )
+    return found
+
+
+def _spark_kafka_properties(value: object) -> dict[str, str]:
+    """Parse the properties of Spark's Kafka source; their values are checked in the session."""
+    return string_properties(value, '{"security.protocol": "SSL"}')
+
+
+def _offsets(value: object) -> Mapping[str, object]:
+    """Parse offsets of topics; pydantic checks the numbers."""
+    found = json_object(value, example := '{"events": {"0": 100, "1": 250}}')
+    for topic, partitions in found.items():
+        if not isinstance(partitions, dict):
+            raise wrong_setting(
+                f"{topic}: must be an object of partitions and offsets; write one like {example}"
+            )
+    return found
 
 
 class Settings(BaseSettings):
@@ -26,7 +77,7 @@ class Settings(BaseSettings):
         str, Field(description="Put before the name of each of the installation's topics.")
     ] = "coincide"
     kafka_properties: Annotated[
-        Properties,
+        KafkaProperties,
         Field(description="Further librdkafka properties, a JSON object: security, for example."),
     ] = {}
     checkpoint: Annotated[
@@ -63,7 +114,9 @@ class Settings(BaseSettings):
         ),
     ] = False
     until_offsets: Annotated[
-        dict[str, dict[int, int]],
+        dict[str, dict[NonNegativeInt, NonNegativeInt]],
+        NoDecode,
+        BeforeValidator(_offsets),
         Field(
             description="Records of event topics from these offsets on are passed over: a JSON "
             "object, topic → partition → offset. Partitions that are not named are read whole."
@@ -90,6 +143,8 @@ class Settings(BaseSettings):
     ] = "local[*]"
     spark_kafka_properties: Annotated[
         dict[str, str],
+        NoDecode,
+        BeforeValidator(_spark_kafka_properties),
         Field(
             description="Further Kafka properties of Spark's source, a JSON object with the Java "
             "client's names: the same security settings as in KAFKA_PROPERTIES."
@@ -97,6 +152,8 @@ class Settings(BaseSettings):
     ] = {}
     spark_properties: Annotated[
         dict[str, str],
+        NoDecode,
+        BeforeValidator(_spark_properties),
         Field(description="Further Spark properties, a JSON object; they win over ours."),
     ] = {}
     jars: Annotated[
@@ -106,6 +163,13 @@ class Settings(BaseSettings):
             "is given them by --packages or --jars."
         ),
     ] = None
+    umask: Annotated[
+        Umask,
+        Field(
+            description="Rights that others do not get on files that the job makes, as octal "
+            "digits: 027 lets the group read."
+        ),
+    ] = DEFAULT_UMASK
 
     @property
     def topics(self) -> Topics:
@@ -116,3 +180,8 @@ class Settings(BaseSettings):
     def client(self) -> Properties:
         """Properties common to all librdkafka clients of the job."""
         return {"bootstrap.servers": self.bootstrap, **self.kafka_properties}
+
+    @property
+    def secrets(self) -> Secrets:
+        """What the job must not write anywhere."""
+        return Secrets(self.kafka_properties, self.spark_kafka_properties, self.spark_properties)

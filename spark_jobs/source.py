@@ -7,10 +7,13 @@ Heartbeats are read with the events, lest they run ahead of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions
+
+from spark_jobs.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 # No name of a topic has it.
 _BETWEEN = "/"
+_BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_DESERIALIZERS = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 
 
 def read_kafka(
@@ -42,6 +47,43 @@ def read_kafka(
     limit = {"maxOffsetsPerTrigger": str(settings.max_events_per_batch)}
     events = _read(session, settings, {topics.heartbeats: 1, **partitions}, limit)
     return config.union(_before(events, settings.until_offsets))
+
+
+def check_source(session: SparkSession, settings: Settings) -> None:
+    """Check the Kafka properties of the settings with the client that the source will use.
+
+    Parameters
+    ----------
+    session : SparkSession
+        With Spark's Kafka connector.
+    settings : Settings
+        Of the job.
+
+    Raises
+    ------
+    SettingError
+        The client does not take them.
+    """
+    given = settings.spark_kafka_properties
+    if not given:
+        return
+    properties = {**_DESERIALIZERS, "bootstrap.servers": settings.bootstrap, **given}
+    # Spark's Python API has no Kafka client; this is the way to Java's.
+    jvm: Any = session._jvm  # noqa: SLF001 - see above
+    try:
+        jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties).close()
+    except Py4JJavaError as error:
+        raise SettingError(
+            f"COINCIDE_SPARK_KAFKA_PROPERTIES: {_innermost(error.java_exception)}; "
+            "correct the property, or remove it"
+        ) from error
+
+
+def _innermost(exception: Any) -> str:  # noqa: ANN401 - an object of the JVM
+    """Return the kind and the message of the first cause: some messages are only a file's name."""
+    while (cause := exception.getCause()) is not None:
+        exception = cause
+    return f"{exception.getClass().getSimpleName()}: {exception.getMessage()}"
 
 
 def _before(records: DataFrame, ends: Mapping[str, Mapping[int, int]]) -> DataFrame:

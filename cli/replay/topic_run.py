@@ -8,10 +8,8 @@ begins, and what comes later is passed over.
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -34,9 +32,12 @@ from cli.replay.slots import Slots
 from cli.replay.spans import TopicsThere
 from cli.replay.thresholds import at_thresholds
 from cli.stack import terminable
+from spark_jobs.scratch import ScratchFolder
 from spark_jobs.settings import Settings as JobSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from cli.replay.options import TopicOptions
@@ -115,11 +116,11 @@ def _run_job(
     """Run the job to its end, and show how far it is."""
     total = sum(span.end - span.begin for found in spans.values() for span in found.values())
     with (
-        tempfile.TemporaryDirectory(prefix="coincide-replay-") as folder,
+        ScratchFolder("replay") as scratch,
         make_progress(console, MofNCompleteColumn(), TimeElapsedColumn()) as progress,
     ):
         task = progress.add_task("events", total=total)
-        job = _job(own, setup, spans, Path(folder))
+        job = _job(own, setup, spans, scratch.path)
         try:
             job.start()
             while job.exit_code is None:
@@ -146,6 +147,8 @@ def _job(own: Installation, setup: Setup, spans: Spans, folder: Path) -> ChildPr
         "COINCIDE_PREFIX": own.prefix,
         "COINCIDE_CHECKPOINT": str(folder / "checkpoint"),
         "COINCIDE_SLOTS": str(slots),
+        # The job is killed at the end: what it leaves goes with the folder.
+        "TMPDIR": str(folder),
         "COINCIDE_UNTIL_END": "true",
         "COINCIDE_UNTIL_OFFSETS": orjson.dumps(ends, option=orjson.OPT_NON_STR_KEYS).decode(),
     }

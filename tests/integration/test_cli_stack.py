@@ -14,7 +14,7 @@ import pytest
 from cli.broker import answers
 from cli.errors import ProcessError
 from cli.processes import ChildProcess
-from tests.support.command import COMMAND, coincide
+from tests.support.command import COMMAND, coincide, command_line
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -55,17 +55,13 @@ class _Up:
 
     def child(self, command: str) -> int:
         """Return the process id of a part."""
-        found = [pid for pid in _children(self.process.pid or 0) if command in _command(pid)]
+        found = [pid for pid in _children(self.process.pid or 0) if command in command_line(pid)]
         assert len(found) == 1
         return found[0]
 
 
 def _children(pid: int) -> list[int]:
     return [int(found) for found in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _command(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 @pytest.fixture
@@ -93,6 +89,7 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
     _produce(up, "acoustic", 1)
     _produce(up, "seismic", 1)
     assert _alarms(up, 1) == [("acoustic-1", "seismic-1")]
+    assert not [path for path in data.rglob("*") if path.lstat().st_mode & 0o077]
     children = _children(up.process.pid or 0)
     assert len(children) == 3
     second = coincide("up", "--data", str(data), "--port", "0", "--broker-port", "0")

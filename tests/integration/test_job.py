@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cli.errors import ProcessError
 from correlation.partitioning import Partitioning
 from correlation.streams import Stream
+from tests.support.command import command_line, process_tree
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"job{uuid.uuid4().hex[:10]}"
 LONGEST_US = 20_000
+SECRET = "made-up-hunter-2"  # noqa: S105 - what must not be seen
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
@@ -39,7 +41,12 @@ def job(
     folder = tmp_path_factory.mktemp("job")
     scratch = folder / "a scratch"
     scratch.mkdir()
-    settings = {"TMPDIR": str(scratch)}
+    secrets = {
+        "SPARK_PROPERTIES": "spark.hadoop.example.secret",
+        "SPARK_KAFKA_PROPERTIES": "ssl.key.password",
+    }
+    settings = {f"COINCIDE_{name}": json.dumps({key: SECRET}) for name, key in secrets.items()}
+    settings |= {"TMPDIR": str(scratch)}
     job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder, settings)
     job.add_stream(stream("a"))
     job.add_stream(stream("b"))
@@ -69,6 +76,15 @@ def test_alarms_are_the_judges(job: JobUnderTest) -> None:
     expected = sorted(NEAR.pairs(events))
     assert len(expected) > 100
     assert job.alarms("near", awaited=expected) == expected
+
+
+def test_secrets_are_not_shown(job: JobUnderTest) -> None:
+    commands = [command_line(pid) for pid in process_tree(job.process.pid or 0)]
+    # Python, Java, and the daemon of the workers.
+    assert len(commands) >= 3
+    assert not [command for command in commands if SECRET in command]
+    assert SECRET not in job.process.log_path.read_text()
+    assert SECRET not in json.dumps(job.job_records())
 
 
 def test_alarm_record_says_what_where_and_how_sure(job: JobUnderTest) -> None:
@@ -231,6 +247,9 @@ def test_stopped_job_goes_on_where_it_was(job: JobUnderTest) -> None:
     assert list(scratch.glob("coincide-spark-*/*"))
     assert job.stop() == 0
     assert list(scratch.iterdir()) == []
+    files = list((job.folder / "checkpoint").rglob("*"))
+    assert {"layout.json", "cache", "offsets", "state"} <= {path.name for path in files}
+    assert not [path for path in files if path.lstat().st_mode & 0o077]
     assert job.states()[-1] == "stopped"
     after = live_events("ab", 100, seed=6)
     job.send(after)

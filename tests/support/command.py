@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.broker import free_port
@@ -15,7 +16,6 @@ from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "cli.main")
 
@@ -49,6 +49,22 @@ def coincide(
         timeout=timeout_seconds,
         check=False,
     )
+
+
+def process_tree(pid: int) -> Iterator[int]:
+    """Yield a process id and those of all that the process has started."""
+    yield pid
+    # The main thread may have started none: Java starts its children elsewhere.
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        # A thread may end meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in task.read_text().split():
+                yield from process_tree(int(child))
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process, as everybody on the machine sees it."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 @contextmanager

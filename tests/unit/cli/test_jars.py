@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import re
+from pathlib import Path
 
 import pytest
 
 from cli.errors import JarsError
-from cli.jars import MARKER, broker_jars, home_of, present, spark_jars
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from cli.jars import MARKER, broker_jars, home_of, pin, present, spark_jars
+from spark_jobs.jars import pinned
 
 _CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
 
@@ -35,6 +35,13 @@ _SPARK = {
 }
 
 
+_JARS = {
+    f"{module}-{revision}.jar": module.encode()
+    for modules in _SPARK.values()
+    for module, revision in modules.items()
+}
+
+
 def _make_mirror(folder: Path, *, without: str = "") -> Path:
     for organisation, modules in _SPARK.items():
         for module, revision in modules.items():
@@ -47,19 +54,91 @@ def _make_mirror(folder: Path, *, without: str = "") -> Path:
     return settings
 
 
-def test_own_folder_of_jars_is_used_as_it_is(tmp_path: Path) -> None:
-    own = tmp_path / "spark"
-    own.mkdir()
-    (own / _CONNECTOR).touch()
-    (own / "another.jar").touch()
-    assert spark_jars(tmp_path) == [own / "another.jar", own / _CONNECTOR]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["spark"]
+@pytest.fixture(autouse=True)
+def _pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pin the archives of the mirror, whose content is made up."""
+    listing = tmp_path / "pins"
+    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in _JARS.items()]
+    listing.write_text("".join(lines))
+    monkeypatch.setattr("cli.jars._PINS", {"spark": listing, "broker": listing})
+
+
+def _put_jars(folder: Path, **changes: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in {**_JARS, **changes}.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_own_folder_of_jars_is_used_without_what_is_not_pinned(tmp_path: Path) -> None:
+    own = _put_jars(tmp_path / "jars" / "spark", **{"another.jar": b"unknown"})
+    assert spark_jars(own.parent) == [own / name for name in sorted(_JARS)]
+    assert [path.name for path in own.parent.iterdir()] == ["spark"]
 
 
 def test_own_folder_may_hold_the_jars_of_spark_themselves(tmp_path: Path) -> None:
-    (tmp_path / _CONNECTOR).touch()
-    assert home_of(tmp_path, "spark") == tmp_path
-    assert spark_jars(tmp_path) == [tmp_path / _CONNECTOR]
+    own = _put_jars(tmp_path / "jars")
+    assert home_of(own, "spark") == own
+    assert spark_jars(own) == [own / name for name in sorted(_JARS)]
+
+
+def test_own_folder_with_another_archive_of_that_name_is_refused(tmp_path: Path) -> None:
+    own = _put_jars(tmp_path / "jars" / "spark", **{_CONNECTOR: b"something else"})
+    digest = hashlib.sha256(b"something else").hexdigest()
+    with pytest.raises(
+        JarsError, match=rf"{_CONNECTOR}: is not the archive .* is {digest}, and must be .*; remove"
+    ):
+        spark_jars(own.parent)
+
+
+def test_own_folder_without_one_of_the_archives_is_refused(tmp_path: Path) -> None:
+    own = _put_jars(tmp_path / "jars" / "spark")
+    (own / "kafka-clients-3.9.2.jar").unlink()
+    with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.2\.jar: is missing; put "):
+        spark_jars(own.parent)
+
+
+def test_archive_of_a_mirror_that_is_another_is_not_put_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = _make_mirror(tmp_path / "mirror")
+    (changed,) = (tmp_path / "mirror").rglob("kafka-clients-3.9.2.jar")
+    changed.write_bytes(b"something else")
+    monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(settings))
+    folder = tmp_path / "jars"
+    with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.2\.jar: is not the archive"):
+        spark_jars(folder)
+    assert not present(folder, "spark")
+    assert not (folder / "spark").exists()
+
+
+def test_what_a_killed_fetch_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = _put_jars(tmp_path / "jars" / ".spark-left" / "new").parent
+    monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
+    assert len(spark_jars(tmp_path / "jars")) == len(_JARS)
+    assert not left.exists()
+
+
+def test_pin_writes_the_hashes_of_what_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
+    expected = (tmp_path / "pins").read_text().splitlines()
+    listing = tmp_path / "new pins"
+    monkeypatch.setattr("cli.jars._PINS", {"spark": listing})
+    pin()
+    assert sorted(listing.read_text().splitlines()) == sorted(expected)
+
+
+def test_the_lists_pin_what_the_descriptor_names() -> None:
+    root = Path(__file__).parents[3]
+    spark = pinned(root / "spark_jobs" / "jars.sha256")
+    assert sorted(spark) == sorted(_JARS)
+    broker = pinned(root / "cli" / "jars.sha256")
+    assert {"kafka_2.13-4.4.0.jar", "slf4j-simple-1.7.36.jar"} < set(broker)
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in {**spark, **broker}.values())
 
 
 def test_jars_of_another_descriptor_do_not_count(tmp_path: Path) -> None:

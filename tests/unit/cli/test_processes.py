@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from cli.errors import ProcessError
 from cli.processes import ChildProcess
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _READY = "import signal; print('ready', flush=True); signal.pause()"
 _STUBBORN = (
@@ -75,3 +74,40 @@ def test_environment_is_added_to_that_of_the_parent(tmp_path: Path) -> None:
     child.start()
     with pytest.raises(ProcessError, match="x True"):
         child.wait_until(lambda: False, 30)
+
+
+def _has_said(log: Path, text: str) -> bool:
+    """Tell whether a log has a text, or the one that was rotated last."""
+    return any(text in path.read_text() for path in (log, Path(f"{log}.1")) if path.exists())
+
+
+def test_log_is_rotated_while_the_process_goes_on_writing(tmp_path: Path) -> None:
+    script = "import sys\nfor line in open(sys.argv[1]): print(line * 200, flush=True)"
+    fifo, log = tmp_path / "fifo", tmp_path / "child.log"
+    os.mkfifo(fifo)
+    child = ChildProcess("child", [sys.executable, "-c", script, str(fifo)], log, log_bytes=1000)
+    child.start()
+    with fifo.open("w") as lines:
+        for number in range(6):
+            print(f"round {number}", file=lines, flush=True)
+            child.wait_until(partial(_has_said, log, f"round {number}"), 60)
+            child.check()
+    child.stop()
+    kept = sorted(path.name for path in tmp_path.glob("child.log*"))
+    assert kept == ["child.log", "child.log.1", "child.log.2", "child.log.3"]
+    newest = (tmp_path / "child.log.1").read_text()
+    # Nothing but what was written: an emptied file has no gap at its beginning.
+    assert newest.strip("\n") == "\n".join(["round 5"] * 200)
+    assert "round 3" in (tmp_path / "child.log.3").read_text()
+    assert log.read_text() == ""
+
+
+def test_log_that_is_too_long_is_rotated_at_the_start(tmp_path: Path) -> None:
+    log = tmp_path / "child.log"
+    log.write_text("old\n" * 1000)
+    child = ChildProcess("child", [sys.executable, "-c", "print('new')"], log, log_bytes=1000)
+    child.start()
+    with pytest.raises(ProcessError):
+        child.wait_until(lambda: False, 60)
+    assert log.read_text() == "new\n"
+    assert (tmp_path / "child.log.1").read_text() == "old\n" * 1000

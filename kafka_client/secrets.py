@@ -1,0 +1,80 @@
+"""Secrets in the properties of Kafka and Spark: replaced wherever a text leaves the process."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HIDDEN = "[hidden]"
+# Names of properties, and of options in a JAAS configuration, whose values are secrets. Also the
+# pattern by which Spark hides properties in its own output, so it is one that Java reads too.
+SENSITIVE_NAMES = (
+    "(?i)secret|passw|token|credential|jaas|access[.]?key|account[.]?key|encryption[.]key"
+    "|key[.]pem|keystore[.]key|oauthbearer[.]config|user[.]info"
+)
+_SECRET_NAME = re.compile(SENSITIVE_NAMES)
+_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;,"']+))""")
+# A shorter value, or "true", stands in so many texts that hiding it would make them unreadable.
+_SHORTEST = 4
+_PLAIN = frozenset({"true", "false"})
+
+
+class Secrets:
+    """The secret values among properties.
+
+    Parameters
+    ----------
+    *properties
+        Properties of Kafka clients or of Spark.
+    """
+
+    def __init__(self, *properties: Mapping[str, object]) -> None:
+        found = {
+            secret
+            for one in properties
+            for name, value in one.items()
+            if _SECRET_NAME.search(name)
+            for secret in _secrets_of(str(value))
+            if len(secret) >= _SHORTEST and secret not in _PLAIN
+        }
+        # The longest first: one secret may be a part of another.
+        alternatives = "|".join(re.escape(one) for one in sorted(found, key=len, reverse=True))
+        self._pattern = re.compile(alternatives) if found else None
+
+    def hide(self, text: str) -> str:
+        """Return the text with every secret replaced."""
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+
+
+class HidingFormatter(logging.Formatter):
+    """Formats log records, tracebacks among them, and hides secrets in the result.
+
+    Parameters
+    ----------
+    format_string
+        As `logging.Formatter` takes it.
+    secrets
+        What is hidden.
+    """
+
+    def __init__(self, format_string: str, secrets: Secrets) -> None:
+        super().__init__(format_string)
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, or lines, of a record."""
+        return self._secrets.hide(super().format(record))
+
+
+def _secrets_of(value: str) -> Iterator[str]:
+    """Yield a secret value, and the secret options inside it where it is a JAAS configuration."""
+    yield value
+    for name, *quoted in _OPTION.findall(value):
+        if _SECRET_NAME.search(name):
+            for part in filter(None, quoted):
+                yield part
+                yield part.replace('\\"', '"')

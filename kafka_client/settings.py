@@ -1,0 +1,173 @@
+"""Settings that hold a JSON object, and the sentences about settings that are not valid.
+
+The settings of the service, of the job and of the command line use these types, so that a mistake
+is described in the same words wherever it is found. No message repeats a value that could be a
+secret.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+from pydantic_settings import NoDecode
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+Properties = dict[str, str | int | float | bool]
+Umask = Annotated[str, Field(pattern="^0?[0-7]{3}$")]
+# The files hold events as they were sent.
+DEFAULT_UMASK = "077"
+
+_JSON_TYPES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+# Begins librdkafka's messages about properties that do not go together.
+_CHECKING_CLIENT = "Failed to create admin client: "
+
+
+def json_object(value: object, example: str) -> Mapping[str, Any]:
+    """Parse the text of a setting that is a JSON object.
+
+    Parameters
+    ----------
+    value
+        The text; a mapping is returned as it is.
+    example
+        A valid value, for the error message.
+
+    Raises
+    ------
+    PydanticCustomError
+        It is not JSON, not an object, or names a member twice.
+    """
+    if isinstance(value, Mapping):
+        return value
+    try:
+        found = json.loads(str(value), object_pairs_hook=_without_duplicates)
+    except json.JSONDecodeError as error:
+        raise wrong_setting(
+            f"is not valid JSON ({error.msg}, at character {error.pos + 1}); "
+            f"write an object such as {example}"
+        ) from None
+    if not isinstance(found, dict):
+        raise wrong_setting(
+            f"must be a JSON object; got {_JSON_TYPES[type(found)]}; "
+            f"write an object such as {example}"
+        )
+    return found
+
+
+def string_properties(value: object, example: str) -> dict[str, str]:
+    """Parse a JSON object whose members are strings.
+
+    Parameters
+    ----------
+    value, example
+        See `json_object`.
+
+    Raises
+    ------
+    PydanticCustomError
+        It is not such an object; the message names the member.
+    """
+    found = json_object(value, example)
+    for name, member in found.items():
+        if not isinstance(member, str):
+            raise wrong_setting(
+                f"{name}: must be a string; got {_JSON_TYPES[type(member)]}; "
+                "put the value in quotation marks"
+            )
+    return dict(found)
+
+
+def wrong_setting(message: str) -> PydanticCustomError:
+    """Return the error that a validator of a setting raises."""
+    # Braces would be taken for fields of a template.
+    return PydanticCustomError("setting", "{message}", {"message": message})
+
+
+def describe(error: ValidationError) -> list[str]:
+    """Return a sentence for each setting that is not valid.
+
+    Parameters
+    ----------
+    error
+        Raised by a class of settings that are read from `COINCIDE_…` variables.
+    """
+    sentences = []
+    for found in error.errors(include_url=False, include_input=False):
+        field, *inside = (str(part) for part in found["loc"])
+        member = "".join(f"{part}: " for part in inside)
+        sentences.append(f"COINCIDE_{field.upper()}: {member}{found['msg']}")
+    # A value that may be of several types has an error for each of them.
+    return list(dict.fromkeys(sentences))
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, of which none may be named twice."""
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise wrong_setting(f"{name}: is given twice; remove one of them")
+        members[name] = value
+    return members
+
+
+def _kafka_properties(value: object) -> Properties:
+    """Parse and check the properties of librdkafka clients."""
+    found = json_object(value, '{"security.protocol": "SSL"}')
+    for name, member in found.items():
+        if not isinstance(member, str | int | float):
+            raise wrong_setting(
+                f"{name}: must be a string, a number, true or false; "
+                f"got {_JSON_TYPES[type(member)]}"
+            )
+    if found:
+        _check_kafka_properties(found)
+    return dict(found)
+
+
+def _check_kafka_properties(properties: Mapping[str, Any]) -> None:
+    """Raise PydanticCustomError where librdkafka does not take the properties."""
+    problem = _refusal(properties)
+    if problem is None:
+        return
+    # Some messages do not name the property: it is the one that is refused in the same way alone.
+    alone = [name for name in properties if _refusal({name: properties[name]}) == problem]
+    culprit = f"{alone[0]}: " if alone else ""
+    raise wrong_setting(
+        f"{culprit}{problem}; correct it, or remove it: the names are "
+        "those of librdkafka, which differ from the Java client's"
+    )
+
+
+def _refusal(properties: Mapping[str, Any]) -> str | None:
+    """Return what librdkafka says against the properties; None when it takes them."""
+    # Imported only where there are properties: it takes longer than all the rest of `--help`.
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+    # Without an address the client connects to nothing.
+    checked = {name: value for name, value in properties.items() if name != "bootstrap.servers"}
+    try:
+        AdminClient({"log_level": 0, **checked})
+    except KafkaException as error:
+        return str(error.args[0].str()).removeprefix(_CHECKING_CLIENT).strip().rstrip(".")
+    except (TypeError, ValueError, AttributeError) as error:
+        # Properties that are Python functions or objects, which JSON cannot hold.
+        return str(error)
+    return None
+
+
+KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties)]

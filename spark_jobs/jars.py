@@ -1,0 +1,64 @@
+"""Java archives pinned by their SHA-256: no other file gets on a class path.
+
+A list has the format of `sha256sum`: one line for each archive, its hash and its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from spark_jobs.errors import JarsMismatchError
+
+# The jars of Spark's Kafka connector, and what they need beside those of pyspark.
+CONNECTOR = Path(__file__).with_name("jars.sha256")
+
+
+def pinned(listing: Path) -> dict[str, str]:
+    """Return the hash of each archive of a list, by the archive's name."""
+    lines = listing.read_text(encoding="ascii").splitlines()
+    return {name: digest for digest, name in (line.split() for line in lines)}
+
+
+def verified(folder: Path, listing: Path) -> list[Path]:
+    """Return the archives of a list in a folder, in the order of their names.
+
+    Other archives in the folder are not returned.
+
+    Parameters
+    ----------
+    folder
+        Where the archives are.
+    listing
+        Their names and hashes.
+
+    Raises
+    ------
+    JarsMismatchError
+        An archive is missing, cannot be read, or has another content.
+    """
+    found = []
+    for name, digest in sorted(pinned(listing).items()):
+        path = folder / name
+        try:
+            actual = sha256(path)
+        except FileNotFoundError:
+            raise JarsMismatchError(
+                f"{path}: is missing; put the archive there, or let `coincide jars` fetch all of "
+                "them into another folder"
+            ) from None
+        except OSError as error:
+            raise JarsMismatchError(f"{path}: cannot be read: {error.strerror}") from error
+        if actual != digest:
+            raise JarsMismatchError(
+                f"{path}: is not the archive that this version was tried with: its SHA-256 is "
+                f"{actual}, and must be {digest}; remove it, and take it from a source you trust"
+            )
+        found.append(path)
+    return found
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

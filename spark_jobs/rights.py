@@ -1,0 +1,43 @@
+"""Who may read the files that hold events."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_log = logging.getLogger(__name__)
+
+
+def warn_of_wide_folder(location: str, umask: str) -> None:
+    """Log a warning if an existing folder grants rights that the umask withholds.
+
+    The folder is not changed: somebody may have granted the rights on purpose, and who must not
+    lose them is not known here.
+
+    Parameters
+    ----------
+    location
+        Folder, or URL; only folders of this machine are looked at.
+    umask
+        As octal digits.
+    """
+    if "://" in location and not location.startswith("file:"):
+        return
+    folder = Path(unquote(urlsplit(location).path) if location.startswith("file:") else location)
+    try:
+        mode = stat.S_IMODE(folder.stat().st_mode)
+    except OSError:
+        # Not there yet, or not to be looked at: who opens it says more.
+        return
+    wide = mode & int(umask, 8)
+    if wide:
+        _log.warning(
+            "%s: has the mode %03o, and holds events as they were sent; run `chmod %03o` on it, "
+            "or set COINCIDE_UMASK to %03o if that is wanted",
+            folder,
+            mode,
+            mode & ~wide,
+            int(umask, 8) & ~mode,
+        )

@@ -1,0 +1,168 @@
+"""The Spark session as a process: what others see of its properties, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.command import command_line, process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SECRET = "hunter-2-made-up"  # noqa: S105 - what must not be seen
+PROPERTIES = {
+    "spark.hadoop.fs.example.secret": SECRET,
+    "spark.odd": "  x = y : z # ! \\ 'q' \"d\" $HOME é\t|",
+    "spark.driver.memory": "600m",
+}
+# Opens the session as the job does, says which properties are in force, and waits.
+SCRIPT = """\
+import json, sys
+from pyspark.errors import PySparkException
+from spark_jobs.errors import SettingError
+from spark_jobs.session import open_session
+from spark_jobs.settings import Settings
+from spark_jobs.source import check_source
+settings = Settings()
+try:
+    session = open_session(settings)
+    check_source(session, settings)
+except SettingError as error:
+    sys.exit(f"refused: {error}")
+found = {name: session.conf.get(name) for name in settings.spark_properties}
+session.range(8).rdd.map(lambda row: row.id).sum()
+print(json.dumps({**found, "master": session.sparkContext.master}), flush=True)
+sys.stdin.read()
+"""
+
+
+def _start(scratch: Path, **settings: object) -> subprocess.Popen[str]:
+    given = {f"COINCIDE_{name}": json.dumps(value) for name, value in settings.items()}
+    # The script above, as a process of its own.
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            **given,
+            "COINCIDE_SPARK_MASTER": "local[1]",
+            "TMPDIR": str(scratch),
+        },
+    )
+
+
+@contextmanager
+def _session(scratch: Path, **settings: object) -> Iterator[tuple[int, dict[str, str]]]:
+    """Open a session in a process; yield the process id and what it says."""
+    with _start(scratch, **settings) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            pytest.fail(process.communicate()[1][-3000:])
+        try:
+            yield process.pid, json.loads(line)
+        finally:
+            process.communicate()
+
+
+def _refused(scratch: Path, **settings: object) -> str:
+    process = _start(scratch, **settings)
+    _, said = process.communicate()
+    assert process.returncode == 1
+    found = re.search(r"^refused: (.*)", said, re.MULTILINE)
+    assert found, said[-3000:]
+    return found[1]
+
+
+def test_properties_are_in_force_and_on_no_command_line(tmp_path: Path) -> None:
+    with _session(tmp_path, SPARK_PROPERTIES=PROPERTIES) as (pid, found):
+        assert found == {**PROPERTIES, "master": "local[1]"}
+        commands = [command_line(one) for one in process_tree(pid)]
+        # Python, Java, and the daemon of the workers.
+        assert len(commands) >= 3
+        assert any("-Xmx600m" in command for command in commands)
+        assert not [command for command in commands if SECRET in command]
+        # Gone as soon as Java has read it.
+        assert not list(tmp_path.rglob("spark.properties"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -> None:
+    with _session(tmp_path) as (pid, _):
+        tree = list(process_tree(pid))
+        for one in tree:
+            os.kill(one, 9)
+    (left,) = tmp_path.glob("coincide-spark-*")
+    with _session(tmp_path):
+        (running,) = tmp_path.glob("coincide-*")
+        assert running != left
+        with _session(tmp_path):
+            # That of a running process stays.
+            assert running in tmp_path.iterdir()
+            assert len(list(tmp_path.iterdir())) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        (
+            {"spark.driver.extraJavaOptions": "-Xmx2g"},
+            "spark.driver.extraJavaOptions: Java, whose message is above, does not start; ",
+        ),
+        (
+            {"spark.task.cpus": "many"},
+            "spark.task.cpus: Spark does not take the value: ",
+        ),
+    ],
+)
+def test_a_property_that_spark_does_not_take_is_named(
+    tmp_path: Path, properties: dict[str, str], said: str
+) -> None:
+    assert _refused(tmp_path, SPARK_PROPERTIES=properties).startswith(
+        f"COINCIDE_SPARK_PROPERTIES: {said}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        (
+            {"security.protocol": "foo"},
+            "ConfigException: Invalid value foo for configuration security.protocol",
+        ),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": f'NoSuchModule required password="{SECRET}"',
+            },
+            "IllegalArgumentException: JAAS config entry not terminated by semi-colon",
+        ),
+    ],
+)
+def test_a_property_that_the_source_does_not_take_is_named(
+    tmp_path: Path,
+    spark_jar_paths: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str],
+    said: str,
+) -> None:
+    monkeypatch.setenv("COINCIDE_JARS", str(spark_jar_paths[0].parent))
+    refused = _refused(tmp_path, SPARK_KAFKA_PROPERTIES=properties)
+    assert refused.startswith(f"COINCIDE_SPARK_KAFKA_PROPERTIES: {said}")
+    assert SECRET not in refused

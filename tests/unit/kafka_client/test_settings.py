@@ -1,0 +1,149 @@
+"""Settings that are not valid: each is named, with its mend, by whichever process reads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from cli.settings import Settings as CliSettings
+from kafka_client.settings import describe
+from service.settings import Settings as ServiceSettings
+from spark_jobs.settings import Settings as JobSettings
+
+EVERYBODY = (ServiceSettings, JobSettings, CliSettings)
+JOB = (JobSettings,)
+OBJECTS = [
+    ("KAFKA_PROPERTIES", EVERYBODY, '{"security.protocol": "SSL"}'),
+    ("SPARK_KAFKA_PROPERTIES", JOB, '{"security.protocol": "SSL"}'),
+    ("SPARK_PROPERTIES", JOB, '{"spark.driver.memory": "4g"}'),
+    ("UNTIL_OFFSETS", JOB, '{"events": {"0": 100, "1": 250}}'),
+]
+# The setting, its value, what is said after the setting's name.
+WRONG_MEMBERS = [
+    (
+        "KAFKA_PROPERTIES",
+        '{"sasl.password": ["x"]}',
+        "sasl.password: must be a string, a number, true or false; got a list",
+    ),
+    ("KAFKA_PROPERTIES", '{"a": "1", "a": "2"}', "a: is given twice; remove one of them"),
+    (
+        "KAFKA_PROPERTIES",
+        '{"client.id": "x", "no.such": 1}',
+        'no.such: No such configuration property: "no.such"; correct it, or remove it: ',
+    ),
+    (
+        "KAFKA_PROPERTIES",
+        '{"security.protocol": "foo"}',
+        'security.protocol: Invalid value "foo" for configuration property "security.protocol"; ',
+    ),
+    (
+        "KAFKA_PROPERTIES",
+        '{"security.protocol": "SASL_SSL", "sasl.mechanisms": "SCRAM-SHA-512"}',
+        "sasl.username and sasl.password must be set; correct it, ",
+    ),
+    (
+        "KAFKA_PROPERTIES",
+        '{"sasl.jaas.config": "x password=y;"}',
+        "sasl.jaas.config: Java JAAS configuration is not supported, ",
+    ),
+    ("KAFKA_PROPERTIES", '{"error_cb": "x"}', "error_cb: expected error_cb property as a callable"),
+    (
+        "SPARK_KAFKA_PROPERTIES",
+        '{"max.poll.records": 5}',
+        "max.poll.records: must be a string; got a number; put the value in quotation marks",
+    ),
+    (
+        "SPARK_PROPERTIES",
+        '{"spark.task.cpus": 2}',
+        "spark.task.cpus: must be a string; got a number; put the value in quotation marks",
+    ),
+    (
+        "SPARK_PROPERTIES",
+        '{"driver.memory": "4g"}',
+        'driver.memory: is not a property of Spark, whose names begin with "spark."; ',
+    ),
+    (
+        "SPARK_PROPERTIES",
+        '{"spark.driver.memory": "lots"}',
+        "spark.driver.memory: must be a whole number with the unit k, m, g or t; ",
+    ),
+    (
+        "UNTIL_OFFSETS",
+        '{"events": 5}',
+        "events: must be an object of partitions and offsets; write one like ",
+    ),
+    ("UNTIL_OFFSETS", '{"events": {"0": "x"}}', "events: 0: Input should be a valid integer"),
+    ("UNTIL_OFFSETS", '{"events": {"0": -1}}', "events: 0: Input should be greater than or equal"),
+    ("UMASK", "rw-------", "String should match pattern"),
+]
+
+
+def _said(settings: type, variable: str, value: str, patch: pytest.MonkeyPatch) -> list[str]:
+    patch.setenv(f"COINCIDE_{variable}", value)
+    with pytest.raises(ValidationError) as found:
+        settings()
+    return describe(found.value)
+
+
+@pytest.mark.parametrize(("variable", "readers", "example"), OBJECTS)
+def test_what_is_no_json_object_is_named(
+    variable: str, readers: tuple[type, ...], example: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for settings in readers:
+        (sentence,) = _said(settings, variable, "{a:1}", monkeypatch)
+        assert sentence == (
+            f"COINCIDE_{variable}: is not valid JSON (Expecting property name enclosed in double "
+            f"quotes, at character 2); write an object such as {example}"
+        )
+        for value, kind in {"[]": "a list", "5": "a number", '"x"': "a string"}.items():
+            (sentence,) = _said(settings, variable, value, monkeypatch)
+            assert sentence == (
+                f"COINCIDE_{variable}: must be a JSON object; got {kind}; "
+                f"write an object such as {example}"
+            )
+
+
+@pytest.mark.parametrize(("variable", "value", "said"), WRONG_MEMBERS)
+def test_a_wrong_member_is_named(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = EVERYBODY if variable == "KAFKA_PROPERTIES" else JOB
+    for settings in readers:
+        (sentence,) = _said(settings, variable, value, monkeypatch)
+        assert sentence.startswith(f"COINCIDE_{variable}: {said}")
+
+
+def test_valid_objects_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COINCIDE_KAFKA_PROPERTIES", '{"client.id": "x", "socket.timeout.ms": 500}')
+    monkeypatch.setenv("COINCIDE_UNTIL_OFFSETS", '{"events": {"0": 100}}')
+    monkeypatch.setenv("COINCIDE_SPARK_PROPERTIES", '{"spark.driver.memory": "900M"}')
+    for settings in EVERYBODY:
+        assert settings().kafka_properties == {"client.id": "x", "socket.timeout.ms": 500}
+    assert JobSettings().until_offsets == {"events": {0: 100}}
+    assert JobSettings().spark_properties == {"spark.driver.memory": "900M"}
+
+
+@pytest.mark.parametrize(
+    ("command", "value"),
+    [
+        (["-m", "service.main"], "{hunter2"),
+        (["-m", "spark_jobs.main"], '{"no.such": "hunter2"}'),
+        (["-m", "cli.main", "serve"], '{"no.such": "hunter2"}'),
+        (["-m", "cli.main", "tail"], "{hunter2"),
+    ],
+)
+def test_every_process_ends_with_a_sentence_and_code_2(
+    command: list[str], value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_KAFKA_PROPERTIES", value)
+    # The processes under test.
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "COINCIDE_KAFKA_PROPERTIES: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr
