@@ -11,6 +11,23 @@ class CheckpointMismatchError(SparkJobError):
     """The checkpoint was made with other settings that cannot change, such as the slots."""
 
 
+class CheckpointStoreError(SparkJobError):
+    """The file system of the checkpoint cannot be read or written; the job tries again.
+
+    Parameters
+    ----------
+    location : str
+        Folder or URL of the checkpoint.
+    cause : str
+        What the file system reported.
+    """
+
+    def __init__(self, location: str, cause: str) -> None:
+        super().__init__(
+            f"the checkpoint's store: {cause}: free space or check permissions at {location}"
+        )
+
+
 class DeliveryError(SparkJobError):
     """Kafka did not take the records of a batch; the batch is tried again."""
 

@@ -18,8 +18,8 @@ from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
 from spark_jobs.blob_files import BlobFiles
-from spark_jobs.checkpoint import Checkpoint, Layout, parse_offsets
-from spark_jobs.errors import QueryFailedError
+from spark_jobs.checkpoint import Checkpoint, Layout, check_layout, parse_offsets
+from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.event_topics import EventTopics
 from spark_jobs.heartbeats import WAKE_UP, Ticker
 from spark_jobs.operator import InForce
@@ -104,7 +104,7 @@ class Job:
         while not stop.is_set() and not self._is_done:
             try:
                 self._run_once()
-            except (PySparkException, KafkaException) as error:
+            except (PySparkException, KafkaException, CheckpointStoreError) as error:
                 self._failures += 1
                 reporter.state("failing", exception=describe(error))
                 _log.error("the query failed (%d in a row): %s", self._failures, describe(error))
@@ -114,6 +114,7 @@ class Job:
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
+        check_layout(checkpoint, self._parts.layout)
         wanted = self._wanted()
         while not self._topics.is_certain and not self._parts.stop.wait(_SETTLE_SECONDS):
             wanted = self._wanted()
@@ -163,15 +164,16 @@ class Job:
             },
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
-        return start_query(
-            parts.session,
-            parts.settings,
-            run,
-            in_force.topics,
-            parts.layout.shuffle_partitions,
-            parts.checkpoint.query_location,
-            one_batch=one_batch,
-        )
+        with parts.checkpoint.naming_store():
+            return start_query(
+                parts.session,
+                parts.settings,
+                run,
+                in_force.topics,
+                parts.layout.shuffle_partitions,
+                parts.checkpoint.query_location,
+                one_batch=one_batch,
+            )
 
     def _complete(self, in_force: StreamsInForce) -> None:
         """Complete the batch that was begun, and no other."""
@@ -230,11 +232,11 @@ class Job:
 
         Raises
         ------
-        StreamingQueryException
+        StreamingQueryException, CheckpointStoreError
             When it had failed.
         """
         query.stop()
-        error = query.exception()
+        error = self._parts.checkpoint.query_error(query)
         if error is not None:
             raise error
 

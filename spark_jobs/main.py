@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pydantic import ValidationError
 from pyspark.errors import PySparkException
 
@@ -119,7 +119,9 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 _log.warning("Spark ended first; the next start completes the running batch")
                 reporter.state("stopped")
                 return 0
-            _log.error("the job ends: Spark is gone: %s", error)
+            # An answer, if only an exception, comes from a JVM that lives.
+            cause = "Spark failed" if isinstance(error, Py4JJavaError) else "Spark is gone"
+            _log.error("the job ends: %s: %s", cause, error)
             reporter.state("failed", exception=describe(error))
             return 1
         except (SparkJobError, CorrelationError, KafkaException, PySparkException) as error:
