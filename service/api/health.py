@@ -109,7 +109,7 @@ def get_job(plane: Plane) -> JobState:
         at=found.get("at"),
         input_rate=found.get("input_rate"),
         lag=found.get("lag", {}),
-        lost=found.get("lost", {}),
+        lost=found.get("lost") or {},
         missing_topics=found.get("missing_topics", []),
         durations=found.get("durations", {}),
         exception=found.get("exception"),
