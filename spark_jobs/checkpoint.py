@@ -110,9 +110,13 @@ class Checkpoint:
             )
             context.rename(unfinished, path, options)
 
+    def newest_batch(self) -> int:
+        """Return the newest batch that was begun, -1 when there is none."""
+        return self._newest("query/offsets")
+
     def has_unfinished_batch(self) -> bool:
         """Tell whether the newest batch that was begun has not been completed."""
-        return self._newest("query/offsets") > self._newest("query/commits")
+        return self.newest_batch() > self._newest("query/commits")
 
     def completed_offsets(self) -> dict[Place, int]:
         """Give up to where the completed batches have read each (topic, partition)."""
@@ -130,7 +134,7 @@ class Checkpoint:
         topics : collection of str
             They were deleted; Spark would try to read them until somebody made them again.
         """
-        name = f"query/offsets/{self._newest('query/offsets')}"
+        name = f"query/offsets/{self.newest_batch()}"
         lines = (self.read(name) or b"").decode().splitlines()
         kept = [_without(line, topics) for line in lines[_HEAD_LINES:]]
         self.write(name, "\n".join([*lines[:_HEAD_LINES], *kept]).encode())

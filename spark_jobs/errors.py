@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Self
+
 
 class SparkJobError(Exception):
     """Base of all errors of this package."""
@@ -9,6 +12,33 @@ class SparkJobError(Exception):
 
 class CheckpointMismatchError(SparkJobError):
     """The checkpoint was made with other settings that cannot change, such as the slots."""
+
+
+class StaleCheckpointError(SparkJobError):
+    """The checkpoint is older than what was written with it; its new alarms would be dropped.
+
+    Parameters
+    ----------
+    newest : int
+        Newest batch that the checkpoint knows of.
+    written : int
+        Newest batch that is in Kafka.
+    """
+
+    def __init__(self, newest: int, written: int) -> None:
+        super().__init__(
+            "COINCIDE_CHECKPOINT: the checkpoint is older than what was written to Kafka with it: "
+            f"its newest batch is {newest}, but batch {written} is in Kafka. Either it was "
+            "restored from a copy made earlier, or another job works with a newer copy of it. "
+            "Restore a newer copy, or start with an empty checkpoint: it reads all topics again, "
+            "and alarms that are still found are written again with the same alarm_id"
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """Return the error that a text quotes, such as what Spark says of a failed task."""
+        found = re.search(r"its newest batch is (-?\d+), but batch (\d+) is in Kafka", text)
+        return None if found is None else cls(int(found[1]), int(found[2]))
 
 
 class CheckpointStoreError(SparkJobError):

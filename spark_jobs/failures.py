@@ -1,4 +1,4 @@
-"""What an error of Spark stands for: a store that fails is told apart.
+"""What an error of Spark stands for: a store that fails and an old checkpoint are told apart.
 
 The query reaches its checkpoint through Hadoop's file systems, and nothing else through them. So an
 I/O error that was raised below them is one of the checkpoint's store; one that was raised elsewhere
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 
-from spark_jobs.errors import CheckpointStoreError
+from spark_jobs.errors import CheckpointStoreError, StaleCheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,11 +58,15 @@ def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception
 
     Returns
     -------
-    CheckpointStoreError, StreamingQueryException or None
+    CheckpointStoreError, StaleCheckpointError, StreamingQueryException or None
+        The last where it is neither of the first two.
     """
     raised = query.exception()
     if raised is None:
         return None
+    stale = StaleCheckpointError.from_text(str(raised))
+    if stale is not None:
+        return stale
     # Python is given its text only.
     thrown = query._jsq.exception().get()  # noqa: SLF001 - see above
     cause = _store_cause(gateway, thrown)

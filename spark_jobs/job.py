@@ -101,6 +101,8 @@ class Job:
         ------
         QueryFailedError
             When the query fails again and again.
+        StaleCheckpointError
+            When the checkpoint is older than what was written with it.
         """
         stop, reporter = self._parts.stop, self._parts.reporter
         while not stop.is_set() and not self._is_done:
@@ -234,7 +236,7 @@ class Job:
 
         Raises
         ------
-        StreamingQueryException, CheckpointStoreError
+        StreamingQueryException, CheckpointStoreError, StaleCheckpointError
             When it had failed.
         """
         query.stop()

@@ -26,6 +26,7 @@ from spark_jobs.reports import Reporter, describe
 from spark_jobs.rivals import refuse_rivals
 from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
+from spark_jobs.stale_checkpoint import check_checkpoint
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -101,6 +102,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
             layout = open_layout(checkpoint, session, settings.slots)
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
             reporter.state("starting", checkpoint=layout.id)
+            check_checkpoint(checkpoint, layout, settings)
             parts = Parts(
                 settings,
                 session,
