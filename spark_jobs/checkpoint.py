@@ -248,4 +248,6 @@ def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:
     """
     stored = checkpoint.read(_LAYOUT)
     if stored is None or orjson.loads(stored)["id"] != layout.id:
-        raise CheckpointStoreError(checkpoint.location, f"{_LAYOUT} of this checkpoint is missing")
+        raise CheckpointStoreError(
+            checkpoint.location, f"{_LAYOUT} of this checkpoint is missing (is its volume mounted?)"
+        )
