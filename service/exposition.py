@@ -77,10 +77,12 @@ class JobCollector(Collector):
         """Give every family once."""
         view = self._plane.metrics
         unreadable = _sample("metrics_records_unreadable_total", view.unreadable)
-        job = view.job() or {"lost": {}}
-        count = sum(sum(partitions.values()) for partitions in job["lost"].values())
-        lost = _sample("records_lost_total", count)
-        yield from _families("counter", [*view.counters(), unreadable, lost])
+        counters = [*view.counters(), unreadable]
+        job = view.job()
+        if job is not None and job["lost"] is not None:
+            lost = sum(sum(partitions.values()) for partitions in job["lost"].values())
+            counters.append(_sample("records_lost_total", lost))
+        yield from _families("counter", counters)
         yield from _families("gauge", [*view.gauges(), *view.hit_ratios(), *self._own_gauges()])
         yield from _histogram_families(view.histograms())
 

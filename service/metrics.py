@@ -79,11 +79,21 @@ class MetricsView:
             return
         with self._lock:
             if key == _JOB:
-                self._job = value
+                self._job = self._with_known_losses(value)
             elif value is None:
                 self._slots.pop(key, None)
             else:
                 self._slots[key] = value
+
+    def _with_known_losses(self, job: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return a record of the job with the losses of the last one where it has none yet.
+
+        A job that starts does not know them before it has read its checkpoint; a counter that
+        vanished meanwhile, or went back to 0, would look like new losses when it is there again.
+        """
+        if job is None or job["lost"] is not None or self._job is None:
+            return job
+        return {**job, "lost": self._job["lost"]}
 
     def job(self) -> Mapping[str, Any] | None:
         """Give the newest record of the job, or None."""
@@ -272,7 +282,8 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
         "batch_events": _whole(value.get("batch_events")),
         "input_rate": None if rate is None else float(rate),
         "lag": _by_partition(value.get("lag")),
-        "lost": _by_partition(value.get("lost")),
+        # Null: not known yet.
+        "lost": None if value.get("lost") is None else _by_partition(value["lost"]),
         "missing_topics": [str(topic) for topic in value.get("missing_topics") or ()],
         "unreadable_records": [
             {

@@ -38,11 +38,15 @@ class BlobFiles:
         """Keep a blob, if that is possible: a full disk is no reason to stop."""
         path = Path(self.folder, token)
         unfinished = path.with_suffix(f".{os.getpid()}")
-        with suppress(OSError):
+        try:
             Path(self.folder).mkdir(0o700, parents=True, exist_ok=True)
             unfinished.write_bytes(blob)
             unfinished.rename(path)
             self._prune()
+        except OSError:
+            # What was written of it would take space that the checkpoint beside it needs.
+            with suppress(OSError):
+                unfinished.unlink()
 
     def get(self, token: str | None) -> bytes | None:
         """Give a blob, None when it is not here."""

@@ -7,22 +7,26 @@ write.
 from __future__ import annotations
 
 import uuid
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from spark_jobs.errors import CheckpointMismatchError
+from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
+from spark_jobs.failures import naming_store, query_error
 from spark_jobs.slots import slot_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from spark_jobs.offsets import Place
 
 _VERSION = 2
+_LAYOUT = "layout.json"
 # Of a batch's offsets: a version and properties; then comes one line for each source.
 _HEAD_LINES = 2
 _NO_OFFSETS = ("", "null", "-")
@@ -30,6 +34,8 @@ _NO_OFFSETS = ("", "null", "-")
 
 class Checkpoint:
     """Files of a job's state.
+
+    Its methods raise CheckpointStoreError where the store cannot be read or written.
 
     Parameters
     ----------
@@ -45,10 +51,20 @@ class Checkpoint:
         self._jvm = jvm
         self._hadoop: Any = jvm.org.apache.hadoop.fs
         self._configuration: Any = session._jsc.hadoopConfiguration()  # noqa: SLF001 - see above
-        given = self._hadoop.Path(location)
-        self._files: Any = given.getFileSystem(self._configuration)
-        self._root = self._files.makeQualified(given)
         self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above
+        self.location = location
+        given = self._hadoop.Path(location)
+        with self.naming_store():
+            self._files: Any = given.getFileSystem(self._configuration)
+        self._root = self._files.makeQualified(given)
+
+    def naming_store(self) -> AbstractContextManager[None]:
+        """Raise CheckpointStoreError in place of an I/O error of the store."""
+        return naming_store(self._gateway, self.location)
+
+    def query_error(self, query: StreamingQuery) -> Exception | None:
+        """Return the error that a query with this checkpoint has ended with, or None."""
+        return query_error(self._gateway, query, self.location)
 
     @property
     def query_location(self) -> str:
@@ -67,32 +83,40 @@ class Checkpoint:
     def read(self, name: str) -> bytes | None:
         """Give a file's content, None when there is no such file."""
         path = self._path(name)
-        if not self._files.exists(path):
-            return None
-        stream = self._files.open(path)
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
+        with self.naming_store():
+            if not self._files.exists(path):
+                return None
+            stream = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file whole: whoever reads sees the old content or the new."""
         path = self._path(name)
         unfinished = self._path(f".{path.getName()}.new")
-        stream = self._files.create(unfinished, True)  # noqa: FBT003 - Java has no keywords
-        try:
-            stream.write(content)
-        finally:
-            stream.close()
         rename = self._hadoop.Options.Rename
         options = self._gateway.new_array(rename, 1)
         options[0] = rename.OVERWRITE
-        context = self._hadoop.FileContext.getFileContext(self._root.toUri(), self._configuration)
-        context.rename(unfinished, path, options)
+        with self.naming_store():
+            stream = self._files.create(unfinished, True)  # noqa: FBT003 - Java has no keywords
+            try:
+                stream.write(content)
+            finally:
+                stream.close()
+            context = self._hadoop.FileContext.getFileContext(
+                self._root.toUri(), self._configuration
+            )
+            context.rename(unfinished, path, options)
+
+    def newest_batch(self) -> int:
+        """Return the newest batch that was begun, -1 when there is none."""
+        return self._newest("query/offsets")
 
     def has_unfinished_batch(self) -> bool:
         """Tell whether the newest batch that was begun has not been completed."""
-        return self._newest("query/offsets") > self._newest("query/commits")
+        return self.newest_batch() > self._newest("query/commits")
 
     def completed_offsets(self) -> dict[Place, int]:
         """Give up to where the completed batches have read each (topic, partition)."""
@@ -110,16 +134,17 @@ class Checkpoint:
         topics : collection of str
             They were deleted; Spark would try to read them until somebody made them again.
         """
-        name = f"query/offsets/{self._newest('query/offsets')}"
+        name = f"query/offsets/{self.newest_batch()}"
         lines = (self.read(name) or b"").decode().splitlines()
         kept = [_without(line, topics) for line in lines[_HEAD_LINES:]]
         self.write(name, "\n".join([*lines[:_HEAD_LINES], *kept]).encode())
 
     def _newest(self, folder: str) -> int:
         path = self._path(folder)
-        if not self._files.exists(path):
-            return -1
-        names = [status.getPath().getName() for status in self._files.listStatus(path)]
+        with self.naming_store():
+            if not self._files.exists(path):
+                return -1
+            names = [status.getPath().getName() for status in self._files.listStatus(path)]
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
@@ -180,7 +205,7 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     CheckpointMismatchError
         When the checkpoint has another number of slots, or another version wrote it.
     """
-    stored = checkpoint.read("layout.json")
+    stored = checkpoint.read(_LAYOUT)
     if stored is None:
         # A partition costs some 55 ms a batch: no more of them than can work at once.
         partitions = min(slots, session.sparkContext.defaultParallelism)
@@ -191,7 +216,7 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
             "slot_keys": layout.slot_keys,
             "id": layout.id,
         }
-        checkpoint.write("layout.json", orjson.dumps(document))
+        checkpoint.write(_LAYOUT, orjson.dumps(document))
         return layout
     document = orjson.loads(stored)
     if document["v"] != _VERSION:
@@ -203,3 +228,26 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
             "set it back, or begin with a new checkpoint"
         )
     return layout
+
+
+def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:
+    """Check that the checkpoint is where it was when its layout was read.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Of the job.
+    layout : Layout
+        Of the checkpoint.
+
+    Raises
+    ------
+    CheckpointStoreError
+        When it is not: the folder of a store that was unmounted looks like an empty one, in which
+        a query would read all topics again.
+    """
+    stored = checkpoint.read(_LAYOUT)
+    if stored is None or orjson.loads(stored)["id"] != layout.id:
+        raise CheckpointStoreError(
+            checkpoint.location, f"{_LAYOUT} of this checkpoint is missing (is its volume mounted?)"
+        )

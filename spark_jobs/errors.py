@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Self
+
 
 class SparkJobError(Exception):
     """Base of all errors of this package."""
@@ -17,6 +20,50 @@ class CheckpointMismatchError(SparkJobError):
 
 class JarsMismatchError(SparkJobError):
     """A Java archive is missing, or is not the one that is pinned by its hash."""
+
+
+class StaleCheckpointError(SparkJobError):
+    """The checkpoint is older than what was written with it; its new alarms would be dropped.
+
+    Parameters
+    ----------
+    newest : int
+        Newest batch that the checkpoint knows of.
+    written : int
+        Newest batch that is in Kafka.
+    """
+
+    def __init__(self, newest: int, written: int) -> None:
+        super().__init__(
+            "COINCIDE_CHECKPOINT: the checkpoint is older than what was written to Kafka with it: "
+            f"its newest batch is {newest}, but batch {written} is in Kafka. Either it was "
+            "restored from a copy made earlier, or another job works with a newer copy of it. "
+            "Restore a newer copy, or start with an empty checkpoint: it reads all topics again, "
+            "and alarms that are still found are written again with the same alarm_id"
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """Return the error that a text quotes, such as what Spark says of a failed task."""
+        found = re.search(r"its newest batch is (-?\d+), but batch (\d+) is in Kafka", text)
+        return None if found is None else cls(int(found[1]), int(found[2]))
+
+
+class CheckpointStoreError(SparkJobError):
+    """The file system of the checkpoint cannot be read or written; the job tries again.
+
+    Parameters
+    ----------
+    location : str
+        Folder or URL of the checkpoint.
+    cause : str
+        What the file system reported.
+    """
+
+    def __init__(self, location: str, cause: str) -> None:
+        super().__init__(
+            f"the checkpoint's store: {cause}: free space or check permissions at {location}"
+        )
 
 
 class DeliveryError(SparkJobError):

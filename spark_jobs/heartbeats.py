@@ -49,10 +49,10 @@ class _Mark(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """What a tick brought: heartbeats to be sent, and records that Kafka dropped unread."""
+    """What a tick brought: heartbeats to be sent, and offsets of the oldest records."""
 
     heartbeats: list[Heartbeat]
-    lost: dict[Place, int]
+    begins: dict[Place, int]
 
 
 class Ticker:
@@ -82,7 +82,6 @@ class Ticker:
         self._offsets = offsets
         self._clock = clock
         self._marks: dict[Place, _Mark] = {}
-        self._counted_up_to: dict[Place, int] = {}
 
     def _places(self) -> set[Place]:
         return {
@@ -117,18 +116,11 @@ class Ticker:
             elif waiting.end <= reached:
                 ready[place] = waiting
                 self._marks[place] = fresh
-        heartbeats = self._heartbeats(ready, begins)
-        return Tick(heartbeats, self._count_lost(begins, completed))
+        return Tick(self._heartbeats(ready, begins), begins)
 
-    def lost(self, completed: Mapping[Place, int]) -> dict[Place, int]:
-        """Count the records that retention removed before they were read, each once.
-
-        Parameters
-        ----------
-        completed : mapping of (topic, partition) to int
-            As for `tick`.
-        """
-        return self._count_lost(self._offsets.begins(self._places()), completed)
+    def begins(self) -> dict[Place, int]:
+        """Return the offset of the oldest record of each partition."""
+        return self._offsets.begins(self._places())
 
     def _heartbeats(
         self, ready: Mapping[Place, _Mark], begins: Mapping[Place, int]
@@ -143,16 +135,3 @@ class Ticker:
             for place, offset in sorted(offsets.items())
             if place[0] == stream.topic
         ]
-
-    def _count_lost(
-        self, begins: Mapping[Place, int], completed: Mapping[Place, int]
-    ) -> dict[Place, int]:
-        lost = {}
-        for place, begin in begins.items():
-            if place not in completed:
-                continue
-            read = max(completed[place], self._counted_up_to.get(place, 0))
-            if begin > read:
-                lost[place] = begin - read
-                self._counted_up_to[place] = begin
-        return lost

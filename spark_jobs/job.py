@@ -18,10 +18,11 @@ from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
 from spark_jobs.blob_files import BlobFiles
-from spark_jobs.checkpoint import Checkpoint, Layout, parse_offsets
-from spark_jobs.errors import QueryFailedError
+from spark_jobs.checkpoint import Checkpoint, Layout, check_layout, parse_offsets
+from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.event_topics import EventTopics
 from spark_jobs.heartbeats import WAKE_UP, Ticker
+from spark_jobs.losses import LossCounter
 from spark_jobs.operator import InForce
 from spark_jobs.query import start_query
 from spark_jobs.reports import Reporter, describe
@@ -91,6 +92,7 @@ class Job:
         # Topics of the run that was begun last; an unfinished batch of it may still need them.
         self._begun = StreamsInForce.from_bytes(stored).topics if stored is not None else {}
         self._topics = EventTopics(self._begun, parts.offsets.is_deleted)
+        self._losses = LossCounter(parts.checkpoint, parts.reporter.lost)
 
     def run(self) -> None:
         """Run until told to stop, or until everything is read where that is wanted.
@@ -99,12 +101,14 @@ class Job:
         ------
         QueryFailedError
             When the query fails again and again.
+        StaleCheckpointError
+            When the checkpoint is older than what was written with it.
         """
         stop, reporter = self._parts.stop, self._parts.reporter
         while not stop.is_set() and not self._is_done:
             try:
                 self._run_once()
-            except (PySparkException, KafkaException) as error:
+            except (PySparkException, KafkaException, CheckpointStoreError) as error:
                 self._failures += 1
                 reporter.state("failing", exception=describe(error))
                 _log.error("the query failed (%d in a row): %s", self._failures, describe(error))
@@ -114,6 +118,7 @@ class Job:
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
+        check_layout(checkpoint, self._parts.layout)
         wanted = self._wanted()
         while not self._topics.is_certain and not self._parts.stop.wait(_SETTLE_SECONDS):
             wanted = self._wanted()
@@ -164,15 +169,16 @@ class Job:
             },
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
-        return start_query(
-            parts.session,
-            parts.settings,
-            run,
-            in_force.topics,
-            parts.layout.shuffle_partitions,
-            parts.checkpoint.query_location,
-            one_batch=one_batch,
-        )
+        with parts.checkpoint.naming_store():
+            return start_query(
+                parts.session,
+                parts.settings,
+                run,
+                in_force.topics,
+                parts.layout.shuffle_partitions,
+                parts.checkpoint.query_location,
+                one_batch=one_batch,
+            )
 
     def _complete(self, in_force: StreamsInForce) -> None:
         """Complete the batch that was begun, and no other."""
@@ -195,7 +201,7 @@ class Job:
             streams=sorted(in_force.streams),
             waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
         )
-        watched = _Watched(parts, in_force)
+        watched = _Watched(parts, in_force, self._losses)
         # Before the query passes over what is gone, it is counted.
         watched.look_for_losses(parts.checkpoint.completed_offsets())
         reporter.heartbeats([WAKE_UP])
@@ -231,11 +237,11 @@ class Job:
 
         Raises
         ------
-        StreamingQueryException
+        StreamingQueryException, CheckpointStoreError, StaleCheckpointError
             When it had failed.
         """
         query.stop()
-        error = query.exception()
+        error = self._parts.checkpoint.query_error(query)
         if error is not None:
             raise error
 
@@ -243,9 +249,10 @@ class Job:
 class _Watched:
     """What the driver looks at while a query runs."""
 
-    def __init__(self, parts: Parts, in_force: StreamsInForce) -> None:
+    def __init__(self, parts: Parts, in_force: StreamsInForce, losses: LossCounter) -> None:
         self._parts = parts
         self._in_force = in_force
+        self._losses = losses
         self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
         self._completed: dict[Place, int] = {}
         self._batch = -1
@@ -254,9 +261,7 @@ class _Watched:
 
     def look_for_losses(self, completed: dict[Place, int]) -> None:
         """Report what is gone between the completed batches and the oldest records."""
-        lost = self._ticker.lost(completed)
-        if lost:
-            self._parts.reporter.lost(lost)
+        self._losses.count(self._ticker.begins(), completed)
 
     def take_progress(self, progress: Any) -> bool:  # noqa: ANN401 - a dict of Spark's
         """Take in Spark's progress; tell whether a batch was completed."""
@@ -307,8 +312,7 @@ class _Watched:
             _log.warning("the broker does not answer: %s", error)
             return
         self._parts.reporter.heartbeats(found.heartbeats)
-        if found.lost:
-            self._parts.reporter.lost(found.lost)
+        self._losses.count(found.begins, self._completed)
 
 
 def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pydantic import ValidationError
 from pyspark.errors import PySparkException
 
@@ -31,6 +31,7 @@ from spark_jobs.rivals import refuse_rivals
 from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
 from spark_jobs.source import check_source
+from spark_jobs.stale_checkpoint import check_checkpoint
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -113,6 +114,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
             layout = open_layout(checkpoint, session, settings.slots)
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
             reporter.state("starting", checkpoint=layout.id)
+            check_checkpoint(checkpoint, layout, settings)
             parts = Parts(
                 settings,
                 session,
@@ -131,7 +133,9 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 _log.warning("Spark ended first; the next start completes the running batch")
                 reporter.state("stopped")
                 return 0
-            _log.error("the job ends: Spark is gone: %s", error)
+            # An answer, if only an exception, comes from a JVM that lives.
+            cause = "Spark failed" if isinstance(error, Py4JJavaError) else "Spark is gone"
+            _log.error("the job ends: %s: %s", cause, error)
             reporter.state("failed", exception=describe(error))
             return 1
         except SettingError as error:

@@ -78,7 +78,8 @@ class Reporter:
             "applied_config_offset": None,
             "streams": [],
             "waiting_streams": [],
-            "lost": {},
+            # Not known before the checkpoint is read; 0 would look like a counter that was reset.
+            "lost": None,
             "missing_topics": [],
             "unreadable_records": [],
         }
@@ -105,19 +106,12 @@ class Reporter:
             self._facts["exception"] = self._hide(self._facts["exception"])
         self._write()
 
-    def lost(self, lost: Mapping[Place, int]) -> None:
-        """Say that records were gone before they were read."""
-        totals = self._facts["lost"]
-        for (topic, number), count in lost.items():
-            _log.error(
-                "%d records of %s-%d were gone before they were read: the topic's retention is "
-                "shorter than the time the job was behind",
-                count,
-                topic,
-                number,
-            )
-            of_topic = totals.setdefault(topic, {})
-            of_topic[str(number)] = of_topic.get(str(number), 0) + count
+    def lost(self, totals: Mapping[Place, int]) -> None:
+        """Report how many records of each (topic, partition) were removed before they were read."""
+        lost: dict[str, dict[str, int]] = {}
+        for (topic, number), count in sorted(totals.items()):
+            lost.setdefault(topic, {})[str(number)] = count
+        self._facts["lost"] = lost
 
     def missing_topics(self, topics: Collection[str]) -> None:
         """Say which topics conditions name for their results, though there are none."""

@@ -4,7 +4,9 @@ A task writes its records in one Kafka transaction. In the same transaction it c
 as the offset of a marker partition, for a consumer group of its own. A task first compares its
 batch with that offset and writes nothing if the batch is already in: a batch that Spark repeats has
 the same input and the same state, hence the same output. So every record is there once for a
-consumer that reads committed records, wherever the job was killed.
+consumer that reads committed records, wherever the job was killed. An offset beyond `batch + 1` is
+an error: Spark repeats the newest batch only, so the checkpoint is an old copy, and what comes
+under the old number is new (see `spark_jobs.stale_checkpoint`).
 
 The transactional id names query and partition. A producer with an id fences off earlier ones with
 the same id, so a worker that was thought dead cannot write any more.
@@ -120,8 +122,22 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         query = context.getLocalProperty(_QUERY) if context else None
         if context is None or batch is None or query is None:
             raise SparkJobError("the sink works in the tasks of a streaming query only")
-        name = f"{self.prefix}.{query}.{context.partitionId()}"
-        return int(batch), Target(name, Topics(self.prefix))
+        return int(batch), target_of(self.prefix, query, context.partitionId())
+
+
+def target_of(prefix: str, query: str, partition: int) -> Target:
+    """Return as whom a partition of the sink writes.
+
+    Parameters
+    ----------
+    prefix : str
+        Of the installation.
+    query : str
+        Id of the query, which Spark keeps in its checkpoint.
+    partition : int
+        Number of the partition.
+    """
+    return Target(f"{prefix}.{query}.{partition}", Topics(prefix))
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from correlation.topics import Topics
-from spark_jobs.errors import DeliveryError, ProducerFencedError
+from spark_jobs.errors import DeliveryError, ProducerFencedError, StaleCheckpointError
 from spark_jobs.marker import Marker
 from spark_jobs.refusals import OutputTopics, shorten
 from spark_jobs.transactional_producer import (
@@ -77,6 +77,8 @@ class PartitionProducer:
         ------
         DeliveryError
             Kafka did not take them; nothing of the batch is visible.
+        StaleCheckpointError
+            A later batch was written; nothing of this one is.
         """
         fenced = False
         for _ in range(_MOST_ATTEMPTS):
@@ -104,7 +106,17 @@ class PartitionProducer:
                 return count
         raise DeliveryError(f"batch {batch}: Kafka refused its records again and again")
 
-    def _attempt(self, batch: int, records: Iterable[Record]) -> int:
+    def next_batch(self) -> int:
+        """Return the first batch that is not in Kafka; end a transaction that was left open.
+
+        Raises
+        ------
+        ProducerFencedError, UnusableProducerError
+            When Kafka does not accept the transactional id.
+        """
+        return self._open().next_batch
+
+    def _open(self) -> TransactionalProducer:
         if self._producer is None:
             self._producer = TransactionalProducer(
                 self._target.transactional_id,
@@ -113,9 +125,16 @@ class PartitionProducer:
                 self._outputs,
                 _BATCH_BYTES[self._level],
             )
-        if batch < self._producer.next_batch:
+        return self._producer
+
+    def _attempt(self, batch: int, records: Iterable[Record]) -> int:
+        producer = self._open()
+        # Spark repeats the last batch of a checkpoint, never an earlier one.
+        if producer.next_batch > batch + 1:
+            raise StaleCheckpointError(batch, producer.next_batch - 1)
+        if batch < producer.next_batch:
             return 0
-        return self._producer.write(batch, map(self._outputs.direct, records))
+        return producer.write(batch, map(self._outputs.direct, records))
 
     def _mend(self, records: Iterable[Record], too_large: set[Refused]) -> Iterable[Record]:
         """Give the records as they may be taken; those of avoided topics are directed elsewhere."""

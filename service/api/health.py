@@ -172,7 +172,7 @@ async def get_job(plane: Plane) -> JobState:
         at=found.get("at"),
         input_rate=found.get("input_rate"),
         lag=found.get("lag", {}),
-        lost=found.get("lost", {}),
+        lost=found.get("lost") or {},
         missing_topics=found.get("missing_topics", []),
         unreadable_records=[UnreadableRecord(**it) for it in found.get("unreadable_records", [])],
         durations=found.get("durations", {}),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.blob_files import BlobFiles
-from spark_jobs.checkpoint import Checkpoint, open_layout, parse_offsets
-from spark_jobs.errors import CheckpointMismatchError
+from spark_jobs.checkpoint import Checkpoint, check_layout, open_layout, parse_offsets
+from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
+from spark_jobs.losses import LossCounter
+from spark_jobs.offsets import Place
 from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
 from spark_jobs.slots import slot_keys
@@ -47,6 +49,102 @@ def test_file_is_read_as_it_was_written_last(checkpoint: Checkpoint) -> None:
     checkpoint.write("streams.json", b"one")
     checkpoint.write("streams.json", b"two\xff")
     assert checkpoint.read("streams.json") == b"two\xff"
+
+
+def test_error_of_the_store_says_where_and_what_to_do(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    checkpoint.write("streams.json", b"one")
+    (tmp_path / "job").rename(tmp_path / "away")
+    (tmp_path / "job").write_bytes(b"")
+    with pytest.raises(CheckpointStoreError) as raised:
+        checkpoint.write("streams.json", b"two")
+    sentence = str(raised.value)
+    assert sentence.startswith("the checkpoint's store: FileAlreadyExistsException: ")
+    assert sentence.endswith(f": free space or check permissions at {tmp_path / 'job'}")
+    (tmp_path / "job").unlink()
+    (tmp_path / "away").rename(tmp_path / "job")
+    assert checkpoint.read("streams.json") == b"one"
+    (tmp_path / "job/streams.json").unlink()
+    (tmp_path / "job/streams.json").mkdir()
+    with pytest.raises(CheckpointStoreError, match=r"the checkpoint's store: FileNotFound"):
+        checkpoint.read("streams.json")
+
+
+def test_full_disk_is_named_and_the_file_stays_as_it_was(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    checkpoint.write("streams.json", b"one")
+    unfinished = tmp_path / "job/.streams.json.new"
+    # A device on which no space is left, under the name that the content is written to first.
+    unfinished.symlink_to("/dev/full")
+    with pytest.raises(CheckpointStoreError, match="store: IOException: No space left on device: "):
+        checkpoint.write("streams.json", b"two")
+    assert checkpoint.read("streams.json") == b"one"
+    unfinished.unlink()
+    checkpoint.write("streams.json", b"two")
+    assert checkpoint.read("streams.json") == b"two"
+
+
+def test_checkpoint_that_vanished_is_not_taken_for_an_empty_one(
+    checkpoint: Checkpoint, session: SparkSession, tmp_path: Path
+) -> None:
+    layout = open_layout(checkpoint, session, 3)
+    check_layout(checkpoint, layout)
+    (tmp_path / "job").rename(tmp_path / "away")
+    for _ in range(2):
+        with pytest.raises(CheckpointStoreError, match="of this checkpoint is missing"):
+            check_layout(checkpoint, layout)
+        # Another one in its place.
+        open_layout(checkpoint, session, 3)
+
+
+def test_losses_are_counted_once_and_kept(checkpoint: Checkpoint) -> None:
+    reported: list[Mapping[Place, int]] = []
+    first, second = ("events", 0), ("events", 1)
+    losses = LossCounter(checkpoint, reported.append)
+    losses.count({first: 20, second: 5}, {first: 12, second: 5})
+    # The query has not passed over the gap when it starts again, in this job or in the next.
+    losses.count({first: 20}, {first: 12})
+    losses = LossCounter(checkpoint, reported.append)
+    losses.count({first: 20}, {first: 12})
+    losses.count({first: 23, second: 9}, {first: 12, second: 6})
+    losses.count({first: 23, second: 9}, {first: 50, second: 9})
+    assert reported == [{}, {first: 8}, {first: 8}, {first: 11, second: 3}]
+
+
+def test_records_gone_before_the_job_ever_read_the_topic_are_no_loss(
+    checkpoint: Checkpoint,
+) -> None:
+    reported: list[Mapping[Place, int]] = []
+    LossCounter(checkpoint, reported.append).count({("events", 0): 20}, {})
+    assert reported == [{}]
+
+
+def test_losses_of_a_topic_created_anew_are_counted_from_its_beginning(
+    checkpoint: Checkpoint,
+) -> None:
+    reported: list[Mapping[Place, int]] = []
+    place = ("events", 0)
+    losses = LossCounter(checkpoint, reported.append)
+    losses.count({place: 100}, {place: 90})
+    losses.count({place: 7}, {place: 4})
+    losses.count({place: 7}, {place: 4})
+    assert reported == [{}, {place: 10}, {place: 13}]
+
+
+def test_losses_that_cannot_be_kept_are_counted_when_they_can(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    reported: list[Mapping[Place, int]] = []
+    place = ("events", 0)
+    (tmp_path / "job").write_bytes(b"")
+    losses = LossCounter(checkpoint, reported.append)
+    with pytest.raises(CheckpointStoreError):
+        losses.count({place: 20}, {place: 12})
+    (tmp_path / "job").unlink()
+    losses.count({place: 20}, {place: 12})
+    assert reported == [{}, {place: 8}]
 
 
 def test_layout_stays_and_other_slots_are_refused(

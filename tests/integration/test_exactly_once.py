@@ -20,8 +20,10 @@ from confluent_kafka.admin import (
 from cli.broker import EmbeddedBroker
 from correlation.topics import Topics
 from spark_jobs.envelope import Record
-from spark_jobs.errors import DeliveryError
+from spark_jobs.errors import DeliveryError, StaleCheckpointError
+from spark_jobs.marker import Marker
 from spark_jobs.refusals import OMITTED_HEADER
+from spark_jobs.stale_checkpoint import check_marks
 from spark_jobs.transactions import PartitionProducer, Target
 from tests.support.kafka import Received, create_topics, read_committed
 from tests.support.patience import PATIENCE_SECONDS
@@ -92,16 +94,62 @@ def test_fenced_worker_opens_anew_and_sees_what_the_other_wrote(sink: Sink) -> N
     assert sink.written() == [b"a", b"b", b"c", b"d"]
 
 
-def test_open_transaction_of_a_dead_worker_is_aborted(sink: Sink) -> None:
-    dead = Producer(
-        {**sink.properties, "transactional.id": sink.target.transactional_id, "linger.ms": 0}
+def open_transaction(sink: Sink) -> Producer:
+    """Return a producer that has written half a batch."""
+    producer = Producer(
+        {
+            **sink.properties,
+            "transactional.id": sink.target.transactional_id,
+            # The broker does not end it meanwhile.
+            "transaction.timeout.ms": 600_000,
+        }
     )
-    dead.init_transactions(30)
-    dead.begin_transaction()
-    dead.produce(sink.topic, value=b"half a batch")
-    dead.flush(30)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(sink.topic, value=b"half a batch")
+    producer.flush(30)
+    return producer
+
+
+def test_open_transaction_of_a_dead_worker_is_aborted(sink: Sink) -> None:
+    open_transaction(sink)
     assert sink.producer().write(0, sink.records("a whole batch")) == 1
     assert sink.written() == [b"a whole batch"]
+
+
+def test_batch_before_the_last_one_is_refused_also_by_another_worker(sink: Sink) -> None:
+    first = sink.producer()
+    assert first.write(7, sink.records("a")) == 1
+    assert first.write(9, sink.records("b")) == 1
+    for producer in (first, sink.producer()):
+        with pytest.raises(StaleCheckpointError, match=r"newest batch is 8, but batch 9 is in"):
+            producer.write(8, sink.records("new, under an old number"))
+        assert producer.write(9, sink.records("b")) == 0
+    assert sink.written() == [b"a", b"b"]
+
+
+def test_marks_tell_a_checkpoint_that_is_older_than_they_are(sink: Sink) -> None:
+    silent = Target(f"{sink.target.transactional_id}.silent", sink.target.topics)
+    targets = (silent, sink.target)
+    # A new checkpoint, and one whose first batch was begun: no marks yet.
+    for newest in (-1, 0):
+        check_marks(newest, targets, sink.properties)
+    sink.producer().write(9, sink.records("a"))
+    # Written but not completed, repeated, and followed by a batch of which nothing is written.
+    for newest in (9, 10):
+        check_marks(newest, targets, sink.properties)
+    # The next batch of such a checkpoint would be 9, or one before it.
+    for newest in (8, 7, -1):
+        with pytest.raises(StaleCheckpointError, match=f"newest batch is {newest}, but batch 9"):
+            check_marks(newest, targets, sink.properties)
+
+
+def test_mark_of_a_transaction_that_a_killed_job_left_open_does_not_count(sink: Sink) -> None:
+    sink.producer().write(9, sink.records("a"))
+    dead = open_transaction(sink)
+    marker = Marker(sink.target.topics.config, sink.target.transactional_id, sink.properties)
+    dead.send_offsets_to_transaction([marker.of(10)], marker.group, 30)
+    check_marks(9, [sink.target], sink.properties)
 
 
 def test_record_keeps_key_value_and_headers_also_when_they_are_null(sink: Sink) -> None:

@@ -230,3 +230,22 @@ def test_job_gives_its_newest_record() -> None:
     assert job is not None
     assert (job["at"], job["state"], job["batch"], job["lag"]) == (5, "running", 3, {})
     assert view.unreadable == 1
+
+
+def test_losses_are_known_until_a_job_that_starts_knows_them_again() -> None:
+    view = view_of()
+    said = (
+        b'{"v":1,"at":1,"state":"starting","lost":null}',
+        b'{"v":1,"at":2,"state":"running","lost":{"t":{"0":3}}}',
+        b'{"v":1,"at":3,"state":"starting","lost":null}',
+        b'{"v":1,"at":4,"state":"starting"}',
+        b'{"v":1,"at":5,"state":"running","lost":{}}',
+    )
+    found = []
+    for number, value in enumerate(said):
+        view.apply(LogRecord(number, b"job", value, 0))
+        job = view.job()
+        assert job is not None
+        found.append((job["at"], job["lost"]))
+    lost = {"t": {"0": 3}}
+    assert found == [(1, None), (2, lost), (3, lost), (4, lost), (5, {})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -28,6 +29,19 @@ def test_folder_that_cannot_be_made_is_an_empty_cache() -> None:
     files.remove("a")
     files.clear()
     assert files.get("a") is None
+
+
+def test_full_disk_is_an_empty_cache_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = BlobFiles(str(tmp_path))
+    files.put("small", b"1")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        files.put("large", bytes(10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (files.get("small"), files.get("large")) == (b"1", None)
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
 def test_files_that_nobody_has_used_for_long_are_removed(tmp_path: Path) -> None:

@@ -112,15 +112,7 @@ def test_two_live_streams_on_one_topic_both_get_theirs() -> None:
     ]
 
 
-def test_records_gone_before_they_were_read_are_counted_once() -> None:
-    kafka = Kafka({P0: 50, P1: 0}, begins_at={P0: 20})
-    ticker = kafka.ticker()
-    assert ticker.lost({P0: 12}) == {P0: 8}
-    assert ticker.tick({P0: 12}).lost == {}
-    kafka.begins_at[P0] = 23
-    assert ticker.tick({P0: 12}).lost == {P0: 3}
-    assert ticker.tick({P0: 50}).lost == {}
-
-
-def test_records_gone_before_the_job_ever_read_the_topic_are_no_loss() -> None:
-    assert Kafka({P0: 50, P1: 0}, begins_at={P0: 20}).ticker().lost({}) == {}
+def test_tick_and_ticker_tell_where_the_partitions_begin() -> None:
+    ticker = Kafka({P0: 50, P1: 0}, begins_at={P0: 20}).ticker()
+    assert ticker.begins() == {P0: 20, P1: 0}
+    assert ticker.tick({}).begins == {P0: 20, P1: 0}

@@ -1,0 +1,85 @@
+"""What an error of Spark stands for: a store that fails and an old checkpoint are told apart.
+
+The query reaches its checkpoint through Hadoop's file systems, and nothing else through them. So an
+I/O error that was raised below them is one of the checkpoint's store; one that was raised elsewhere
+(a worker that died, a shuffle file) is not.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+
+from spark_jobs.errors import CheckpointStoreError, StaleCheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_FILE_SYSTEMS = "org.apache.hadoop.fs."
+_IO_ERROR = "java.io.IOException"
+
+
+@contextmanager
+def naming_store(gateway: Any, location: str) -> Iterator[None]:  # noqa: ANN401 - Py4J has no types
+    """Raise CheckpointStoreError in place of an I/O error of the checkpoint's store.
+
+    Parameters
+    ----------
+    gateway : JavaGateway
+        To the JVM in which it is raised.
+    location : str
+        Folder or URL of the checkpoint.
+    """
+    try:
+        yield
+    except Py4JJavaError as error:
+        cause = _store_cause(gateway, error.java_exception)
+        if cause is None:
+            raise
+        raise CheckpointStoreError(location, cause) from error
+
+
+def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception | None:  # noqa: ANN401 - Py4J has no types
+    """Return the error that a query has ended with, None when it has not failed.
+
+    Parameters
+    ----------
+    gateway : JavaGateway
+        To the JVM of the query.
+    query : StreamingQuery
+        That has ended.
+    location : str
+        Folder or URL of the checkpoint.
+
+    Returns
+    -------
+    CheckpointStoreError, StaleCheckpointError, StreamingQueryException or None
+        The last where it is neither of the first two.
+    """
+    raised = query.exception()
+    if raised is None:
+        return None
+    stale = StaleCheckpointError.from_text(str(raised))
+    if stale is not None:
+        return stale
+    # Python is given its text only.
+    thrown = query._jsq.exception().get()  # noqa: SLF001 - see above
+    cause = _store_cause(gateway, thrown)
+    return raised if cause is None else CheckpointStoreError(location, cause)
+
+
+def _store_cause(gateway: Any, thrown: Any) -> str | None:  # noqa: ANN401 - objects of the JVM
+    """Return what the store reported, None when the error is not the store's."""
+    cause = None
+    while thrown is not None:
+        if is_instance_of(gateway, thrown, _IO_ERROR) and any(
+            frame.getClassName().startswith(_FILE_SYSTEMS) for frame in thrown.getStackTrace()
+        ):
+            cause = f"{thrown.getClass().getSimpleName()}: {thrown.getMessage() or 'no details'}"
+        thrown = thrown.getCause()
+    return cause

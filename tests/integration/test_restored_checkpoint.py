@@ -1,0 +1,133 @@
+"""A checkpoint that is older than what the job has written to Kafka: refused, nothing dropped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.errors import ProcessError
+from correlation.streams import Stream
+from spark_jobs.envelope import Record
+from spark_jobs.transactions import PartitionProducer, Target
+from tests.support.job import JobUnderTest
+from tests.support.workload import NearCondition, Occurrence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli.processes import ChildProcess
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
+
+LONGEST_US = 20_000
+NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+END_SECONDS = 300
+
+
+@pytest.fixture
+def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+    """Return an installation with two streams and a condition; its job is not started."""
+    prefix = f"restored{uuid.uuid4().hex[:10]}"
+    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    for name in "ab":
+        # Events are kept longer than the test takes.
+        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, 300_000_000), partitions=1)
+    job.register(NEAR.resource)
+    return job
+
+
+def send_pairs(job: JobUnderTest, name: str, count: int = 4) -> list[tuple[str, str, str]]:
+    """Send events that make one pair for each key; return the pairs."""
+    now = time.time_ns() // 1_000
+    job.send(
+        Occurrence(stream, f"{name}{number}{stream}", f"{name}{number}", now - LONGEST_US, now)
+        for number in range(count)
+        for stream in "ab"
+    )
+    return [("near", f"{name}{number}a", f"{name}{number}b") for number in range(count)]
+
+
+def wait_for_failure(process: ChildProcess) -> None:
+    with pytest.raises(ProcessError):
+        process.wait_until(lambda: False, END_SECONDS)
+    assert process.exit_code == 1
+
+
+def assert_refused(job: JobUnderTest) -> None:
+    """Check that the job has ended, and says why in words for the operator."""
+    record = job.job_records()[-1]
+    assert record["state"] == "failed"
+    assert record["exception"].startswith("COINCIDE_CHECKPOINT: ")
+    assert "is older than" in record["exception"]
+    assert "start with an empty checkpoint" in record["exception"]
+    assert "\n" not in record["exception"]
+    assert record["exception"] in job.process.log_end(200)
+
+
+def test_restored_checkpoint_is_refused_and_an_empty_one_finds_every_alarm(
+    job: JobUnderTest,
+) -> None:
+    checkpoint, backup = job.folder / "checkpoint", job.folder / "backup"
+    try:
+        job.start()
+        first = send_pairs(job, "first")
+        job.alarms("near", awaited=first)
+        assert job.stop() == 0
+        shutil.copytree(checkpoint, backup)
+        job.start()
+        second = send_pairs(job, "second")
+        written = job.alarms("near", awaited=second)
+        assert job.stop() == 0
+
+        shutil.rmtree(checkpoint)
+        backup.rename(checkpoint)
+        third = send_pairs(job, "third")
+        job.process.start()
+        wait_for_failure(job.process)
+        assert_refused(job)
+        assert job.alarms("near") == written
+
+        shutil.rmtree(checkpoint)
+        job.start()
+        assert set(third) <= set(job.alarms("near", awaited=third))
+        counts = Counter(
+            json.loads(record.value or b"")["alarm_id"] for record in job.read(job.topics.alarms)
+        )
+        # Those of before once more, under the same id.
+        assert sorted(counts.values()) == [1] * len(third) + [2] * len(first + second)
+    finally:
+        job.process.stop(5)
+
+
+def test_job_ends_at_once_when_another_has_written_later_batches_with_its_checkpoint(
+    job: JobUnderTest,
+) -> None:
+    try:
+        job.start()
+        first = send_pairs(job, "first")
+        written = job.alarms("near", awaited=first)
+        # As a job does that works with a copy of this checkpoint and is ahead.
+        query = json.loads((job.folder / "checkpoint/query/metadata").read_bytes())["id"]
+        ahead = job.job_records()[-1]["batch"] + 1_000
+        for partition in range(2):
+            target = Target(f"{job.prefix}.{query}.{partition}", job.topics)
+            writer = PartitionProducer(target, {"bootstrap.servers": job.bootstrap})
+            assert writer.write(ahead, [Record(job.topics.metrics, b"other", b"{}")]) == 1
+        send_pairs(job, "second")
+        wait_for_failure(job.process)
+        assert_refused(job)
+        assert "failing" not in job.states()
+        assert job.alarms("near") == written
+    finally:
+        job.process.stop(5)

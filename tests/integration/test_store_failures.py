@@ -1,0 +1,130 @@
+"""The checkpoint's store fails while the job runs: named, tried again, and nothing is missing."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.errors import ProcessError
+from correlation.streams import Stream
+from tests.support.job import JobUnderTest
+from tests.support.workload import NearCondition, Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.workload import Occurrence
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
+
+LONGEST_US = 20_000
+NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+END_SECONDS = 300
+
+
+class Store:
+    """The folder of a checkpoint, which a file can take the place of at one stroke."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "checkpoint"
+        self._data = folder / "data"
+        self._data.mkdir()
+        self._spare = folder / "spare"
+        self.mend()
+        # The workers' cache of blobs in it cannot be written, and is not missed.
+        (self._data / "cache").write_bytes(b"")
+
+    def fail(self) -> None:
+        """Let every write fail."""
+        self._spare.write_bytes(b"")
+        self._spare.replace(self.path)
+
+    def mend(self) -> None:
+        """Let it be as it was."""
+        self._spare.symlink_to(self._data)
+        self._spare.replace(self.path)
+
+    def is_named_in(self, text: str) -> bool:
+        return text.startswith("the checkpoint's store: ") and text.endswith(
+            f": free space or check permissions at {self.path}"
+        )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+@pytest.fixture
+def job(
+    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path, store: Store
+) -> JobUnderTest:
+    """Return an installation with two streams and a condition; its job is not started."""
+    prefix = f"store{uuid.uuid4().hex[:10]}"
+    settings = {"COINCIDE_CHECKPOINT": str(store.path)}
+    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
+    for name in "ab":
+        # Events are kept longer than the test takes.
+        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, 300_000_000))
+    job.register(NEAR.resource)
+    return job
+
+
+def test_job_goes_on_by_itself_when_its_store_works_again(job: JobUnderTest, store: Store) -> None:
+    now = time.time_ns() // 1_000
+    workload = Workload("ab", 1, begin_us=now - 1_000_000, longest_us=LONGEST_US)
+    events: list[Occurrence] = []
+
+    def send() -> None:
+        more = workload.take(100)
+        job.send(more)
+        events.extend(more)
+
+    # However long it takes to look at it.
+    job.process = job.make_process(COINCIDE_MAX_FAILURES="1000")
+    try:
+        job.start()
+        send()
+        job.alarms("near", awaited=NEAR.pairs(events))
+        pid = job.process.pid
+        for _ in range(2):
+            store.fail()
+            send()
+            job.wait_for_job(lambda record: record["state"] == "failing")
+            assert store.is_named_in(job.job_records()[-1]["exception"])
+            send()
+            store.mend()
+            expected = sorted(NEAR.pairs(events))
+            assert job.alarms("near", awaited=expected) == expected
+            job.wait_for_job(lambda record: record["state"] == "running")
+        assert len(expected) > 100
+        assert job.job_records()[-1]["exception"] is None
+        assert job.process.pid == pid
+        assert job.stop() == 0
+    finally:
+        job.process.stop(5)
+
+
+def test_job_whose_store_keeps_failing_ends_and_names_it(job: JobUnderTest, store: Store) -> None:
+    job.process = job.make_process(COINCIDE_MAX_FAILURES="2")
+    try:
+        job.start()
+        store.fail()
+        with pytest.raises(ProcessError):
+            job.process.wait_until(lambda: False, END_SECONDS)
+        assert job.process.exit_code == 1
+        record = job.job_records()[-1]
+        assert record["state"] == "failed"
+        assert store.is_named_in(record["exception"])
+        assert f"the job ends: {record['exception']}" in job.process.log_end(200)
+        assert job.states()[-2:] == ["failing", "failed"]
+    finally:
+        job.process.stop(5)
