@@ -1,12 +1,14 @@
 """Watermark of one Kafka partition: events read, heartbeats that wait for an offset, resets.
 
-A heartbeat with an offset holds once the partition has been read up to that offset. A reset with an
-offset takes back what was known before that offset: from there on the watermark follows from later
-records alone. Cost: O(1) for each block, O(MOST_WAITING) for each heartbeat that waits.
+A heartbeat with an offset holds once the partition has been read up to that offset. A reset takes
+back what is known when it comes, and, at its offset, what the events before that offset have said
+since: from there on the watermark follows from later records alone (docs/proofs.md, P-RESET).
+Cost: O(1) for each block, O(MOST_WAITING) for each heartbeat that waits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,19 +82,16 @@ class PartitionWatermark:
         if len(ahead) > MOST_WAITING:
             self._drop_waiting(ahead)
 
-    def reset(self, offset: int) -> bool:
-        """Take in a reset; return whether it holds now.
+    def reset(self, offset: int) -> None:
+        """Take in a reset: it holds now, and again when its offset is reached.
 
         Heartbeats that wait were sent before it, and may be what is to be taken back.
         """
         self.waiting.clear()
-        self.after = UNKNOWN_MARK
-        if offset <= self.next_offset:
-            self.mark = UNKNOWN_MARK
-            return True
-        self.resets = sorted({*self.resets, offset})
-        del self.resets[1:-1]
-        return False
+        self.mark = self.after = UNKNOWN_MARK
+        if offset > self.next_offset:
+            self.resets = sorted({*self.resets, offset})
+            del self.resets[1:-1]
 
     def settle(self) -> tuple[bool, bool]:
         """Apply what waited for an offset that has been read.
@@ -144,6 +143,7 @@ class PartitionWatermark:
         return [self.mark, self.next_offset, waiting, self.resets, self.after]
 
     @classmethod
-    def load(cls, mark: int, next_offset: int, waiting: list[Any], *rest: Any) -> PartitionWatermark:
+    def load(cls, dumped: Sequence[Any]) -> PartitionWatermark:
         """Read what `dump` wrote; format 3 of the manifest had no resets."""
+        mark, next_offset, waiting, *rest = dumped
         return cls(mark, next_offset, dict(map(tuple, waiting)), *rest)

@@ -150,15 +150,7 @@ class LowMarks:
             In the order of their records: a reset takes back those before it.
         """
         for entry in progress:
-            partition = self._partitions.get(entry.stream, {}).get(entry.partition)
-            if partition is None:
-                continue
-            latest, mark = entry.greatest_latest, None
-            if latest is not None:
-                mark = latest - self._max_delays_us[entry.stream]
-                self._greatest[entry.stream] = max(self._greatest[entry.stream], latest)
-            if partition.read(entry.next_offset, mark):
-                self._note_reset(entry.stream)
+            self._take_progress(entry)
         closed = set()
         for heartbeat in heartbeats:
             used = self._take_heartbeat(heartbeat)
@@ -175,6 +167,18 @@ class LowMarks:
             self._marks[stream] = max(self._marks[stream], least)
         reset, self._reset = self._reset, set()
         return Changes(closed, reset)
+
+    def _take_progress(self, entry: Progress) -> None:
+        stream, number, next_offset, latest = entry
+        partition = self._partitions.get(stream, {}).get(number)
+        if partition is None:
+            return
+        mark = None
+        if latest is not None:
+            mark = latest - self._max_delays_us[stream]
+            self._greatest[stream] = max(self._greatest[stream], latest)
+        if partition.read(next_offset, mark):
+            self._note_reset(stream)
 
     def _note_reset(self, stream: str) -> None:
         self._marks[stream] = UNKNOWN_MARK
@@ -209,8 +213,8 @@ class LowMarks:
         named = list(known.values()) if number is None else [known[number]]
         if mark == RESET:
             for partition in named:
-                if partition.reset(offset or 0):
-                    self._note_reset(stream)
+                partition.reset(offset or 0)
+            self._note_reset(stream)
             return True
         if mark != CLOSED:
             mark -= self._max_delays_us[stream]
@@ -279,7 +283,7 @@ class LowMarks:
                 continue
             for number, *partition in found["partitions"]:
                 if number in self._partitions[stream]:
-                    self._partitions[stream][number] = PartitionWatermark.load(*partition)
+                    self._partitions[stream][number] = PartitionWatermark.load(partition)
         # The streams may be known by now; their marks move with the next block.
         for unclaimed in dumped["unclaimed"]:
             self._take_heartbeat(Heartbeat(*unclaimed))

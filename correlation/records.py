@@ -290,8 +290,9 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
     """Read a heartbeat: `{"v"?, "stream", "partition"?, "read_up_to", "offset"?}`.
 
     `read_up_to` is a time in µs since 1970, or "end": nothing will follow, or "reset": what was
-    known of the partition before does not count any more. `partition` missing or null means every partition of the stream. With `offset` the heartbeat holds only once the
-    partition has been read up to that offset.
+    known before does not count any more. `partition` missing or null means every partition of the
+    stream. With `offset` the heartbeat holds only once the partition has been read up to that
+    offset.
 
     Raises
     ------

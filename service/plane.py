@@ -31,6 +31,7 @@ from service.explaining import Explainer
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry, Stored, deletion_headers
+from service.stream_topics import StreamTopics
 from service.topics import TopicKeeper, TopicProblem
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class ControlPlane:
         self.topic_problems: tuple[TopicProblem, ...] = ()
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
+        self.stream_topics = StreamTopics(settings, self._topics)
         self._explainer = Explainer(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
@@ -131,6 +133,7 @@ class ControlPlane:
         except ServiceError:
             self.stop()
             raise
+        self.stream_topics.warnings(self.registry.streams().values())
         self._started = True
 
     def stop(self) -> None:

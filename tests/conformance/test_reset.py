@@ -34,7 +34,8 @@ from tests.support.slots import (
 FAR = 10**6
 NEAR: dict[str, object] = {**CONDITIONS["near"], "window_us": 10}
 SHAPES: tuple[dict[str, object], ...] = ({}, {"block_size": 7}, {"emit": "best"})
-UNMATCHED = {"emit": "unmatched"}
+UNMATCHED: dict[str, object] = {"emit": "unmatched"}
+BEST = SHAPES[-1]
 
 
 def name_of(name: str, shape: dict[str, object]) -> str:
@@ -149,7 +150,7 @@ def test_p_reset_what_was_buffered_or_came_after_is_found_once(
         assert max(pairs.values(), default=1) == 1
         assert pairs.keys() <= judged
         assert {pair for pair in judged if set(pair) <= found.kept} <= pairs.keys()
-    best, alone = (found.pairs(name_of(name, shape)) for shape in ({"emit": "best"}, UNMATCHED))
+    best, alone = (found.pairs(name_of(name, shape)) for shape in (BEST, UNMATCHED))
     # Each A once, by either of the two.
     times = Counter(a for pairs in (best, alone) for a, _ in pairs.elements())
     assert max(times.values(), default=1) == 1
