@@ -30,6 +30,7 @@ def reset_watermark(
     if as_json:
         console.print_json(data=answer, indent=None)
         return
-    offsets = ", ".join(f"{offset} in {number}" for number, offset in answer["partitions"].items())
-    line = f"reset: the watermark of {stream} follows the events from offset {offsets or 0} on"
+    partitions = answer["partitions"].items()
+    places = ", ".join(f"partition {number} from offset {offset}" for number, offset in partitions)
+    line = f"watermark of {stream} reset" + (f": {places}" if places else "")
     console.print(printable(line), markup=False)

@@ -123,15 +123,14 @@ class StreamTopics:
 
     def _ends(self, topic: str, seconds: float) -> dict[int, int]:
         places = [TopicPartition(topic, it) for it in range(self._keeper.partitions(topic))]
+        if not places:
+            return {}
         admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
         try:
             found = admin.list_offsets(
                 {place: OffsetSpec.latest() for place in places},  # type: ignore[no-untyped-call]  # untyped in the client
                 request_timeout=seconds,
             )
-            return {
-                place.partition: int(future.result(seconds).offset)
-                for place, future in found.items()
-            }
+            return {place.partition: int(found[place].result(seconds).offset) for place in places}
         except (KafkaException, FutureTimeoutError) as error:
             raise BrokerError(f"no answer from Kafka about the ends of {topic}: {error}") from error

@@ -125,8 +125,8 @@ def test_reset_of_a_watermark_is_written_once_for_each_partition(
     resets = [Heartbeat(name, 0, RESET, 0), Heartbeat(name, 1, RESET, 3)]
     assert written() == resets
     said = command(capsys, service, "reset-watermark", name)
-    assert (
-        said == f"reset: the watermark of {name} follows the events from offset 0 in 0, 3 in 1 on\n"
+    assert said == (
+        f"watermark of {name} reset: partition 0 from offset 0, partition 1 from offset 3\n"
     )
     assert written() == resets * 2
     assert service.client.post("/v1/streams/nobody/reset-watermark").status_code == 404
