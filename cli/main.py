@@ -21,6 +21,7 @@ import orjson
 import typer
 from pydantic import ValidationError
 from rich.console import Console
+from rich.markup import escape
 
 from cli.errors import BrokerError, CliError, UsageError, describe_error
 from cli.lines import printable
@@ -28,6 +29,7 @@ from cli.repair_command import repair_config
 from cli.replay.command import replay
 from cli.settings import Settings
 from cli.variables import warn_of_unknown
+from cli.watermark import reset_watermark
 
 _INTERRUPTED = 130
 
@@ -205,6 +207,8 @@ def apply(
             else:
                 change = f"[{colours[applied.change]}]{applied.change:<9}[/]"
                 console.print(f"{change} {applied.kind} {applied.name}")
+                for sentence in applied.warnings:
+                    console.print("[yellow]warning:[/] " + escape(printable(sentence)))
     if dry_run and not as_json:
         console.print("[dim]dry run: nothing was written[/]")
 
@@ -304,6 +308,7 @@ def tail(
 
 app.command()(replay)
 app.command("repair-config")(repair_config)
+app.command()(reset_watermark)
 
 
 @app.command()

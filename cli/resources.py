@@ -89,11 +89,22 @@ class ResourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of one resource; ``unchecked`` where a dry run could not ask the service."""
+    """What became of one resource; ``unchecked`` where a dry run could not ask the service.
+
+    Parameters
+    ----------
+    kind, name
+        Of the resource.
+    change
+        What was written.
+    warnings
+        What the service warns of.
+    """
 
     kind: str
     name: str
     change: Change | Literal["unchecked"]
+    warnings: tuple[str, ...] = ()
 
 
 def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
@@ -142,14 +153,16 @@ def apply_resources(
     unwritten: set[tuple[str, str]] = set()
     for resource in resources:
         change: Change | Literal["unchecked"] = "unchecked"
+        warnings: tuple[str, ...] = ()
         if not resource.needs & unwritten:
-            change = service.put(resource.path, resource.document, dry_run=dry_run).change
+            put = service.put(resource.path, resource.document, dry_run=dry_run)
+            change, warnings = put.change, tuple(put.resource.get("warnings", ()))
         # A stream takes up the new version of a template, which a dry run has not written.
         if dry_run and (
             change in {"created", "unchecked"} or (resource.kind, change) == ("template", "changed")
         ):
             unwritten.add((resource.kind, resource.name))
-        yield Applied(resource.kind, resource.name, change)
+        yield Applied(resource.kind, resource.name, change, warnings)
 
 
 def _read_file(path: Path) -> Iterable[ResourceFile]:

@@ -29,8 +29,10 @@ class Block:
         In any order; the config offset decides.
     events : sequence of Events
         In any order; stream, partition and offset decide.
-    progress, heartbeats : sequence of Progress, of Heartbeat
-        How far the streams have come with this block.
+    progress : sequence of Progress
+        How far the streams have come with this block, in any order.
+    heartbeats : sequence of Heartbeat
+        In the order of their records.
     rejected : mapping of (stream, reason) to int
         Records that went to the dead letter, to be counted.
     """

@@ -95,7 +95,7 @@ class StreamBuffer:
         number : int
             First number free for segments that are rewritten.
         held : collection of int
-            Numbers of segments that stay as they are; none of their events may go.
+            Numbers of segments that stay as they are until all of their events may go.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class StreamBuffer:
                 self.insert(*fresh, keep, held)
         # What comes later is kept for its own keep value, so only what has come may be missing.
         self.forgotten_below = max(self.forgotten_below, min(keep, self.greatest_latest + 1))
-        return self.drop(keep, number)
+        return self.drop(keep, number, held)
 
     def insert(self, number: int, segment: Segment, keep: int, held: Collection[int] = ()) -> None:
         """Add a block's events and merge small young segments with it.
@@ -139,11 +139,11 @@ class StreamBuffer:
         if merged is not None:
             self.segments.append((number, merged))
 
-    def drop(self, keep: int, number: int) -> int:
+    def drop(self, keep: int, number: int, held: Collection[int] = ()) -> int:
         """Remove events whose `latest` is below the keep value.
 
         A segment goes when all of it may go, and is rewritten when half of it may, so that at
-        most as many events wait for removal as are needed.
+        most as many events wait for removal as are needed; segments that are held excepted.
 
         Parameters
         ----------
@@ -151,6 +151,8 @@ class StreamBuffer:
             Keep value, in µs.
         number : int
             First number free for new segments.
+        held : collection of int
+            Numbers of segments that are not rewritten.
 
         Returns
         -------
@@ -162,7 +164,7 @@ class StreamBuffer:
             segment = entry[1]
             if segment.greatest_latest < keep:
                 continue
-            if segment.least_latest < keep:
+            if segment.least_latest < keep and entry[0] not in held:
                 alive = int(np.count_nonzero(segment.latest >= keep))
                 rewritten = Segment.merge([segment], keep) if 2 * alive <= len(segment) else None
                 if rewritten is not None:

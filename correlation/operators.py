@@ -126,6 +126,8 @@ class View:
         How late it is by the records of the block (`progress.time_of_records`), in µs.
     closed : collection of str
         Streams that are closed with the block, or a partition of them is.
+    reset : collection of str
+        Streams whose low mark was reset with the block: only then is it less than before.
     shared : mutable mapping
         What conditions find out about the block's segments and leave for others.
     """
@@ -137,6 +139,7 @@ class View:
     numbers: Mapping[str, int] = field(default_factory=dict)
     now_us: int | None = None
     closed: Collection[str] = ()
+    reset: Collection[str] = ()
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
 
 

@@ -38,7 +38,9 @@ __all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
 
 # Of the slot's record, and of the manifest.
 VERSION = 1
-MANIFEST_VERSION = 3
+MANIFEST_VERSION = 4
+# Of format 3: without resets of watermarks.
+_READ_VERSIONS = (3, MANIFEST_VERSION)
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
 # its own costs more than its bytes.
 _SMALL_STATE_BYTES = 1024
@@ -58,16 +60,16 @@ class Program:
     def __init__(self, streams: Mapping[str, Stream], partitions: Mapping[str, int]) -> None:
         self._streams = dict(streams)
         delays = {name: stream.max_delay_us for name, stream in streams.items()}
-        self._marks = LowMarks(delays, partitions)
+        self._skews_us = {
+            name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
+        }
+        self._marks = LowMarks(delays, partitions, self._skews_us)
         self._buffers = {name: StreamBuffer() for name in streams}
         self._conditions: dict[str, Registered] = {}
         self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
         self._config_offset = -1
         self._next_number = 0
-        self._skews_us = {
-            name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
-        }
         self._stored: set[int] = set()
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
@@ -83,12 +85,12 @@ class Program:
         for control in sorted(block.controls, key=lambda control: control.offset):
             self._apply(control)
         fresh, appended_us, late = self._sort_in(block.events)
-        closed = self._marks.advance(block.progress, block.heartbeats)
+        changes = self._marks.advance(block.progress, block.heartbeats)
         marks = self._marks.values()
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
         now_us = time_of_records(appended_us.values(), block.heartbeats, self._skews_us)
-        view = View(fresh, appended_us, self._buffers, marks, numbers, now_us, closed)
+        view = View(fresh, appended_us, self._buffers, marks, numbers, now_us, *changes)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()
@@ -339,7 +341,7 @@ class Program:
         UnknownRecordVersionError
             When another version wrote the manifest.
         """
-        if manifest["v"] != MANIFEST_VERSION:
+        if manifest["v"] not in _READ_VERSIONS:
             raise UnknownRecordVersionError(
                 f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
                 "use the one that wrote it, or begin with an empty checkpoint"
@@ -389,8 +391,7 @@ class Program:
 
     def _begin_buffer(self, name: str) -> StreamBuffer:
         """Begin anew where events of a stream meet otherwise now: no slot holds all it should."""
-        mark = max(self._marks.partition_values(name).values())
-        reached = mark + self._streams[name].max_delay_us
+        reached = self._marks.greatest_latest(name)
         return StreamBuffer((), reached, reached + 1)
 
 

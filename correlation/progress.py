@@ -10,14 +10,18 @@ moves back (docs/proofs.md, P-LOW-MARK).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from correlation.columns import Int64s
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
+from correlation.partition_watermark import CLOSED, PartitionWatermark
 
-# read_up_to of the heartbeat that closes a stream: later than any time.
-CLOSED = 2**61
+__all__ = ["CLOSED", "RESET", "Changes", "Heartbeat", "LowMarks", "Progress"]
+
+# read_up_to of the heartbeat that resets a watermark: earlier than any time.
+RESET = -CLOSED
+# Kafka's timestamps are whole milliseconds, rounded down.
+_TIMESTAMP_ERROR_US = 999
 # Heartbeats that are kept for streams to come, the newest of them.
 _MOST_UNCLAIMED = 1_000
 
@@ -54,23 +58,37 @@ class Heartbeat(NamedTuple):
         Kafka partition; None for all of the stream.
     read_up_to_us : int
         Every event that occurred up to then, less the stream's longest delay, has been read;
-        CLOSED when nothing will follow.
+        CLOSED when nothing will follow; RESET when what was known before does not count any more.
     at_offset : int or None
         It holds only once the partition has been read up to this offset; None: it holds now.
+    appended_us : int or None
+        Kafka's timestamp of its record, in µs; None where it does not come from Kafka.
     """
 
     stream: str
     partition: int | None
     read_up_to_us: int
     at_offset: int | None
+    appended_us: int | None = None
+
+    def is_ahead(self, max_skew_us: int) -> bool:
+        """Return whether it is of a later time than its own record, by more than clocks differ.
+
+        Parameters
+        ----------
+        max_skew_us : int
+            Of its stream, whose clock is live.
+        """
+        if self.appended_us is None:
+            return False
+        return self.read_up_to_us > self.appended_us + _TIMESTAMP_ERROR_US + max_skew_us
 
 
-@dataclass(slots=True)
-class _Partition:
-    mark: int = UNKNOWN_MARK
-    next_offset: int = 0
-    # Offset that must have been read -> mark that holds then.
-    waiting: dict[int, int] = field(default_factory=dict)
+class Changes(NamedTuple):
+    """Streams whose watermark a block closed (or that of a partition), or took back."""
+
+    closed: set[str]
+    reset: set[str]
 
 
 class LowMarks:
@@ -82,15 +100,29 @@ class LowMarks:
         D of each stream, in µs.
     partitions : mapping of stream to int
         Number of its Kafka partitions.
+    max_skews_us : mapping of stream to int
+        How far clocks may be ahead, of each live stream, in µs.
     """
 
-    def __init__(self, max_delays_us: Mapping[str, int], partitions: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        max_delays_us: Mapping[str, int],
+        partitions: Mapping[str, int],
+        max_skews_us: Mapping[str, int] | None = None,
+    ) -> None:
         self._max_delays_us = dict(max_delays_us)
+        self._max_skews_us = dict(max_skews_us or {})
         self._partitions = {
-            stream: {number: _Partition() for number in range(partitions.get(stream, 1))}
+            stream: {number: PartitionWatermark() for number in range(partitions.get(stream, 1))}
             for stream in max_delays_us
         }
         self._marks = dict.fromkeys(max_delays_us, UNKNOWN_MARK)
+        # Greatest `latest` of all events so far; a reset does not take it back.
+        self._greatest = dict.fromkeys(max_delays_us, UNKNOWN_MARK)
+        # Heartbeats that were not used, for their time was ahead of Kafka's clock.
+        self._refused = dict.fromkeys(max_delays_us, 0)
+        # Streams with a reset since the last block.
+        self._reset: set[str] = set()
         # Of streams and partitions that are not known yet: a stream may be closed, and all of it
         # sent, before anybody reads it. In order of arrival; the value is not used.
         self._unclaimed: dict[Heartbeat, None] = {}
@@ -103,34 +135,54 @@ class LowMarks:
         """Low mark of each Kafka partition of a stream, in µs."""
         return {number: found.mark for number, found in self._partitions[stream].items()}
 
-    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> set[str]:
+    def greatest_latest(self, stream: str) -> int:
+        """Greatest `latest` of all events of a stream so far, in µs."""
+        return self._greatest[stream]
+
+    def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> Changes:
         """Take in what a block brought; what is not known is passed over.
 
-        Returns
-        -------
-        set of str
-            Streams of which a heartbeat that closes them, or a partition, has come to hold.
+        Parameters
+        ----------
+        progress : iterable of Progress
+            In any order.
+        heartbeats : iterable of Heartbeat
+            In the order of their records: a reset takes back those before it.
         """
         for entry in progress:
-            partition = self._partitions.get(entry.stream, {}).get(entry.partition)
-            if partition is None:
-                continue
-            partition.next_offset = max(partition.next_offset, entry.next_offset)
-            if entry.greatest_latest is not None:
-                mark = entry.greatest_latest - self._max_delays_us[entry.stream]
-                partition.mark = max(partition.mark, mark)
+            self._take_progress(entry)
         closed = set()
         for heartbeat in heartbeats:
-            self._take_heartbeat(heartbeat)
-            if heartbeat.partition is None and heartbeat.read_up_to_us == CLOSED:
+            used = self._take_heartbeat(heartbeat)
+            if used and heartbeat.partition is None and heartbeat.read_up_to_us == CLOSED:
                 closed.add(heartbeat.stream)
         for stream, partitions in self._partitions.items():
             for partition in partitions.values():
-                if CLOSED in _apply_waiting(partition):
+                was_reset, was_closed = partition.settle()
+                if was_reset:
+                    self._note_reset(stream)
+                if was_closed:
                     closed.add(stream)
             least = min(partition.mark for partition in partitions.values())
             self._marks[stream] = max(self._marks[stream], least)
-        return closed
+        reset, self._reset = self._reset, set()
+        return Changes(closed, reset)
+
+    def _take_progress(self, entry: Progress) -> None:
+        stream, number, next_offset, latest = entry
+        partition = self._partitions.get(stream, {}).get(number)
+        if partition is None:
+            return
+        mark = None
+        if latest is not None:
+            mark = latest - self._max_delays_us[stream]
+            self._greatest[stream] = max(self._greatest[stream], latest)
+        if partition.read(next_offset, mark):
+            self._note_reset(stream)
+
+    def _note_reset(self, stream: str) -> None:
+        self._marks[stream] = UNKNOWN_MARK
+        self._reset.add(stream)
 
     def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
         """Say up to where partitions have been read already, perhaps for other streams.
@@ -147,24 +199,34 @@ class LowMarks:
             if partition is not None:
                 partition.next_offset = max(partition.next_offset, offset)
 
-    def _take_heartbeat(self, heartbeat: Heartbeat) -> None:
-        known = self._partitions.get(heartbeat.stream)
-        if known is None or (heartbeat.partition is not None and heartbeat.partition not in known):
+    def _take_heartbeat(self, heartbeat: Heartbeat) -> bool:
+        """Take in a heartbeat; return False for one that is refused."""
+        stream, number, mark, offset, _ = heartbeat
+        known = self._partitions.get(stream)
+        if known is None or (number is not None and number not in known):
             self._keep_unclaimed(heartbeat)
-            return
-        mark = heartbeat.read_up_to_us
+            return True
+        max_skew_us = self._max_skews_us.get(stream)
+        if max_skew_us is not None and heartbeat.is_ahead(max_skew_us):
+            self._refused[stream] += 1
+            return False
+        named = list(known.values()) if number is None else [known[number]]
+        if mark == RESET:
+            for partition in named:
+                partition.reset(offset or 0)
+            self._note_reset(stream)
+            return True
         if mark != CLOSED:
-            mark -= self._max_delays_us[heartbeat.stream]
-        if heartbeat.partition is None:
-            for partition in known.values():
-                partition.mark = max(partition.mark, mark)
-        else:
-            named = known[heartbeat.partition]
-            offset = heartbeat.at_offset or 0
-            named.waiting[offset] = max(named.waiting.get(offset, mark), mark)
+            mark -= self._max_delays_us[stream]
+        for partition in named:
+            if number is None:
+                partition.raise_to(mark)
+            else:
+                partition.hold(offset or 0, mark)
+        return True
 
     def _keep_unclaimed(self, heartbeat: Heartbeat) -> None:
-        if heartbeat.read_up_to_us <= -TIME_LIMIT_US:
+        if heartbeat.read_up_to_us == -TIME_LIMIT_US:
             return  # it tells nothing
         self._unclaimed.pop(heartbeat, None)
         self._unclaimed[heartbeat] = None
@@ -176,6 +238,7 @@ class LowMarks:
         return {
             name: {
                 "mark": _known(mark),
+                "refused_heartbeats": self._refused[name],
                 "partitions": {
                     str(number): _known(found.mark)
                     for number, found in self._partitions[name].items()
@@ -189,10 +252,9 @@ class LowMarks:
         streams = {
             stream: {
                 "mark": self._marks[stream],
-                "partitions": [
-                    [number, found.mark, found.next_offset, list(found.waiting.items())]
-                    for number, found in partitions.items()
-                ],
+                "greatest": self._greatest[stream],
+                "refused": self._refused[stream],
+                "partitions": [[number, *found.dump()] for number, found in partitions.items()],
             }
             for stream, partitions in self._partitions.items()
         }
@@ -212,13 +274,16 @@ class LowMarks:
             if stream not in self._partitions:
                 continue
             self._marks[stream] = found["mark"]
+            # Format 3 of the manifest had neither; no event was later than this.
+            reached = max(mark for _, mark, *_ in found["partitions"])
+            reached += self._max_delays_us[stream]
+            self._greatest[stream] = found.get("greatest", reached)
+            self._refused[stream] = found.get("refused", 0)
             if stream in moved:
                 continue
-            for number, mark, next_offset, waiting in found["partitions"]:
+            for number, *partition in found["partitions"]:
                 if number in self._partitions[stream]:
-                    self._partitions[stream][number] = _Partition(
-                        mark, next_offset, dict(map(tuple, waiting))
-                    )
+                    self._partitions[stream][number] = PartitionWatermark.load(partition)
         # The streams may be known by now; their marks move with the next block.
         for unclaimed in dumped["unclaimed"]:
             self._take_heartbeat(Heartbeat(*unclaimed))
@@ -226,14 +291,6 @@ class LowMarks:
 
 def _known(mark: int) -> int | None:
     return None if mark == UNKNOWN_MARK else mark
-
-
-def _apply_waiting(partition: _Partition) -> list[int]:
-    """Let the heartbeats hold whose offset has been read; give their marks."""
-    reached = [offset for offset in partition.waiting if partition.next_offset >= offset]
-    marks = [partition.waiting.pop(offset) for offset in reached]
-    partition.mark = max([partition.mark, *marks])
-    return marks
 
 
 def time_of_records(
@@ -251,6 +308,7 @@ def time_of_records(
         Of the block.
     skews_us : mapping of stream to int
         How far clocks may be ahead, of each live stream: its heartbeats tell the time less that.
+        A heartbeat that is further ahead than that tells nothing.
 
     Returns
     -------
@@ -260,6 +318,8 @@ def time_of_records(
     told = [
         heartbeat.read_up_to_us + skews_us[heartbeat.stream]
         for heartbeat in heartbeats
-        if heartbeat.stream in skews_us and heartbeat.read_up_to_us != CLOSED
+        if heartbeat.stream in skews_us
+        and heartbeat.read_up_to_us not in {CLOSED, RESET}
+        and not heartbeat.is_ahead(skews_us[heartbeat.stream])
     ]
     return max([*told, *(int(column.max()) for column in appended_us)], default=None)

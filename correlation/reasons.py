@@ -27,6 +27,7 @@ class Reason(StrEnum):
     MISSING_KEY = "missing_key"
     TOO_LARGE = "too_large"
     BAD_HEARTBEAT = "bad_heartbeat"
+    FUTURE_HEARTBEAT = "future_heartbeat"
     BAD_CONTROL = "bad_control"
     OUTPUT_REFUSED = "output_refused"
     LATE = "late"

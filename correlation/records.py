@@ -18,7 +18,7 @@ from correlation.limits import TIME_LIMIT_US
 from correlation.mapping import EventMapping, Form
 from correlation.partitioning import Partitioning
 from correlation.paths import Path
-from correlation.progress import CLOSED, Heartbeat
+from correlation.progress import CLOSED, RESET, Heartbeat
 from correlation.streams import Stream
 from correlation.template import Template
 
@@ -35,6 +35,8 @@ _FORM_OF_FIELD: Mapping[str, Form] = {
     "template": "template",
     "histogram": "histogram",
 }
+# Words for `read_up_to` of a heartbeat.
+_READ_UP_TO: Mapping[str, int] = {"end": CLOSED, "reset": RESET}
 Document = dict[str, Any]
 ResourceKind = Literal["stream", "condition", "template"]
 
@@ -287,9 +289,10 @@ def condition_from_document(name: str, version: int, document: Mapping[str, Any]
 def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
     """Read a heartbeat: `{"v"?, "stream", "partition"?, "read_up_to", "offset"?}`.
 
-    `read_up_to` is a time in µs since 1970, or "end": nothing will follow. `partition` missing or
-    null means every partition of the stream. With `offset` the heartbeat holds only once the
-    partition has been read up to that offset.
+    `read_up_to` is a time in µs since 1970, or "end": nothing will follow, or "reset": what was
+    known before does not count any more. `partition` missing or null means every partition of the
+    stream. With `offset` the heartbeat holds only once the partition has been read up to that
+    offset.
 
     Raises
     ------
@@ -304,10 +307,11 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
     if not isinstance(stream, str):
         raise InvalidFieldError("stream", "is not a text", "write the stream's name")
     read_up_to = _need(record, "read_up_to")
-    if read_up_to == "end":
-        read_up_to = CLOSED
+    if isinstance(read_up_to, str) and read_up_to in _READ_UP_TO:
+        read_up_to = _READ_UP_TO[read_up_to]
     elif not _is_whole(read_up_to) or abs(read_up_to) > TIME_LIMIT_US:
-        raise InvalidFieldError("read_up_to", "is not a time", 'use µs since 1970, or "end"')
+        remedy = 'use µs since 1970, "end", or "reset"'
+        raise InvalidFieldError("read_up_to", "is not a time", remedy)
     for field in ("partition", "offset"):
         value = record.get(field)
         if value is not None and not (_is_whole(value) and 0 <= value < 2**63):
@@ -323,11 +327,12 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
 
 def heartbeat_to_record(heartbeat: Heartbeat) -> Document:
     """Write a heartbeat as its record's value."""
+    words = {value: word for word, value in _READ_UP_TO.items()}
     return {
         "v": VERSION,
         "stream": heartbeat.stream,
         "partition": heartbeat.partition,
-        "read_up_to": "end" if heartbeat.read_up_to_us == CLOSED else heartbeat.read_up_to_us,
+        "read_up_to": words.get(heartbeat.read_up_to_us, heartbeat.read_up_to_us),
         "offset": heartbeat.at_offset,
     }
 

@@ -162,6 +162,13 @@ class MetricsView:
                 marks[partition].append(mark)
         return {partition: _least(found) for partition, found in sorted(marks.items())}
 
+    def refused_heartbeats(self, stream: str) -> int:
+        """Heartbeats of a stream that were refused; every slot gets all of them."""
+        slots = self._living()
+        return max(
+            (slot["low_marks"].get(stream, {}).get("refused", 0) for slot in slots), default=0
+        )
+
     def condition(self, name: str) -> ConditionFacts:
         """Sum up what the slots say of a condition; the slot that is furthest behind counts."""
         slots = self._living()
@@ -242,6 +249,7 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
         "low_marks": {
             stream: {
                 "mark": _whole(found["mark"]),
+                "refused": int(found.get("refused_heartbeats", 0)),
                 "partitions": {
                     str(partition): _whole(mark)
                     for partition, mark in found.get("partitions", {}).items()

@@ -30,6 +30,7 @@ from service.fold import Stored, deletion_headers
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry
+from service.stream_topics import StreamTopics
 from service.topic_rules import TopicRules
 from service.topics import TopicKeeper, TopicProblem
 from service.turns import Turns
@@ -91,6 +92,7 @@ class ControlPlane:
         self.on_failure: Callable[[], None] = _do_nothing
         self._topics = TopicKeeper(settings)
         self._topic_rules = TopicRules(settings, self._topics)
+        self.stream_topics = StreamTopics(settings, self._topics)
         self._explainer = Explainer(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
@@ -132,6 +134,7 @@ class ControlPlane:
         except (ServiceError, CorrelationError):
             self.stop()
             raise
+        self.stream_topics.warnings(self.registry.streams().values())
         self._started = True
 
     def stop(self) -> None:

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 from service.errors import BrokerError, TopicRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from concurrent.futures import Future
 
     from service.settings import Settings
@@ -56,7 +56,7 @@ _REFUSALS = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-# Whether an event is dated in the future is seen by Kafka's clock, not by the producer's.
+# Whether an event or heartbeat is of the future is seen by Kafka's clock, not by the producer's.
 _STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
 # A record of 10 MB, with the headers that say why it was set aside, must fit.
 _ANY_RECORD = {"max.message.bytes": str(16 * 1024 * 1024)}
@@ -119,7 +119,13 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
             one_partition=True,
             outdated=_TEN_YEARS,
         ),
-        TopicSpec(topics.heartbeats, 1, deleted, policy, one_partition=True),
+        TopicSpec(
+            topics.heartbeats,
+            1,
+            deleted | _STAMPED_BY_KAFKA,
+            policy | frozenset(_STAMPED_BY_KAFKA),
+            one_partition=True,
+        ),
         TopicSpec(topics.alarms, many, deleted, policy),
         TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
         TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),
@@ -152,6 +158,33 @@ class TopicKeeper:
         existing = [spec for spec in specs if spec.name in partitions]
         self._create([spec for spec in specs if spec.name not in partitions])
         return self._check(existing, partitions)
+
+    def check_timestamps(self, topics: Collection[str]) -> tuple[TopicProblem, ...]:
+        """Find which of some topics, as far as they exist, Kafka does not stamp itself.
+
+        Raises
+        ------
+        BrokerError, TopicRefusedError
+            When the broker does not answer or does not show their settings.
+        """
+        there = self._partitions()
+        checked = frozenset(_STAMPED_BY_KAFKA)
+        specs = [
+            TopicSpec(topic, there[topic], _STAMPED_BY_KAFKA, checked)
+            for topic in sorted(topics)
+            if topic in there
+        ]
+        return self._check(specs, there)
+
+    def partitions(self, topic: str) -> int:
+        """Return the number of partitions of a topic; 0 if it does not exist.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer.
+        """
+        return self._partitions().get(topic, 0)
 
     def names(self) -> frozenset[str]:
         """Return the names of all topics.

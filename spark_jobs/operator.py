@@ -14,6 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -247,11 +248,11 @@ class _Gathered:
 
 
 def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
-    """Sort the rows of a slot by kind; Program brings each kind into its order, if it has one."""
+    """Sort the rows of a slot by kind, and heartbeats by offset; Program sorts the others."""
     controls: list[Control] = []
     events: list[Events] = []
     progress: list[Progress] = []
-    heartbeats: list[Heartbeat] = []
+    heartbeats: list[tuple[int, Heartbeat]] = []
     rejects: list[bytes] = []
     rejected: Counter[tuple[str, str]] = Counter()
     for frame in frames:
@@ -266,11 +267,13 @@ def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
                 control = orjson.loads(blob)
                 controls.append(Control(int(position), control["key"].encode(), control["record"]))
             elif kind == HEARTBEAT:
-                heartbeats.append(Heartbeat(*orjson.loads(blob)))
+                heartbeats.append((int(position), Heartbeat(*orjson.loads(blob))))
             elif kind == REJECT:
                 rejects.append(blob)
                 rejected += rejected_counts(blob)
-    block = Block(controls, events, progress, heartbeats, rejected)
+    heartbeats.sort(key=itemgetter(0))
+    in_order = [heartbeat for _, heartbeat in heartbeats]
+    block = Block(controls, events, progress, in_order, rejected)
     return _Gathered(block, rejects)
 
 

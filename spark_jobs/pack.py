@@ -28,7 +28,7 @@ from correlation.errors import (
 from correlation.events import Events
 from correlation.intake import Intake, Problem, StreamReader, too_large, why_unreadable
 from correlation.partitioning import Partitioner
-from correlation.progress import Progress
+from correlation.progress import CLOSED, Heartbeat, Progress
 from correlation.reasons import Reason
 from correlation.records import heartbeat_from_record
 from correlation.streams import Stream
@@ -141,6 +141,9 @@ class _Task:
         for stream in packer.streams:
             readers = self._readers.setdefault(stream.topic, [])
             readers.append(_Reader(stream, len(packer.slot_keys)))
+        self._max_skews_us = {
+            stream.name: stream.max_skew_us for stream in packer.streams if stream.clock == "live"
+        }
         self._progress: dict[tuple[str, int], tuple[int, int | None]] = {}
 
     def pack(self, batch: pa.RecordBatch) -> list[Row]:
@@ -205,6 +208,12 @@ class _Task:
             except (ValueError, CorrelationError) as error:
                 rejects.add(run, row, "", Reason.BAD_HEARTBEAT, str(error))
                 continue
+            heartbeat = heartbeat._replace(appended_us=int(run.appended_us[row]))
+            max_skew_us = self._max_skews_us.get(heartbeat.stream)
+            if max_skew_us is not None and heartbeat.is_ahead(max_skew_us):
+                # The slots refuse it too: they also know those from before the stream joined.
+                detail = _describe_ahead(heartbeat, max_skew_us)
+                rejects.add(run, row, heartbeat.stream, Reason.FUTURE_HEARTBEAT, detail)
             yield from self._to_every_slot(HEARTBEAT, offset, orjson.dumps(tuple(heartbeat)))
 
     def _pack_events(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
@@ -266,6 +275,15 @@ class _Task:
         """Send copies of the events to their slots."""
         for slot, mine in reader.partitioner.spread(events):
             yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
+
+
+def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
+    if heartbeat.read_up_to_us == CLOSED:
+        return 'read_up_to: "end" is for recorded streams; set clock: replay, or leave it out'
+    return (
+        f"read_up_to: {heartbeat.read_up_to_us} is later than the record's Kafka timestamp, "
+        f"{heartbeat.appended_us}, plus max_skew, {max_skew_us} µs; correct the sender's clock"
+    )
 
 
 def _to_events(taken: Intake, run: _Run) -> Events:

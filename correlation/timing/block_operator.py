@@ -16,7 +16,8 @@ Algorithm. A block that is not due adds its segments to those that wait. One tha
 together from all of them, cut at every `block_size` events in order of arrival, and given to the
 condition's operator part by part, with what was evaluated before in place of the buffers. Every
 pair is looked at once: in the part that holds the later of its events. For the buffers, what waits
-is still to come: the low marks are those of the last evaluation (docs/proofs.md, P-BLOCKS).
+is still to come: the low marks are those of the last evaluation, or less after a reset
+(docs/proofs.md, P-BLOCKS).
 
 Reference. Lee and Lee 2010, section 4.2: lazy evaluation, block size and block interval.
 
@@ -65,7 +66,7 @@ class BlockOperator:
         self._operator = operator
         # By stream the segments that wait: their numbers in its buffer, with Kafka's timestamps.
         self._waiting: dict[str, dict[int, Int64s]] = {name: {} for name in condition.streams}
-        # Least `latest` of what waits, and the low marks of the last evaluation.
+        # Least `latest` of what waits, and the least low marks since the last evaluation.
         self._least_waiting: dict[str, int] = {}
         self._marks: dict[str, int] = {}
         self._waiting_since_us: int | None = None
@@ -130,8 +131,11 @@ class BlockOperator:
             self._waiting_since_us = view.now_us
         if size is not None and not self._is_due(count, view):
             self._wait(view)
-            if not count:
-                self._marks = {name: view.marks[name] for name in self._condition.streams}
+            # With events that wait the marks stay, unless a reset makes them fall.
+            self._marks = {
+                name: min(view.marks[name], mark) if count else view.marks[name]
+                for name, mark in self._marks.items()
+            }
             return Evaluation()
         evaluations = [self._operator.evaluate(part) for part in self._parts(view)]
         self._waiting = {name: {} for name in self._condition.streams}

@@ -42,7 +42,9 @@ from correlation.timing.shaped.reach import stream_reach
 from correlation.timing.shaped.windows import WindowBook
 from correlation.timing.unmatched import mark_matched
 
-_VERSION = 1
+_VERSION = 2
+# Version 1 had no sealed segments.
+_READ_VERSIONS = (1, _VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class FinalOperator:
         self._released_below = UNKNOWN_MARK
         # Every B from here on was in the buffers when the condition came, or came later.
         self._held_from = UNKNOWN_MARK
+        # Segments of A from before a reset: their events before this have been released.
+        self._sealed: dict[int, int] = {}
 
     def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
         """See `Operator.begin`."""
@@ -110,13 +114,14 @@ class FinalOperator:
             self._released_below, self._held_from = self._final_below(marks), held
             return
         self._released_below, self._held_from = state["released_below"], state["held_from"]
+        self._sealed = dict(state.get("sealed", ()))
         if self._least_s < state["least_s"]:
             # What only the wider window needs may be gone.
             self._held_from = max(self._held_from, held)
 
     def held(self) -> dict[str, list[int]]:
         """See `Operator.held`."""
-        return {}
+        return {self._condition.a: list(self._sealed)}
 
     def dump(self) -> bytes:
         """See `Operator.dump`."""
@@ -126,6 +131,7 @@ class FinalOperator:
             "released_below": self._released_below,
             "held_from": self._held_from,
             "least_s": self._least_s,
+            "sealed": list(self._sealed.items()),
         }
         return json.dumps(state).encode()
 
@@ -145,8 +151,10 @@ class FinalOperator:
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
         final_below = self._final_below(view.marks)
+        self._take_resets(view, final_below)
         due = self._take_due(view, final_below)
         self._released_below = max(self._released_below, final_below)
+        self._unseal(view)
         if due is None:
             return self._summarise([], np.zeros(0, np.int64), 0, 0)
         targets = _segments(view, self._condition.b)
@@ -156,14 +164,40 @@ class FinalOperator:
             return self._report_best(due, targets)
         return self._report_unmatched(due, targets, final_below)
 
+    def _take_resets(self, view: View, final_below: int) -> None:
+        """Let the bound of what was released go back, but not for what is buffered already."""
+        condition = self._condition
+        if condition.a not in view.reset and condition.b not in view.reset:
+            return
+        # The keep values were those of the marks before: B below this may be gone.
+        self._held_from = max(self._held_from, view.buffers[condition.b].forgotten_below)
+        if final_below < self._released_below:
+            for number, _ in view.buffers[condition.a].segments:
+                self._sealed[number] = self._first_due(number)
+            self._released_below = final_below
+
+    def _unseal(self, view: View) -> None:
+        """Forget the bounds of segments to which the bound of all has come up again."""
+        self._sealed = {
+            number: self._sealed[number]
+            for number, segment in view.buffers[self._condition.a].segments
+            if number in self._sealed
+            and _has_within(segment, self._released_below, self._sealed[number])
+        }
+
+    def _first_due(self, number: int) -> int:
+        """Events of a buffered segment of A before this have been released."""
+        return max(self._released_below, self._sealed.get(number, UNKNOWN_MARK))
+
     def _take_due(self, view: View, final_below: int) -> _Due | None:
         """Take the events of A that are released with this block; None when there are none."""
         found = []
-        fresh = view.fresh.get(self._condition.a)
+        buffered = view.buffers[self._condition.a].segments
         for place, segment in enumerate(_segments(view, self._condition.a)):
-            first, end = self._released_below, final_below
-            if segment is fresh:
-                # None of them was here before, and the bound never moves back.
+            if place < len(buffered):
+                first, end = self._first_due(buffered[place][0]), final_below
+            else:
+                # None of them was here before: they come with the block.
                 first, end = segment.least_latest, max(self._released_below, final_below)
             if segment.least_latest < end and segment.greatest_latest >= first:
                 rows = np.flatnonzero((segment.latest >= first) & (segment.latest < end))
@@ -324,6 +358,13 @@ def _segments(view: View, stream: str) -> list[Segment]:
     return segments if fresh is None else [*segments, fresh]
 
 
+def _has_within(segment: Segment, first: int, end: int) -> bool:
+    """Return whether a segment has an event with `latest` in [first, end)."""
+    if segment.greatest_latest < first or segment.least_latest >= end:
+        return False
+    return bool(((segment.latest >= first) & (segment.latest < end)).any())
+
+
 def _name(segment: Segment, row: int) -> tuple[bytes, bool]:
     """Tell apart what happened at the same time: by id, then by what is not late."""
     return segment.id[row], bool(segment.late[row])
@@ -334,7 +375,7 @@ def _read_state(dumped: bytes) -> dict[str, Any] | None:
     if not dumped.startswith(b"{"):
         return None
     state: dict[str, Any] = json.loads(dumped)
-    if state.get("v") != _VERSION:
+    if state.get("v") not in _READ_VERSIONS:
         raise UnknownRecordVersionError(
             f"operator state of version {state.get('v')!r}, this software reads {_VERSION}"
         )

@@ -52,6 +52,15 @@ class StoredCondition(StoredResource):
     paused: bool = Field(description="Registered, but not evaluated.")
 
 
+class WrongTopic(BaseModel):
+    """A setting of an existing topic that is not as it must be."""
+
+    topic: str = Field(description="Name of the topic.")
+    setting: str = Field(description="Kafka's name of the setting.")
+    found: str = Field(description="What it is.")
+    needed: str = Field(description="What it should be; it is not changed.")
+
+
 class StreamStatus(BaseModel):
     """What the job knows of a stream."""
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 
-from service.api.common import Plane
+from service.api.common import Plane, WrongTopic
 from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
 from service.plane import ControlPlane
@@ -25,15 +25,6 @@ class Live(BaseModel):
     """The process answers."""
 
     live: bool = Field(description="Always true.")
-
-
-class WrongTopic(BaseModel):
-    """A setting of an existing topic that is not as it must be."""
-
-    topic: str = Field(description="Name of the topic.")
-    setting: str = Field(description="Kafka's name of the setting.")
-    found: str = Field(description="What it is.")
-    needed: str = Field(description="What it should be; it is not changed.")
 
 
 class UnreadableRecord(BaseModel):

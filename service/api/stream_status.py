@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from correlation.advice import advise
 from correlation.contract import ContractFacts, Spread
 from service.api.body import JsonRoute
-from service.api.common import Name, Plane, StreamStatus, describe_stream
+from service.api.common import Name, Plane, StreamStatus, WrongTopic, describe_stream
 from service.api.problems import responses
 
 router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute)
@@ -65,6 +65,14 @@ class StreamReport(StreamStatus):
     rejected: dict[str, int] = Field(
         description="Records that went to the dead letter since the job began, by reason."
     )
+    refused_heartbeats: int = Field(
+        description="Heartbeats of the live stream that were refused since the job began: ahead of "
+        "Kafka's clock by more than max_skew."
+    )
+    topic_problems: list[WrongTopic] | None = Field(
+        description="Settings with which the topic does not suit the stream; null: Kafka does not "
+        "say."
+    )
     seen: SeenStatus = Field(description="Since the stream was declared as it is now.")
     advice: list[str] = Field(description="What is wrong or wasteful in the declaration.")
     job_up: bool = Field(description="Whether the job runs and has said so lately.")
@@ -75,7 +83,7 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
     """Say how far a stream has come, and whether what it promises fits what was seen."""
     resource, view = plane.find("stream", name).resource, plane.metrics
     stream = resource.to_stream()
-    facts = view.contract(stream)
+    facts, wrong = view.contract(stream), plane.stream_topics.problems([stream])
     return StreamReport(
         name=name,
         version=resource.version,
@@ -90,6 +98,8 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
         },
         **describe_stream(view, name),
         rejected=view.by_label("events_rejected_total", "reason", stream=name),
+        refused_heartbeats=view.refused_heartbeats(name),
+        topic_problems=None if wrong is None else [WrongTopic(**it._asdict()) for it in wrong],
         seen=_seen(facts),
         advice=list(advise(stream, facts, view.slots())),
         job_up=plane.job_is_up(),

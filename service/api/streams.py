@@ -44,6 +44,24 @@ class StoredStream(StoredResource):
     )
 
 
+class WrittenStream(StoredStream):
+    """A stream as it was written."""
+
+    warnings: list[str] = Field(
+        description="What is likely to go wrong though the document was accepted; none: empty."
+    )
+
+
+class WatermarkReset(BaseModel):
+    """A reset of a watermark that was written for the job."""
+
+    name: str = Field(description="Name of the stream.")
+    partitions: dict[str, int] = Field(
+        description="By Kafka partition the offset from which the watermark follows the events "
+        "again; empty: the topic does not exist."
+    )
+
+
 class StreamPage(BaseModel):
     """Some streams, by name."""
 
@@ -66,13 +84,15 @@ async def get_stream(name: Name, plane: Plane, response: Response) -> StoredStre
     return _shown(stored)
 
 
-@router.put("/{name}", responses=put_responses(StoredStream, 409))
-def put_stream(name: Name, document: StreamDocument, write: Writing) -> StoredStream:
+@router.put("/{name}", responses=put_responses(WrittenStream, 409))
+def put_stream(name: Name, document: StreamDocument, write: Writing, plane: Plane) -> WrittenStream:
     """Register a stream, or replace its document; an unchanged one writes nothing.
 
     The templates that it names are taken at their present versions.
     """
-    return _shown(write.put("stream", name, document.normalised()))
+    stored = write.put("stream", name, document.normalised())
+    warnings = plane.stream_topics.warnings([stored.resource.to_stream()])
+    return WrittenStream(**dict(_shown(stored)), warnings=warnings)
 
 
 @router.delete(
@@ -83,6 +103,23 @@ def put_stream(name: Name, document: StreamDocument, write: Writing) -> StoredSt
 def delete_stream(name: Name, write: Writing) -> Response:
     """Delete a stream that no condition reads."""
     return write.delete("stream", name)
+
+
+@router.post(
+    "/{name}/reset-watermark",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=responses(404, 422, 503),
+)
+def reset_watermark(name: Name, plane: Plane, response: Response) -> WatermarkReset:
+    """Reset the watermark of a stream, which a wrong clock or heartbeat drove ahead.
+
+    The job takes the reset in its place among the heartbeats. The watermark is unknown then until
+    each partition has an event or heartbeat behind the offsets of the answer.
+    """
+    stream = plane.find("stream", name).resource.to_stream()
+    ends = plane.stream_topics.reset_watermark(stream)
+    response.headers["Location"] = f"/v1/streams/{name}/status"
+    return WatermarkReset(name=name, partitions={str(it): end for it, end in ends.items()})
 
 
 def _shown(stored: Stored) -> StoredStream:

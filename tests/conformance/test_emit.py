@@ -328,7 +328,7 @@ def test_state_of_an_operator_is_part_of_the_manifest() -> None:
     assert list(snapshot.manifest["operators"]) == ["c"]
     state = json.loads(bytes.fromhex(snapshot.manifest["operators"]["c"]))
     assert state["released_below"] == 50 - 10
-    state["v"] = 2
+    state["v"] = 3
     snapshot.manifest["operators"]["c"] = json.dumps(state).encode().hex()
-    with pytest.raises(UnknownRecordVersionError, match="version 2"):
+    with pytest.raises(UnknownRecordVersionError, match="version 3"):
         Program.restore(snapshot.manifest, slot.blobs.__getitem__, slot.streams, slot.partitions)

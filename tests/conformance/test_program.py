@@ -271,7 +271,7 @@ def test_a_condition_waits_for_its_stream() -> None:
     assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"
 
 
-@pytest.mark.parametrize("version", [MANIFEST_VERSION - 1, MANIFEST_VERSION + 1])
+@pytest.mark.parametrize("version", [MANIFEST_VERSION - 2, MANIFEST_VERSION + 1])
 def test_state_of_another_version_is_refused(version: int) -> None:
     slot = Slot()
     manifest = slot.program.snapshot().manifest | {"v": version}
@@ -298,11 +298,31 @@ def test_state_that_looks_otherwise_has_another_version() -> None:
             "totals": ["contracts", "counters", "histograms"],
         },
         3,
-        3,
+        4,
     )
     assert found["joined_by"]["x"] == ["key", 1]
     assert found["buffers"]["x"] == [0]
-    # Greatest time and bound of what was forgotten; mark and partitions of a stream.
+    # Greatest time and bound of what was forgotten; watermarks of a stream and its partitions.
     assert len(found["forgotten"]["x"]) == 2
-    assert sorted(found["marks"]["streams"]["x"]) == ["mark", "partitions"]
-    assert {len(partition) for partition in found["marks"]["streams"]["x"]["partitions"]} == {4}
+    marks = found["marks"]["streams"]["x"]
+    assert sorted(marks) == ["greatest", "mark", "partitions", "refused"]
+    assert {len(partition) for partition in marks["partitions"]} == {6}
+
+
+def test_state_of_format_3_is_read() -> None:
+    slot = Slot()
+    first = [Arrival("x", p, "k", f"x{p}", 100, 100) for p in range(PARTITIONS)]
+    slot.advance(make_block(first, control_records("lazy_lookup")[:1]))
+    early = [Heartbeat("x", 0, 900, 3), Heartbeat("later", 1, 700, 2)]
+    slot.advance(Block(heartbeats=early))
+    slot.restart()
+    manifest = json.loads(json.dumps(slot.manifest)) | {"v": 3}
+    for found in manifest["marks"]["streams"].values():
+        del found["greatest"], found["refused"]
+        found["partitions"] = [partition[:4] for partition in found["partitions"]]
+    manifest["marks"]["unclaimed"] = [it[:4] for it in manifest["marks"]["unclaimed"]]
+    fetch = slot.blobs.__getitem__
+    slot.program = Program.restore(manifest, fetch, slot.streams, slot.partitions)
+    assert _mark(slot.advance(Block())) == 100 - DELAY
+    reached = [Progress("x", 0, 3, None), Progress("x", 1, 1, 950)]
+    assert _mark(slot.advance(Block(progress=reached))) == 900 - DELAY

@@ -217,7 +217,9 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
                     ["events_late_total", {"stream": "s"}, 1],
                 ],
                 gauges=[["buffered_events", {"stream": "s"}, 10]],
-                low_marks={"s": {"mark": number, "partitions": {"0": number}}},
+                low_marks={
+                    "s": {"mark": number, "partitions": {"0": number}, "refused_heartbeats": 3}
+                },
                 contracts={"s": seen.merged(rejected).to_record()},
             )
         wait_until(lambda: client.get("/v1/streams/s/status").json()["seen"]["events"] == 2000)
@@ -226,6 +228,8 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         assert (report["low_mark"], report["partitions"]) == (0, {"0": 0})
         assert (report["buffered_events"], report["late_events"]) == (20, 2)
         assert report["rejected"] == {"longer_than_declared": 10}
+        # Every slot gets every heartbeat.
+        assert (report["refused_heartbeats"], report["topic_problems"]) == (3, [])
         assert report["seen"]["rejected"] == {"longer_than_declared": 6}
         assert report["seen"]["near_limits"] == {"shortest": 0, "longest": 0.5, "max_delay": 0}
         assert report["seen"]["delays"]["greatest_us"] == 800_000
@@ -256,6 +260,8 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         report = client.get("/v1/streams/s/status").json()
         assert (report["seen"]["events"], report["seen"]["delays"]) == (0, None)
         assert report["rejected"] == {"longer_than_declared": 10}
+        # Every slot gets every heartbeat.
+        assert (report["refused_heartbeats"], report["topic_problems"]) == (3, [])
         assert "coincide_near_limit_ratio{limit=longest,stream=s}" not in samples(client)
         answer = client.get("/v1/streams/nobody/status")
         assert (answer.status_code, answer.json()["error_code"]) == (404, 40401)

@@ -206,6 +206,7 @@ class Slot:
         self.partitions = dict.fromkeys(self.streams, PARTITIONS)
         self.program = Program(self.streams, self.partitions)
         self.blobs: dict[int, bytes] = {}
+        self.manifest: dict[str, Any] = {}
 
     def advance(self, block: Block) -> Outcome:
         """Evaluate a block; the wall stands at 100."""
@@ -214,6 +215,7 @@ class Slot:
     def restart(self) -> None:
         """Store the program and go on with what was stored, with the streams as they are now."""
         snapshot = self.program.snapshot()
+        self.manifest = snapshot.manifest
         self.blobs |= snapshot.added
         for number in snapshot.removed:
             del self.blobs[number]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
-from correlation.progress import CLOSED, Heartbeat, LowMarks, Progress
+from correlation.partition_watermark import MOST_WAITING
+from correlation.progress import CLOSED, RESET, Changes, Heartbeat, LowMarks, Progress
 from correlation.records import heartbeat_from_record, heartbeat_to_record
 
 U = UNKNOWN_MARK
@@ -78,6 +82,7 @@ def test_p_low_mark_what_was_read_before_the_stream_came_counts() -> None:
         Heartbeat("s", None, 5, None),
         Heartbeat("s", 3, -5, 7),
         Heartbeat("s", 0, CLOSED, None),
+        Heartbeat("s", 1, RESET, 9),
     ],
 )
 def test_heartbeats_come_back_from_their_records(heartbeat: Heartbeat) -> None:
@@ -129,4 +134,209 @@ def test_heartbeats_that_nobody_claims_are_bounded() -> None:
     low_marks.advance([], [Heartbeat("wake-up", None, -TIME_LIMIT_US, None)])
     unclaimed = low_marks.dump()["unclaimed"]
     assert len(unclaimed) == 1_000
-    assert unclaimed[-1] == ["s", 0, 4_999, None]
+    assert unclaimed[-1] == ["s", 0, 4_999, None, None]
+
+
+class UnboundedPartition:
+    """The rule without a bound: every heartbeat waits until its offset is reached."""
+
+    def __init__(self) -> None:
+        self.mark = U
+        self.next_offset = 0
+        self.waiting: list[tuple[int, int]] = []
+
+    def advance(self, step: Step) -> bool:
+        """Take in a step of one partition; return whether a heartbeat closed it."""
+        if isinstance(step, Progress):
+            self.next_offset = max(self.next_offset, step.next_offset)
+            if step.greatest_latest is not None:
+                self.mark = max(self.mark, step.greatest_latest)
+        else:
+            self.waiting.append((step.at_offset or 0, step.read_up_to_us))
+        reached = [mark for offset, mark in self.waiting if offset <= self.next_offset]
+        self.waiting = [entry for entry in self.waiting if entry[0] > self.next_offset]
+        self.mark = max([self.mark, *reached])
+        return CLOSED in reached
+
+
+times = st.integers(0, 400) | st.just(CLOSED)
+steps_of_a_partition = st.lists(
+    st.builds(Heartbeat, st.just("s"), st.just(0), times, st.integers(0, 2_000))
+    | st.builds(Progress, st.just("s"), st.just(0), st.integers(0, 500), st.integers(0, 200)),
+    max_size=400,
+)
+
+
+def advance(low_marks: LowMarks, step: Step) -> Changes:
+    """Take in one step."""
+    if isinstance(step, Progress):
+        return low_marks.advance([step], [])
+    return low_marks.advance([], [step])
+
+
+def waiting_of(low_marks: LowMarks) -> dict[int, int]:
+    (partition,) = low_marks.dump()["streams"]["s"]["partitions"]
+    return dict(partition[3])
+
+
+@given(steps_of_a_partition)
+def test_p_waiting_marks_are_those_of_all_heartbeats_until_too_many_wait(
+    steps: Sequence[Step],
+) -> None:
+    bounded, unbounded, dropped = LowMarks({"s": 0}, {"s": 1}), UnboundedPartition(), False
+    for step in steps:
+        changes = advance(bounded, step)
+        closed = unbounded.advance(step)
+        dropped = dropped or len({offset for offset, _ in unbounded.waiting}) > MOST_WAITING
+        assert bounded.values()["s"] <= unbounded.mark
+        # One more than the bound: the last one that closes the partition.
+        assert len(waiting_of(bounded)) <= MOST_WAITING + 1
+        if not dropped:
+            assert bounded.values()["s"] == unbounded.mark
+            assert ("s" in changes.closed) == closed
+    bounded.advance([Progress("s", 0, 2_000, None)], [])
+    unbounded.advance(Progress("s", 0, 2_000, None))
+    # The greatest watermark of all is never dropped, nor is what closes the partition.
+    assert bounded.values()["s"] == unbounded.mark
+
+
+def test_p_waiting_the_smallest_step_is_dropped() -> None:
+    low_marks = LowMarks({"s": 0}, {"s": 1})
+    steps = [Heartbeat("s", 0, 1_000 * number, 10 * number) for number in range(1, MOST_WAITING)]
+    low_marks.advance([], steps)
+    # It says little more than the one before, and the next one comes soon.
+    low_marks.advance([], [Heartbeat("s", 0, 3_001, 38), Heartbeat("s", 0, 9_999_999, 10**12)])
+    low_marks.advance([], [Heartbeat("s", 0, 500, 25)])
+    waiting = waiting_of(low_marks)
+    assert len(waiting) == MOST_WAITING
+    assert {25, 38}.isdisjoint(waiting)
+    assert 10**12 in waiting
+
+
+MAX_SKEW = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("beat", "refused"),
+    [
+        # Whole milliseconds: the record came up to 999 µs after its timestamp.
+        (Heartbeat("s", None, 5_000_000 + MAX_SKEW + 999, None, 5_000_000), False),
+        (Heartbeat("s", None, 5_000_000 + MAX_SKEW + 1_000, None, 5_000_000), True),
+        (Heartbeat("s", 0, 32_503_680_000_000_000, 7, 5_000_000), True),
+        (Heartbeat("s", None, CLOSED, None, 5_000_000), True),
+        (Heartbeat("s", None, RESET, None, 5_000_000), False),
+        # Not from Kafka.
+        (Heartbeat("s", None, CLOSED, None, None), False),
+    ],
+)
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("clock", ["live", "replay"])
+def test_a_heartbeat_ahead_of_kafkas_clock_is_refused_on_a_live_stream(
+    beat: Heartbeat, clock: str, *, refused: bool, known: bool
+) -> None:
+    skews = {"s": MAX_SKEW} if clock == "live" else {}
+    before = LowMarks({"s": 10}, {"s": 1}, skews) if known else LowMarks({}, {})
+    before.advance([], [beat])
+    low_marks = LowMarks({"s": 10}, {"s": 1}, skews)
+    low_marks.load(json.loads(json.dumps(before.dump())))
+    low_marks.advance([Progress("s", 0, 7, None)], [])
+    refused = refused and clock == "live"
+    assert low_marks.describe()["s"]["refused_heartbeats"] == int(refused)
+    nothing = refused or beat.read_up_to_us == RESET
+    assert (low_marks.values()["s"] == U) == nothing
+
+
+RESETS: dict[str, tuple[list[Step], list[int]]] = {
+    "at once": (
+        [
+            Heartbeat("s", None, 900, None),
+            Heartbeat("s", None, RESET, None),
+            Progress("s", 0, 1, 50),
+        ],
+        [890, U, 40],
+    ),
+    "again at an offset, and the block that reaches it raises nothing": (
+        [
+            Progress("s", 0, 3, 900),
+            Heartbeat("s", 0, RESET, 6),
+            Progress("s", 0, 5, 901),
+            Progress("s", 0, 7, 902),
+            Progress("s", 0, 8, 60),
+        ],
+        [890, U, 891, U, 50],
+    ),
+    "heartbeats that wait are taken back": (
+        [
+            Heartbeat("s", 0, CLOSED, 5),
+            Heartbeat("s", 0, RESET, 2),
+            Progress("s", 0, 5, 60),
+            Progress("s", 0, 6, 60),
+        ],
+        [U, U, U, 50],
+    ),
+    "heartbeats sent after it hold": (
+        [
+            Progress("s", 0, 3, 900),
+            Heartbeat("s", 0, RESET, 6),
+            Heartbeat("s", None, 80, None),
+            Heartbeat("s", 0, 95, 7),
+            Progress("s", 0, 6, 902),
+            Progress("s", 0, 7, 50),
+        ],
+        [890, U, 70, 70, 70, 85],
+    ),
+    "a second one before the first is reached": (
+        [
+            Progress("s", 0, 3, 900),
+            Heartbeat("s", 0, RESET, 5),
+            Heartbeat("s", None, 800, None),
+            Heartbeat("s", 0, RESET, 6),
+            Heartbeat("s", 0, RESET, 8),
+            Progress("s", 0, 5, 60),
+            Progress("s", 0, 6, 700),
+            Progress("s", 0, 7, 700),
+            Progress("s", 0, 8, 700),
+            Progress("s", 0, 9, 65),
+        ],
+        [890, U, 790, U, U, U, 690, 690, U, 55],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESETS)
+@pytest.mark.parametrize("stored", [False, True])
+def test_p_reset_marks_follow_from_what_comes_after(name: str, *, stored: bool) -> None:
+    steps, marks = RESETS[name]
+    low_marks = LowMarks({"s": 10}, {"s": 1})
+    found = []
+    for step in steps:
+        before = low_marks.values()["s"]
+        changes = advance(low_marks, step)
+        found.append(low_marks.values()["s"])
+        assert found[-1] >= before or changes.reset == {"s"}
+        if stored:
+            dumped = json.loads(json.dumps(low_marks.dump()))
+            low_marks = LowMarks({"s": 10}, {"s": 1})
+            low_marks.load(dumped)
+    assert found == marks
+
+
+def test_p_reset_of_one_partition_makes_the_stream_wait_for_it() -> None:
+    low_marks = LowMarks({"s": 10}, {"s": 2})
+    low_marks.advance([Progress("s", 0, 1, 100), Progress("s", 1, 1, 900)], [])
+    low_marks.advance([], [Heartbeat("s", 1, RESET, 1)])
+    assert low_marks.values()["s"] == U
+    low_marks.advance([Progress("s", 1, 2, 70)], [])
+    assert low_marks.values()["s"] == 60
+
+
+def test_a_reset_of_a_stream_to_come_waits_for_it_in_its_place() -> None:
+    before = LowMarks({}, {})
+    beats = [Heartbeat("s", 0, 900, None), Heartbeat("s", 0, RESET, 4), Heartbeat("s", 0, 70, 9)]
+    before.advance([], beats)
+    after = LowMarks({"s": 10}, {"s": 1})
+    after.load(json.loads(json.dumps(before.dump())))
+    after.advance([Progress("s", 0, 6, 800)], [])
+    assert after.values()["s"] == U
+    after.advance([Progress("s", 0, 9, None)], [])
+    assert after.values()["s"] == 60

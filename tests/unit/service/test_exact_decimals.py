@@ -17,9 +17,9 @@ from correlation.streams import Stream
 from service.api.body import parse_json
 from service.explaining import Explainer
 from service.fields import Document
+from service.fold import Stored
 from service.lookup import Span
 from service.models import ConditionDocument, TemplateDocument
-from service.registry import Stored
 from service.settings import Settings
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)

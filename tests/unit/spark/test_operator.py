@@ -293,6 +293,27 @@ def test_heartbeat_holds_where_its_partition_was_read_before_the_run(*, restored
         assert slot["low_marks"]["b"]["mark"] is None
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_heartbeats_are_taken_in_the_order_of_their_records(*, reverse: bool) -> None:
+    """Spark's shuffle may bring the rows of a batch in any order."""
+    job = Job()
+    beats = [
+        SourceRecord(
+            TOPICS.heartbeats,
+            json.dumps({"stream": name, "read_up_to": until}).encode(),
+            name.encode(),
+            offset=offset,
+        )
+        for offset, (name, until) in enumerate(
+            [("a", "end"), ("a", "reset"), ("a", 1_000_000), ("b", 1_000_000), ("b", "reset")]
+        )
+    ]
+    job.run_batch(beats[::-1] if reverse else beats)
+    for slot in job.metrics().values():
+        assert slot["low_marks"]["a"]["mark"] == 1_000_000 - DELAY_US
+        assert slot["low_marks"]["b"]["mark"] is None
+
+
 def test_programs_of_an_earlier_run_are_not_used_again() -> None:
     job = Job()
     job.run_batch(config_records())

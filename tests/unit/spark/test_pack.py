@@ -276,7 +276,7 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
         b'{"key":"condition/e","record":{"v":2}}',
     ]
     assert [row[0] for row in rows_of(rows, "heartbeat")] == list(SLOT_KEYS)
-    assert orjson.loads(next(rows_of(rows, "heartbeat"))[3]) == ["s", None, 9, None]
+    assert orjson.loads(next(rows_of(rows, "heartbeat"))[3]) == ["s", None, 9, None, 0]
     reasons = [dict(letter.headers)["coincide.error.reason"] for letter in dead_letters(rows)]
     assert sorted(reason or b"" for reason in reasons) == [
         b"bad_control",
@@ -309,3 +309,44 @@ def test_a_time_and_a_mass_of_more_digits_than_float64_holds_are_exact() -> None
     shaped = replace(STREAM, histograms=True)
     (letter,) = dead_letters(pack([SourceRecord("events", value, b"k")], [shaped]))
     assert dict(letter.headers)["coincide.error.reason"] == b"bad_histogram"
+
+
+def test_heartbeats_ahead_of_their_records_timestamp_are_dead_letters_of_live_streams() -> None:
+    recorded = replace(STREAM, name="r", topic="recorded", clock="replay")
+    at_us = 1_700_000_000_000_000
+    heartbeats = [
+        ("s", at_us + STREAM.max_skew_us, None),
+        ("s", at_us + STREAM.max_skew_us + 1_000, b"future_heartbeat"),
+        ("s", 32_503_680_000_000_000, b"future_heartbeat"),
+        ("s", "end", b"future_heartbeat"),
+        ("s", "reset", None),
+        ("r", 32_503_680_000_000_000, None),
+        ("r", "end", None),
+        # Nobody knows yet what clock it has; the slots see when it joins.
+        ("unknown", "end", None),
+    ]
+    rows = pack(
+        [
+            SourceRecord(
+                "p.heartbeats",
+                json.dumps({"stream": stream, "read_up_to": until}).encode(),
+                stream.encode(),
+                0,
+                offset,
+                at_us,
+            )
+            for offset, (stream, until, _) in enumerate(heartbeats)
+        ],
+        [STREAM, recorded],
+    )
+    letters = dead_letters(rows)
+    assert [dict(letter.headers)["coincide.error.offset"] for letter in letters] == [
+        str(offset).encode() for offset, (_, _, reason) in enumerate(heartbeats) if reason
+    ]
+    for letter in letters:
+        headers = dict(letter.headers)
+        assert headers["coincide.error.reason"] == b"future_heartbeat"
+        assert headers["coincide.error.stream"] == b"s"
+    # The slots get them with their timestamps and decide as the packer does.
+    sent = [orjson.loads(row[3]) for row in rows_of(rows, "heartbeat") if row[0] == SLOT_KEYS[0]]
+    assert [entry[4] for entry in sent] == [at_us] * len(heartbeats)

@@ -1,0 +1,136 @@
+"""The topics of streams: whether Kafka stamps their records, and resets of their watermarks."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING
+
+import orjson
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from correlation.progress import RESET, Heartbeat
+from correlation.records import heartbeat_to_record
+from service.errors import BrokerError, ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from confluent_kafka import KafkaError, Message
+
+    from correlation.streams import Stream
+    from service.settings import Settings
+    from service.topics import TopicKeeper, TopicProblem
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class StreamTopics:
+    """What the control plane does with the topics of streams.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the service.
+    keeper : TopicKeeper
+        Reads the settings of topics.
+    """
+
+    def __init__(self, settings: Settings, keeper: TopicKeeper) -> None:
+        self._settings = settings
+        self._keeper = keeper
+
+    def problems(self, streams: Iterable[Stream]) -> tuple[TopicProblem, ...] | None:
+        """Find topics of live streams whose records have the producers' own timestamps.
+
+        Parameters
+        ----------
+        streams : iterable of Stream
+            Those of recorded data, and those whose topic does not exist, have no problem.
+
+        Returns
+        -------
+        tuple of TopicProblem, or None
+            None when Kafka does not say.
+        """
+        topics = {stream.topic for stream in streams if stream.clock == "live"}
+        try:
+            return self._keeper.check_timestamps(topics)
+        except ServiceError as error:
+            _LOGGER.warning("the settings of topics could not be read: %s", error)
+            return None
+
+    def warnings(self, streams: Iterable[Stream]) -> list[str]:
+        """Describe the problems in sentences, which are logged too; parameters as of `problems`."""
+        found = [
+            f"topic: {it.topic} has {it.setting}={it.found}, so a live stream cannot tell events "
+            f"that are dated in the future, and one wrong clock makes all others late; set "
+            f"{it.setting}={it.needed} on the topic"
+            for it in self.problems(streams) or ()
+        ]
+        for sentence in found:
+            _LOGGER.warning("%s", sentence)
+        return found
+
+    def reset_watermark(self, stream: Stream) -> dict[int, int]:
+        """Write that what was known of a stream's progress does not count any more.
+
+        Parameters
+        ----------
+        stream : Stream
+            Its watermark then follows from what stands behind the present ends of its topic.
+
+        Returns
+        -------
+        dict of int to int
+            These ends, by partition.
+
+        Raises
+        ------
+        BrokerError
+            When Kafka does not answer or refuses; some partitions may be reset then.
+        """
+        seconds = self._settings.broker_timeout_seconds
+        ends = self._ends(stream.topic, seconds)
+        producer = Producer(
+            {
+                **self._settings.client_properties("coincide-service-heartbeats"),
+                "acks": "all",
+                "enable.idempotence": True,
+                "message.timeout.ms": int(seconds * 1000),
+            }
+        )
+        answers: list[KafkaError | None] = []
+
+        def note(error: KafkaError | None, _: Message) -> None:
+            answers.append(error)
+
+        # Without a topic there is no partition to wait for.
+        for partition, offset in ends.items() or [(None, None)]:
+            heartbeat = Heartbeat(stream.name, partition, RESET, offset)
+            producer.produce(
+                self._settings.topics.heartbeats,
+                orjson.dumps(heartbeat_to_record(heartbeat)),
+                stream.name.encode(),
+                on_delivery=note,
+            )
+        unsent = producer.flush(seconds)
+        refused = next((error.str() for error in answers if error is not None), None)
+        if unsent or refused is not None:
+            raise BrokerError(f"the reset was not written: {refused or 'no answer in time'}")
+        return ends
+
+    def _ends(self, topic: str, seconds: float) -> dict[int, int]:
+        places = [TopicPartition(topic, it) for it in range(self._keeper.partitions(topic))]
+        if not places:
+            return {}
+        admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+        try:
+            found = admin.list_offsets(
+                {place: OffsetSpec.latest() for place in places},  # type: ignore[no-untyped-call]  # untyped in the client
+                request_timeout=seconds,
+            )
+            return {place.partition: int(found[place].result(seconds).offset) for place in places}
+        except (KafkaException, FutureTimeoutError) as error:
+            raise BrokerError(f"no answer from Kafka about the ends of {topic}: {error}") from error
