@@ -121,7 +121,7 @@ def collect_probed(
     return found, ProbeCounts(probed, hits, probed - hits)
 
 
-# One kernel for both sides takes up to a tenth more time (benchmarks/kernel).
+# One kernel for both sides takes up to a tenth more time on the workloads of benchmarks.kernel.
 @njit(cache=True)
 def _collect_left_kernel(
     base_earliest: NDArray[np.int64],

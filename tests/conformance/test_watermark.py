@@ -5,6 +5,7 @@ An event at the keep value still has a partner to come; one that is a microsecon
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,10 +89,15 @@ def test_p_keep_last_partner_at_the_watermark_is_met(
     a, b = farthest_pair(document, a_first=a_first)
     first, second = (a, b) if a_first else (b, a)
     slot = started_slot(document, emit)
-    advance(slot, make_block([first], []))
     if document["a"] == document["b"]:
+        advance(slot, make_block([first], []))
         known = Block(heartbeats=[beat(second.stream, second.latest)])
     else:
+        # Beside it one that is a microsecond nearer to being forgotten.
+        nearer = replace(
+            first, id="nearer", earliest=first.earliest - 1, latest=first.latest - 1, offset=9
+        )
+        advance(slot, make_block([first, nearer], []))
         known = watermarks(document, second, second.latest)
     alarms = advance(slot, known) + advance(slot, make_block([second], []))
     closed = [Heartbeat(stream, None, CLOSED, None) for stream in "xy"]
