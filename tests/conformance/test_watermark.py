@@ -133,3 +133,19 @@ def test_p_keep_event_is_forgotten_when_no_partner_can_come(
             if gauge == "buffered_events"
         }
         assert held[first.stream] == kept
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_p_final_best_is_reported_once_and_not_at_the_watermark_of_its_last_rival(
+    name: str,
+) -> None:
+    document = CONDITIONS[name]
+    a, b = farthest_pair(document, a_first=True)
+    nearer = replace(a, id="nearer", earliest=a.earliest - 1, latest=a.latest - 1, offset=9)
+    slot = started_slot(document, "best")
+    advance(slot, make_block([a, nearer, b], []))
+    found = []
+    for later in (0, 1, 2):
+        alarms = advance(slot, watermarks(document, b, b.latest + later))
+        found.append([alarm["b"]["id"] for alarm in alarms if alarm["a"]["id"] == "A"])
+    assert found == [[], ["B"], []]
