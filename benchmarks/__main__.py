@@ -2,8 +2,8 @@
 
 With `--write` the tables go into docs/performance.md and docs/figures.md, with the machine's
 description, and the plots into docs/figures/; those of benchmarks that were not run stay as they
-are. With `--quick` the repeated experiments (ll10, ptj) run in under a minute, too short for
-figures that mean something.
+are. With `--quick` the repeated experiments (ll10, ll10.lookups, ptj) run in under a minute, too
+short for figures that mean something.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ The papers' experiments are repeated in [figures](figures.md).
 )
 _FIGURES = Page(
     _DOCS / "figures.md",
-    ("ll10", "ptj"),
+    ("ll10", "ll10.lookups", "ptj"),
     """\
 # The papers' figures
 
@@ -69,7 +69,7 @@ The experiments of Lee and Lee 2010 (LL10, Figures 3 to 8) and the comparison th
 Lee 2006 (PTJ) argue for, repeated with this software's algorithms. All events are drawn from fixed
 seeds; every table comes from runs in which all algorithms found the same pairs.
 
-Measured by `python -m benchmarks ll10 ptj --write` on {machine}
+Measured by `python -m benchmarks ll10 ll10.lookups ptj --write` on {machine}
 The cores are shared with other machines: compare the figures of one table, not of two runs.
 
 """,

@@ -199,7 +199,7 @@ class MetricsView:
         return int(sum(found)) if found else None
 
     def hit_ratios(self) -> list[Sample]:
-        """Share of the events in probe regions that the look-up table decided."""
+        """Share of the events in probe regions decided by the look-up tables."""
         probed = {it.labels: it.value for it in self.counters() if it.name == PROBED}
         hits = {it.labels: it.value for it in self.counters() if it.name == HITS}
         return [

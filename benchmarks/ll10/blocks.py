@@ -1,4 +1,4 @@
-"""LL10 Figures 6 and 7: execution time and hit ratio against the size of the blocks."""
+"""LL10 Figure 6: execution time against the size of the blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.kernel import mutual
 from benchmarks.ll10.arrivals import Workload
 from benchmarks.ll10.measuring import Series, measure
-from benchmarks.ll10.texts import FIGURE_6, FIGURE_7
+from benchmarks.ll10.texts import FIGURE_6
 from benchmarks.plotting import add_legend, draw_lines, make_axes, show_plain_ticks
 from benchmarks.report import Picture, Report
 
@@ -56,12 +56,8 @@ def measure_blocks(*, quick: bool) -> list[BlockPoint]:
     return points
 
 
-def report_blocks(points: Sequence[BlockPoint]) -> list[Report]:
-    """Make the tables and plots of Figures 6 and 7."""
-    return [_report_times(points), _report_hits(points)]
-
-
-def _report_times(points: Sequence[BlockPoint]) -> Report:
+def report_blocks(points: Sequence[BlockPoint]) -> Report:
+    """Make the table and plot of Figure 6."""
     figure, axes = make_axes(
         "block, events of a stream", "processor time, ms per s of stream", len(THRESHOLDS)
     )
@@ -100,28 +96,4 @@ def _report_times(points: Sequence[BlockPoint]) -> Report:
         ("block", *(f"{name}, ct {ct}" for ct in THRESHOLDS for name in ALGORITHMS)),
         rows,
         [Picture("ll10-6-blocks", title, figure)],
-    )
-
-
-def _report_hits(points: Sequence[BlockPoint]) -> Report:
-    place = ALGORITHMS.index("lazy_lookup")
-    figure, (axis,) = make_axes("block, events of a stream", "hit ratio of the look-up table, %")
-    sizes = sorted({point.size for point in points})
-    ratios = {
-        f"ct {threshold}": [
-            100 * point.runs[place].hit_ratio for point in points if point.threshold == threshold
-        ]
-        for threshold in THRESHOLDS
-    }
-    draw_lines(axis, sizes, ratios)
-    axis.set_ylim(0, 100)
-    show_plain_ticks(axis, sizes)
-    add_legend(figure, axis)
-    rows = [
-        [f"{size:,}", *(f"{ratio[row]:.1f}%" for ratio in ratios.values())]
-        for row, size in enumerate(sizes)
-    ]
-    title = "LL10 Figure 7: hit ratio against the block size"
-    return Report(
-        title, FIGURE_7, ("block", *ratios), rows, [Picture("ll10-7-hits", title, figure)]
     )

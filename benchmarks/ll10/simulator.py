@@ -34,6 +34,8 @@ from correlation.timing.choosing import AUTO, choose_by_events
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from correlation.timing.pairs import Correlate
+
 BY_ARRIVAL = ("simple", "ssort", "eager")
 BY_BLOCK = ("lazy", "lazy_lookup", "indexed", AUTO)
 
@@ -53,7 +55,7 @@ class Measured:
     waited_us : float
         Response times of all pairs together, microseconds.
     probed, hits, evaluated : int
-        Targets in probe regions, those of them that the look-up table decided, and those whose
+        Targets in probe regions, those of them that the look-up tables decided, and those whose
         probability was computed; `simple` and `ssort` compute it of all they look at.
     held : float
         Buffered events of either stream, those that wait for their block included: the sum over
@@ -90,7 +92,7 @@ class Measured:
 
     @property
     def hit_ratio(self) -> float:
-        """Part of the probe regions that the look-up table decided."""
+        """Part of the probe regions that the look-up tables decided."""
         return self.hits / max(self.probed, 1)
 
     def serve(self, ready_us: int, took_us: float) -> float:
@@ -167,7 +169,7 @@ def play_arrivals(algorithm: str, workload: Workload, arrivals: Arrivals) -> Mea
 
 
 def play_blocks(
-    algorithm: str,
+    algorithm: str | Correlate,
     workload: Workload,
     arrivals: Arrivals,
     blocks: Sequence[tuple[int, int, int]],
@@ -176,8 +178,8 @@ def play_blocks(
 
     Parameters
     ----------
-    algorithm : str
-        One of `BY_BLOCK`.
+    algorithm : str or Correlate
+        One of `BY_BLOCK`, or the algorithm itself.
     workload : Workload
         What was drawn.
     arrivals : Arrivals
@@ -239,7 +241,7 @@ def _sort_events(events: Events) -> Segment | None:
 
 
 def _meet_block(
-    algorithm: str,
+    algorithm: str | Correlate,
     workload: Workload,
     buffers: tuple[StreamBuffer, StreamBuffer],
     fresh: Sequence[Segment | None],
@@ -263,12 +265,11 @@ def _meet_block(
         sides = Side(base.earliest, base.latest), Side(target.earliest, target.latest)
         groups = match_groups(base, target)
         lengths = (target.shortest, target.longest)
-        name = algorithm
-        if name == AUTO:
-            name = choose_by_events(*sides, groups, condition, lengths)
-        pairs = ALGORITHMS[name](
-            *sides, groups, condition, exclude_same=False, target_lengths=lengths
-        )
+        chosen = algorithm
+        if chosen == AUTO:
+            chosen = choose_by_events(*sides, groups, condition, lengths)
+        correlate = ALGORITHMS[chosen] if isinstance(chosen, str) else chosen
+        pairs = correlate(*sides, groups, condition, exclude_same=False, target_lengths=lengths)
         found.append((*sides, pairs))
     return found
 

@@ -43,8 +43,8 @@ _WHY = {
     "ssort": "asked for: every pair not too far apart for any two lengths is decided one by one",
     "eager": "asked for: regions, searched for each event by itself; all between them is computed",
     "lazy": "asked for: regions, searched for a block at once; all between them is computed",
-    "lazy_lookup": "the default: regions decide most pairs by position, a look-up table "
-    "many of those between",
+    "lazy_lookup": "the default: regions decide most pairs by position, look-up tables "
+    "most of those between",
     "indexed": "asked for: the targets of each length are decided by position, nothing is computed",
 }
 

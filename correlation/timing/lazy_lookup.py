@@ -1,4 +1,4 @@
-"""Lazy timing correlation with a look-up table (LL10 Algorithms 6 and 7), the default.
+"""Lazy timing correlation with look-up tables (LL10 Algorithms 6 and 7), the default.
 
 Problem. All satisfied pairs of the events of each group (a block of base events against a
 max-sorted buffer of targets), computing as few probabilities as possible.
@@ -6,14 +6,20 @@ max-sorted buffer of targets), computing as few probabilities as possible.
 Algorithm. Two passes over the base events of each group, which are max-sorted as well.
 1. *Locate*: where LH, LL, RL and RH fall among the targets (timing.locating).
 2. *Collect*: the targets in [LL, RL] are pairs, nothing computed (Algorithm 6, lines 4 to 9). The
-   left probe region is walked by descending, the right one by ascending max of the base events
-   (lines 13 to 25); a table indexed by target position keeps the satisfied base event with the
-   most useful earliest time seen so far (left: the greatest; right: the smallest), and a base
-   event with earliest ≤ the entry (left; ≥ on the right) is satisfied without an evaluation
-   (Algorithm 7; Theorem 2, generalised in docs/proofs.md, P-LOOKUP, to one-sided and narrow
-   windows: on the left the upper end must not cut, on the right the lower end must not).
+   left probe region is walked by descending, the right one by ascending max, of the base events
+   (lines 13 to 25) and of the targets of each. What is found carries over in two ways:
+   - *Satisfied*, from base event to base event: a table indexed by target position keeps the
+     satisfied base event with the most useful earliest time so far (left: the greatest; right: the
+     smallest). A base event with earliest ≤ the entry (left; ≥ on the right) is satisfied without
+     an evaluation (Algorithm 7; Theorem 2, generalised in docs/proofs.md, P-LOOKUP, to one-sided
+     and narrow windows: on the left the upper end must not cut, on the right the lower end).
+   - *Violated*, from target to target of one base event (the other half of Corollary 2, and the
+     paper's Example 1): the most useful earliest time of a violated target so far (left: the
+     greatest; right: the smallest). A target with earliest ≤ that (left; ≥ on the right) is
+     violated without an evaluation (docs/proofs.md, P-LOOKUP-VIOLATED). Between base events
+     violations carry over in the opposite order of walking only, so no table keeps them.
 
-Reference. Lee and Lee 2010, section 4.2, Theorem 2.
+Reference. Lee and Lee 2010, section 4.2, Corollary 2, Theorem 2.
 
 Cost. O(b log t + pairs + probed) for b base events and t targets in reach; memory O(pairs), with
 32 bytes a base event and 8 a target.
@@ -115,6 +121,7 @@ def collect_probed(
     return found, ProbeCounts(probed, hits, probed - hits)
 
 
+# One kernel for both sides takes up to a tenth more time on the workloads of benchmarks.kernel.
 @njit(cache=True)
 def _collect_left_kernel(
     base_earliest: NDArray[np.int64],
@@ -131,7 +138,8 @@ def _collect_left_kernel(
 ) -> tuple[int, int, int]:
     """Write the satisfied pairs of the left probe regions from `found` on.
 
-    Base events by descending max: the table keeps the greatest satisfied earliest time.
+    Base events, and the targets of each, by descending max: the greatest earliest time of
+    a satisfied base event is kept for each target, and of a violated target for the base event.
     Returns the number of pairs, the size of the probe regions and the look-up hits.
     """
     base_index, target_index, decided_by = out
@@ -145,25 +153,29 @@ def _collect_left_kernel(
             i = groups[g, 0] + k
             earliest = base_earliest[i]
             latest = base_latest[i]
-            for j in range(located[row + k, 0], located[row + k, 1]):
+            begin = located[row + k, 0]
+            violated = -UNBOUNDED_US
+            for j in range(located[row + k, 1] - 1, begin - 1, -1):
                 if exclude_same and i == j:
                     continue
                 probe_region += 1
-                lower_depth = window.lower + latest - target_earliest[j]
+                start = target_earliest[j]
+                if start <= violated:
+                    hits += 1
+                    continue
+                lower_depth = window.lower + latest - start
                 upper_depth = target_latest[j] - window.upper - earliest
                 how = PROBE
                 if earliest <= table[j] and upper_depth <= 0:
                     how = LOOKUP
                     hits += 1
                 elif _decide_depths_kernel(
-                    lower_depth,
-                    upper_depth,
-                    latest - earliest,
-                    target_latest[j] - target_earliest[j],
-                    window,
+                    lower_depth, upper_depth, latest - earliest, target_latest[j] - start, window
                 ):
                     table[j] = max(table[j], earliest)
                 else:
+                    if upper_depth <= 0:
+                        violated = start
                     continue
                 base_index[found] = i
                 target_index[found] = j
@@ -189,7 +201,8 @@ def _collect_right_kernel(
 ) -> tuple[int, int, int]:
     """Write the satisfied pairs of the right probe regions from `found` on.
 
-    Base events by ascending max: the table keeps the smallest satisfied earliest time.
+    Base events, and the targets of each, by ascending max: the smallest earliest time of
+    a satisfied base event is kept for each target, and of a violated target for the base event.
     Returns the number of pairs, the size of the probe regions and the look-up hits.
     """
     base_index, target_index, decided_by = out
@@ -203,25 +216,28 @@ def _collect_right_kernel(
             i = groups[g, 0] + k
             earliest = base_earliest[i]
             latest = base_latest[i]
+            violated = UNBOUNDED_US
             for j in range(located[row + k, 2], located[row + k, 3]):
                 if exclude_same and i == j:
                     continue
                 probe_region += 1
-                lower_depth = window.lower + latest - target_earliest[j]
+                start = target_earliest[j]
+                if start >= violated:
+                    hits += 1
+                    continue
+                lower_depth = window.lower + latest - start
                 upper_depth = target_latest[j] - window.upper - earliest
                 how = PROBE
                 if earliest >= table[j] and lower_depth <= 0:
                     how = LOOKUP
                     hits += 1
                 elif _decide_depths_kernel(
-                    lower_depth,
-                    upper_depth,
-                    latest - earliest,
-                    target_latest[j] - target_earliest[j],
-                    window,
+                    lower_depth, upper_depth, latest - earliest, target_latest[j] - start, window
                 ):
                     table[j] = min(table[j], earliest)
                 else:
+                    if lower_depth <= 0:
+                        violated = start
                     continue
                 base_index[found] = i
                 target_index[found] = j

@@ -43,7 +43,8 @@ class ProbeCounts(NamedTuple):
     probe_region : int
         Pairs in probe regions; without regions, all pairs looked at.
     lookup_hits : int
-        Those of them decided by the look-up table, without computing a probability.
+        Those of them decided by the look-up tables, without computing a probability: satisfied or
+        violated.
     evaluations : int
         Those of them decided one by one: by their probability, or by what tells as much of it.
     """

@@ -71,7 +71,7 @@ class ConditionStatus(BaseModel):
     applied_config_offset: int | None = Field(description="Newest record the job has applied.")
     streams: dict[str, StreamStatus] = Field(description="By name of the stream.")
     hit_ratio: float | None = Field(
-        description="Share of the events in probe regions that the look-up table decided."
+        description="Share of the events in probe regions decided by the look-up tables."
     )
     alarms: int = Field(description="Alarms written since the job began.")
     last_alarm_at: int | None = Field(description="When the last alarm was found, in µs.")

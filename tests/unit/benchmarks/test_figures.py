@@ -12,6 +12,7 @@ import pytest
 from benchmarks import ll10, ptj
 from benchmarks.__main__ import Page, write_page
 from benchmarks.kernel import mutual
+from benchmarks.ll10 import lookups
 from benchmarks.ll10.arrivals import (
     Arrivals,
     Workload,
@@ -21,6 +22,7 @@ from benchmarks.ll10.arrivals import (
 )
 from benchmarks.ll10.blocks import ALGORITHMS as WAITING
 from benchmarks.ll10.blocks import measure_blocks
+from benchmarks.ll10.lookups import READINGS, REGIONS, measure_lookups
 from benchmarks.ll10.measuring import SERIES, DifferentPairsError, Series, measure
 from benchmarks.ll10.rates import ALL_SERIES, measure_rates
 from benchmarks.ll10.simulator import Measured, play_arrivals, play_blocks
@@ -71,6 +73,15 @@ def test_blocks_all_sizes_and_algorithms_find_the_same_pairs() -> None:
     assert 0 < first < second  # a lower threshold satisfies more
 
 
+def test_lookups_each_reading_decides_more_than_the_one_before() -> None:
+    """All find the same pairs, or measuring raises an error."""
+    for point in measure_lookups(quick=True):
+        for regions in REGIONS:
+            ratios = [point.runs[regions, reading].hit_ratio for reading in READINGS]
+            assert ratios == sorted(ratios)
+            assert len(set(ratios)) == len(READINGS)
+
+
 @pytest.mark.slow
 def test_thresholds_more_pairs_the_lower_they_are() -> None:
     points = measure_thresholds(quick=True)
@@ -107,7 +118,7 @@ def test_quantiles_decide_most_of_what_supports_leave_open() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [ll10.run, ptj.run])
+@pytest.mark.parametrize("run", [ll10.run, lookups.run, ptj.run])
 def test_run_gives_whole_tables_and_pictures(
     run: Callable[..., list[Report]], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""P-LOOKUP and the counts: what the look-up table decides, and that it never decides wrongly."""
+"""P-LOOKUP, P-LOOKUP-VIOLATED and the counts: what is carried over, and that it is never wrong."""
 
 from __future__ import annotations
 
@@ -54,6 +54,36 @@ def test_p_lookup_is_not_read_on_the_right_when_the_lower_end_cuts() -> None:
     assert pairs.counts == (2, 0, 2)
 
 
+@pytest.mark.parametrize(
+    ("targets", "computed"),
+    [
+        # Left: the later target is violated, so is the one that lies before it.
+        ([(-420, -376), (-405, -372)], 1),
+        # But the later target starts earlier: both are computed.
+        ([(-405, -376), (-420, -372)], 2),
+        # Right: the earlier target is violated, so is the one that lies after it.
+        ([(610, 650), (620, 660)], 1),
+        ([(620, 650), (610, 660)], 2),
+    ],
+)
+def test_p_lookup_violated_decides_dominated_targets(
+    targets: list[tuple[int, int]], computed: int
+) -> None:
+    window = TimingWindow(-500, 500, None, None, Fraction(1, 2))
+    pairs = correlate("lazy_lookup", side((100, 130)), side(*targets), window, (10, 400))
+    assert decisions(pairs) == {}
+    assert pairs.counts == (2, 2 - computed, computed)
+
+
+def test_p_lookup_violated_is_not_kept_on_the_right_when_the_lower_end_cuts() -> None:
+    """A narrow window: the second target is later than a violated one, and yet satisfied."""
+    window = TimingWindow(0, 5, None, None, Fraction(1, 2))
+    base, target = side((0, 10)), side((-3, 6), (6, 7))
+    pairs = correlate("lazy_lookup", base, target, window)
+    assert decisions(pairs) == {(0, 1): PROBE}
+    assert pairs.counts == (2, 0, 2)
+
+
 @pytest.mark.parametrize("ct", ["0.1", "0.5", "0.7", "1"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_p_lookup_equals_deciding_every_pair(
@@ -66,7 +96,9 @@ def test_p_lookup_equals_deciding_every_pair(
     assert decisions(lazy).keys() == decisions(simple).keys()
     assert len(lazy.base_index) == len(decisions(lazy))
     assert lazy.counts.probe_region == lazy.counts.lookup_hits + lazy.counts.evaluations
-    assert lazy.counts.lookup_hits == (lazy.decided_by == LOOKUP).sum()
+    # Hits that decided against a pair are not among the pairs.
+    violated = lazy.counts.lookup_hits - (lazy.decided_by == LOOKUP).sum()
+    assert 0 <= violated <= lazy.counts.probe_region - (lazy.decided_by >= PROBE).sum()
     assert lazy.counts.evaluations < simple.counts.evaluations
 
 

@@ -118,6 +118,40 @@ def test_p_stochastic_lookup_decides_dominated_base_events(
     assert oracle.is_satisfied(told(e), told(t), plain)
 
 
+@given(
+    base=histograms(),
+    target=histograms(),
+    violated_target=histograms(),
+    window=st.one_of(wide_windows(24), windows(limit=30)),
+    s=st.integers(-40, 40),
+    more=st.integers(0, 6),
+    left=st.booleans(),
+)
+def test_p_lookup_violated_holds_for_any_distributions(
+    base: Histogram,
+    target: Histogram,
+    violated_target: Histogram,
+    window: TimingWindow,
+    s: int,
+    more: int,
+    *,
+    left: bool,
+) -> None:
+    """(e, t') violated and not cut by the far end, t at or before t' (left; after it, right)."""
+    near = window.lower_us if left else window.upper_us
+    assume(near is not None)
+    e, entry = base.shape(), violated_target.shape().moved((near or 0) + s)
+    if left:
+        t = target.shape().moved(entry.latest_us - shift(entry, target.shape()) - more)
+        cuts = window.upper_us is not None and entry.latest_us - e.earliest_us > window.upper_us
+    else:
+        t = target.shape().moved(entry.latest_us + shift(target.shape(), entry) + more)
+        cuts = window.lower_us is not None and entry.earliest_us - e.latest_us < window.lower_us
+    plain = (window.lower_us, window.upper_us, None, None, window.threshold)
+    assume(not cuts and not oracle.is_satisfied(told(e), told(entry), plain))
+    assert not oracle.is_satisfied(told(e), told(t), plain)
+
+
 def test_p_stochastic_lookup_is_not_read_when_the_far_end_cuts() -> None:
     """The premise is needed: a dominated base event that the upper end cuts is violated."""
     window = TimingWindow(-5, 5, None, None, Fraction(1))
