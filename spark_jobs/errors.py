@@ -11,6 +11,10 @@ class CheckpointMismatchError(SparkJobError):
     """The checkpoint was made with other settings that cannot change, such as the slots."""
 
 
+class ConfigTopicError(SparkJobError):
+    """The config topic is another one than the checkpoint goes with, and not accepted."""
+
+
 class DeliveryError(SparkJobError):
     """Kafka did not take the records of a batch; the batch is tried again."""
 

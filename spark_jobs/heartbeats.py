@@ -49,10 +49,11 @@ class _Mark(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """What a tick brought: heartbeats to be sent, and records that Kafka dropped unread."""
+    """What a tick brought: heartbeats to be sent, records that Kafka dropped unread, the ends."""
 
     heartbeats: list[Heartbeat]
     lost: dict[Place, int]
+    ends: dict[Place, int]
 
 
 class Ticker:
@@ -118,7 +119,7 @@ class Ticker:
                 ready[place] = waiting
                 self._marks[place] = fresh
         heartbeats = self._heartbeats(ready, begins)
-        return Tick(heartbeats, self._count_lost(begins, completed))
+        return Tick(heartbeats, self._count_lost(begins, completed), ends)
 
     def lost(self, completed: Mapping[Place, int]) -> dict[Place, int]:
         """Count the records that retention removed before they were read, each once.

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 
 from correlation.errors import CorrelationError
 from spark_jobs.checkpoint import Checkpoint, open_layout
+from spark_jobs.config_topic import ConfigTopic
 from spark_jobs.config_watch import ConfigWatch
 from spark_jobs.errors import SparkJobError
 from spark_jobs.event_topics import check_topics
@@ -89,6 +90,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
         reporter = opened.enter_context(closing(Reporter(settings.client, topics, wall_clock_us)))
         reporter.state("starting")
         try:
+            # Before it is read: one that is created again meanwhile is noticed at the next look.
+            config = offsets.describe([topics.config]).get(topics.config)
             watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
             watch.read_to_end()
             if settings.until_end:
@@ -101,11 +104,18 @@ def run(settings: Settings, stop: threading.Event) -> int:
             layout = open_layout(checkpoint, session, settings.slots)
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
             reporter.state("starting", checkpoint=layout.id)
+            config_topic = ConfigTopic(
+                checkpoint,
+                topics.config,
+                None if config is None else config.id,
+                settings.accept_config_topic,
+            )
             parts = Parts(
                 settings,
                 session,
                 layout,
                 checkpoint,
+                config_topic,
                 watch,
                 offsets,
                 reporter,

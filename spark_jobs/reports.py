@@ -27,6 +27,7 @@ VERSION = 1
 _LEAST_SECONDS = 1.0
 _FLUSH_SECONDS = 5.0
 _MOST_TEXT = 4_000
+_RETENTION = "the topic's retention is shorter than the time the job was behind"
 
 
 class Reporter:
@@ -70,6 +71,7 @@ class Reporter:
             "waiting_streams": [],
             "lost": {},
             "missing_topics": [],
+            "recreated_topics": {},
         }
         self._written_at = -_LEAST_SECONDS
 
@@ -92,19 +94,42 @@ class Reporter:
         self._facts |= {"state": state, **facts}
         self._write()
 
-    def lost(self, lost: Mapping[Place, int]) -> None:
-        """Say that records were gone before they were read."""
+    def lost(self, lost: Mapping[Place, int], cause: str = _RETENTION) -> None:
+        """Write that records were gone before they were read.
+
+        Parameters
+        ----------
+        lost : mapping of (topic, partition) to int
+            Number of records.
+        cause : str
+            Why they are gone.
+        """
         totals = self._facts["lost"]
         for (topic, number), count in lost.items():
-            _log.error(
-                "%d records of %s-%d were gone before they were read: the topic's retention is "
-                "shorter than the time the job was behind",
-                count,
-                topic,
-                number,
-            )
+            _log.error("%d records of %s-%d are lost: %s", count, topic, number, cause)
             of_topic = totals.setdefault(topic, {})
             of_topic[str(number)] = of_topic.get(str(number), 0) + count
+
+    def recreated(self, topics: Mapping[str, tuple[str, str]]) -> None:
+        """Write which event topics were deleted and created again.
+
+        Parameters
+        ----------
+        topics : mapping of topic to (str, str)
+            The former id and the new one.
+        """
+        known = self._facts["recreated_topics"]
+        for topic, (former, now) in topics.items():
+            if known.get(topic, {}).get("id") == now:
+                continue
+            known[topic] = {"former_id": former, "id": now, "at": self._clock()}
+            _log.error(
+                "the topic %s was deleted and created again: it had id %s, now it has id %s; it is "
+                "read from its beginning, and what was not read of the former one is lost",
+                topic,
+                former,
+                now,
+            )
 
     def missing_topics(self, topics: Collection[str]) -> None:
         """Say which topics conditions name for their results, though there are none."""
