@@ -274,6 +274,14 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
         "lag": _by_partition(value.get("lag")),
         "lost": _by_partition(value.get("lost")),
         "missing_topics": [str(topic) for topic in value.get("missing_topics") or ()],
+        "recreated_topics": {
+            str(topic): {
+                "former_id": str(found["former_id"]),
+                "id": str(found["id"]),
+                "at": int(found["at"]),
+            }
+            for topic, found in (value.get("recreated_topics") or {}).items()
+        },
         "durations": {
             str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
         },

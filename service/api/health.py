@@ -37,6 +37,14 @@ class Ready(BaseModel):
     )
 
 
+class RecreatedTopic(BaseModel):
+    """An event topic that was deleted and created again while the job was to read it."""
+
+    former_id: str = Field(description="Kafka's id of the topic that was read before.")
+    id: str = Field(description="Kafka's id of the topic that is read now, from its beginning.")
+    at: int = Field(description="When the job noticed it, in µs since 1970.")
+
+
 class JobState(BaseModel):
     """What the streaming job last said of itself."""
 
@@ -52,6 +60,9 @@ class JobState(BaseModel):
     )
     missing_topics: list[str] = Field(
         description="Output topics of conditions that do not exist; their alarms are dead letters."
+    )
+    recreated_topics: dict[str, RecreatedTopic] = Field(
+        description="Event topics that were deleted and created again since the job was started."
     )
     durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
     exception: str | None = Field(description="What stopped it last.")
@@ -111,6 +122,7 @@ def get_job(plane: Plane) -> JobState:
         lag=found.get("lag", {}),
         lost=found.get("lost", {}),
         missing_topics=found.get("missing_topics", []),
+        recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),
