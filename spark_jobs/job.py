@@ -157,13 +157,14 @@ class Job:
     ) -> None:
         """Report what is lost of topics that were deleted or truncated, as far as is known."""
         parts, known = self._parts, self._known
+        # Asked first: a broker that does not answer must not have the losses counted again.
+        ends = parts.offsets.ends(wanted.places)
         known.note_read(parts.checkpoint.completed_offsets())
         known.note_ends(parts.checkpoint.begun_offsets())
         parts.reporter.recreated(recreated)
         deleted = {*recreated, *gone}
         parts.reporter.lost(known.unread(deleted), _DELETED)
         known.forget(deleted)
-        ends = parts.offsets.ends(wanted.places)
         truncated = known.truncated(ends)
         if truncated:
             parts.reporter.lost(truncated, _TRUNCATED)

@@ -53,7 +53,7 @@ def begin(bootstrap: str, jars: Path, folder: Path) -> JobUnderTest:
 
 
 def stream(job: JobUnderTest, name: str) -> Stream:
-    return Stream(name, f"{job.prefix}-{name}", LONGEST_US, max_delay_us=300_000_000)
+    return Stream(name, f"{job.prefix}-{name}", LONGEST_US, max_delay_us=3_600_000_000)
 
 
 def pairs_of(name: str, count: int) -> list[Occurrence]:
