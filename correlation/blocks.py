@@ -11,6 +11,22 @@ from correlation.operators import Result
 from correlation.progress import Heartbeat, Progress
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which topics the records of a program come from: a name may come to another topic.
+
+    Parameters
+    ----------
+    topic_ids : mapping of stream to str
+        Kafka's id of the stream's topic; a stream without one keeps the id that it had.
+    config_epoch : int
+        How many config topics were accepted in place of an earlier one.
+    """
+
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    config_epoch: int = 0
+
+
 class Control(NamedTuple):
     """A record of the config topic: its key and parsed value; None deletes."""
 

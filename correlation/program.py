@@ -14,17 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.blocks import Block, Control, Outcome, Snapshot
+from correlation.blocks import Block, Control, Origin, Outcome, Snapshot
 from correlation.buffer import StreamBuffer, describe_buffers
 from correlation.config_records import read_config_record
 from correlation.contract import ContractFacts, declaration
-from correlation.errors import (
-    CorrelationError,
-    UnknownRecordVersionError,
-    UnreadableRecordError,
-)
+from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.events import Events
-from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING
 from correlation.operators import View
 from correlation.progress import LowMarks, time_of_records
@@ -34,13 +29,14 @@ from correlation.segment import Segment
 from correlation.streams import Stream
 from correlation.totals import Totals
 
-__all__ = ["Block", "Control", "Outcome", "Program", "Snapshot"]
+__all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 
 # Of the slot's record, and of the manifest.
 VERSION = 1
 MANIFEST_VERSION = 4
-# Of format 3: without resets of watermarks.
-_READ_VERSIONS = (3, MANIFEST_VERSION)
+# Version 3 had no resets of watermarks and no origin.
+_READABLE_VERSIONS = (3, MANIFEST_VERSION)
+_NO_ORIGIN = Origin()
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
 # its own costs more than its bytes.
 _SMALL_STATE_BYTES = 1024
@@ -55,10 +51,18 @@ class Program:
         The streams in force.
     partitions : mapping of stream to int
         Number of Kafka partitions of each stream's topic.
+    origin : Origin
+        Which topics the records come from.
     """
 
-    def __init__(self, streams: Mapping[str, Stream], partitions: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        streams: Mapping[str, Stream],
+        partitions: Mapping[str, int],
+        origin: Origin = _NO_ORIGIN,
+    ) -> None:
         self._streams = dict(streams)
+        self._origin = origin
         delays = {name: stream.max_delay_us for name, stream in streams.items()}
         self._skews_us = {
             name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
@@ -69,6 +73,8 @@ class Program:
         self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
         self._config_offset = -1
+        # Conditions of an earlier config topic that this one has not named yet.
+        self._unconfirmed: set[str] = set()
         self._next_number = 0
         self._stored: set[int] = set()
 
@@ -84,6 +90,10 @@ class Program:
         """
         for control in sorted(block.controls, key=lambda control: control.offset):
             self._apply(control)
+        # The first block after a config topic was accepted has all of it.
+        for name in self._unconfirmed:
+            self._forget(name)
+        self._unconfirmed = set()
         fresh, appended_us, late = self._sort_in(block.events)
         changes = self._marks.advance(block.progress, block.heartbeats)
         marks = self._marks.values()
@@ -110,18 +120,13 @@ class Program:
                 self._totals.count(name, count_labels, increase)
             if evaluation.alarms:
                 entry.last_alarm_at_us = now_us
-                if self._is_live(entry):
+                if entry.is_live(self._streams):
                     waited = now_us - evaluation.ready_us
                     self._totals.observe("response_time_seconds", labels, waited)
                 waited = now_us - evaluation.appended_us
                 self._totals.observe("pipeline_latency_seconds", labels, waited)
         results = tuple(result for _, found in evaluations for result in found.results)
         return Outcome(results, late, now_us, self._describe(now_us))
-
-    def _is_live(self, entry: Registered) -> bool:
-        """Whether wall time says something about the condition's streams."""
-        names = entry.condition.streams if entry.condition is not None else ()
-        return all(self._streams[name].clock == "live" for name in names)
 
     def _apply(self, control: Control) -> None:
         """Take in a record of the config topic; streams come with the program's constructor."""
@@ -135,11 +140,11 @@ class Program:
         kind, _, name = control.key.decode().partition("/")
         if kind != "condition":
             return
-        unreadable = self._set_aside.pop(name, None)
+        self._unconfirmed.discard(name)
         if control.record is None:
-            if self._conditions.pop(name, unreadable) is not None:
-                self._totals.forget("condition", name)
+            self._forget(name)
             return
+        self._set_aside.pop(name, None)
         try:
             entry = Registered(read_config_record(control.key, control.record), control.offset)
         except (UnreadableRecordError, UnknownRecordVersionError) as error:
@@ -151,36 +156,27 @@ class Program:
         before = b""
         if previous is not None:
             entry.last_alarm_at_us = previous.last_alarm_at_us
-            before = previous.operator.dump() if previous.operator is not None else b""
+            before = previous.dump()
         self._start(entry, before)
         self._conditions[name] = entry
+
+    def _forget(self, name: str) -> None:
+        """Remove a condition, if there is one of this name, and its totals."""
+        unreadable = self._set_aside.pop(name, None)
+        if self._conditions.pop(name, unreadable) is not None:
+            self._totals.forget("condition", name)
 
     def _start(self, entry: Registered, before: bytes) -> None:
         """Give a condition its operator, or say why it has none.
 
         `before` is what the operator kept that did its work until now.
         """
-        resource = entry.resource
-        try:
-            entry.condition = resource.to_condition()
-            missing = [name for name in entry.condition.streams if name not in self._streams]
-            if resource.paused:
-                entry.state = "paused"
-            elif missing:
-                entry.state, entry.detail = "waiting", f"for stream {', '.join(missing)}"
-            else:
-                kind = KINDS[entry.condition.kind]
-                kind.check(entry.condition, self._streams)
-                entry.operator = kind.operator(entry.condition, self._declared_streams())
-        except CorrelationError as error:
-            entry.state, entry.detail = "failed", str(error)
+        # Widened to what was buffered before a stream changed.
+        held = {name: self._buffers[name].widened(it) for name, it in self._streams.items()}
+        entry.build(self._streams, held)
         if entry.operator is not None:
             held_from = {name: buffer.forgotten_below for name, buffer in self._buffers.items()}
             entry.operator.begin(self._marks.values(), held_from, before)
-
-    def _declared_streams(self) -> dict[str, Stream]:
-        """Give the streams, widened to what was buffered before a change."""
-        return {name: self._buffers[name].widened(stream) for name, stream in self._streams.items()}
 
     def _sort_in(
         self, parts: Sequence[Events]
@@ -279,7 +275,7 @@ class Program:
         added = {number: live[number].to_bytes() for number in live if number not in self._stored}
         kept = set(live)
         for name, entry in self._conditions.items():
-            state = entry.operator.dump() if entry.operator is not None else b""
+            state = entry.dump()
             if 0 < len(state) <= _SMALL_STATE_BYTES:
                 operators[name] = state.hex()
             elif state:
@@ -303,6 +299,8 @@ class Program:
             },
             "marks": self._marks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
+            "topic_ids": dict(self._origin.topic_ids),
+            "config_epoch": self._origin.config_epoch,
             "joined_by": {name: _joined_by(it) for name, it in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
@@ -324,6 +322,7 @@ class Program:
         fetch: Callable[[int], bytes],
         streams: Mapping[str, Stream],
         partitions: Mapping[str, int],
+        origin: Origin = _NO_ORIGIN,
     ) -> Program:
         """Continue from a snapshot, with the streams in force now.
 
@@ -333,27 +332,33 @@ class Program:
             Of the snapshot.
         fetch : callable
             Gives the blob of a number.
-        streams, partitions
-            As for the constructor; buffers of streams that are gone are dropped.
+        streams, partitions, origin
+            As for the constructor; buffers of streams that are gone are dropped. Conditions of an
+            earlier config topic are dropped unless the next block registers them again.
 
         Raises
         ------
         UnknownRecordVersionError
             When another version wrote the manifest.
         """
-        if manifest["v"] not in _READ_VERSIONS:
+        if manifest["v"] not in _READABLE_VERSIONS:
             raise UnknownRecordVersionError(
-                f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
+                f"state of version {manifest['v']!r}, this software reads {_READABLE_VERSIONS}: "
                 "use the one that wrote it, or begin with an empty checkpoint"
             )
-        program = cls(streams, partitions)
+        program = cls(streams, partitions, origin)
+        before, now = manifest.get("topic_ids", {}), origin.topic_ids
+        recreated = {name for name in before.keys() & now.keys() if before[name] != now[name]}
         moved = {
             name
             for name, topic in manifest["topics"].items()
-            if name in streams and topic != streams[name].topic
+            if name in streams and (name in recreated or topic != streams[name].topic)
         }
         program._marks.load(manifest["marks"], moved)
         program._load(manifest, fetch)
+        if manifest.get("config_epoch", 0) != origin.config_epoch:
+            program._config_offset = -1
+            program._unconfirmed = {*program._conditions, *program._set_aside}
         return program
 
     def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
@@ -367,15 +372,16 @@ class Program:
             if name not in self._streams:
                 continue
             if _joined_by(self._streams[name]) != before[name]:
-                self._buffers[name] = self._begin_buffer(name)
+                # Events of the stream meet otherwise now: no slot holds all that it should.
+                reached = self._marks.greatest_latest(name)
+                self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
                 self._buffers[name] = StreamBuffer(
                     [(number, Segment.from_bytes(fetch(number))) for number in numbers],
                     *manifest["forgotten"][name],
                 )
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:
-            entry = Registered(Resource.from_record(record), config_offset)
-            entry.last_alarm_at_us = last_alarm_at_us
+            entry = Registered(Resource.from_record(record), config_offset, last_alarm_at_us)
             name = entry.resource.name
             kept = manifest["operators"].get(name, "")
             if isinstance(kept, int):
@@ -384,15 +390,9 @@ class Program:
             else:
                 self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry
-
         for name, config_offset, record in manifest.get("set_aside", ()):
             # Another version of the software may read it.
             self._register(Control(config_offset, resource_key("condition", name), record))
-
-    def _begin_buffer(self, name: str) -> StreamBuffer:
-        """Begin anew where events of a stream meet otherwise now: no slot holds all it should."""
-        reached = self._marks.greatest_latest(name)
-        return StreamBuffer((), reached, reached + 1)
 
 
 def _joined_by(stream: Stream) -> list[object]:

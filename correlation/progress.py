@@ -185,19 +185,20 @@ class LowMarks:
         self._reset.add(stream)
 
     def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
-        """Say up to where partitions have been read already, perhaps for other streams.
+        """Set up to where partitions have been read already, perhaps for other streams.
 
         Parameters
         ----------
         stream : str
             Name of the stream.
         offsets : mapping of partition to int
-            Nothing before this offset is still to come.
+            Nothing before this offset is still to come. It is less than what was read before
+            where the partition was truncated: records are written to the same offsets again.
         """
         for number, offset in offsets.items():
             partition = self._partitions.get(stream, {}).get(number)
             if partition is not None:
-                partition.next_offset = max(partition.next_offset, offset)
+                partition.next_offset = offset
 
     def _take_heartbeat(self, heartbeat: Heartbeat) -> bool:
         """Take in a heartbeat; return False for one that is refused."""
@@ -268,7 +269,8 @@ class LowMarks:
         dumped : mapping
             As `dump` gave it.
         moved : collection of str
-            Streams on another topic by now: the partitions begin anew, the mark never moves back.
+            Streams on another topic by now, perhaps of the same name: the partitions begin anew,
+            the mark never moves back.
         """
         for stream, found in dumped["streams"].items():
             if stream not in self._partitions:

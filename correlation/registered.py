@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from correlation.errors import CorrelationError
+from correlation.kinds import KINDS
 from correlation.operators import Condition, Operator
 from correlation.records import Resource
+from correlation.streams import Stream
 
 
 @dataclass(slots=True)
@@ -15,11 +19,44 @@ class Registered:
 
     resource: Resource
     config_offset: int
+    last_alarm_at_us: int | None = None
     condition: Condition | None = None
     operator: Operator | None = None
     state: str = "running"
     detail: str | None = None
-    last_alarm_at_us: int | None = None
+
+    def build(self, streams: Mapping[str, Stream], held: Mapping[str, Stream]) -> None:
+        """Build the operator, or set the reason why there is none.
+
+        Parameters
+        ----------
+        streams : mapping of name to Stream
+            The streams in force.
+        held : mapping of name to Stream
+            The same, widened to the events that are buffered.
+        """
+        try:
+            self.condition = self.resource.to_condition()
+            missing = [name for name in self.condition.streams if name not in streams]
+            if self.resource.paused:
+                self.state = "paused"
+            elif missing:
+                self.state, self.detail = "waiting", f"for stream {', '.join(missing)}"
+            else:
+                kind = KINDS[self.condition.kind]
+                kind.check(self.condition, streams)
+                self.operator = kind.operator(self.condition, held)
+        except CorrelationError as error:
+            self.state, self.detail = "failed", str(error)
+
+    def is_live(self, streams: Mapping[str, Stream]) -> bool:
+        """Whether wall time says something about the condition's streams."""
+        names = self.condition.streams if self.condition is not None else ()
+        return all(streams[name].clock == "live" for name in names)
+
+    def dump(self) -> bytes:
+        """Return the state that the operator keeps beside the buffers."""
+        return self.operator.dump() if self.operator is not None else b""
 
     def describe(self) -> dict[str, Any]:
         """Return its part of the slot's record for the metrics topic."""

@@ -52,6 +52,7 @@ _HELP = {
     "consumer_lag_records": "Records not yet read by the job.",
     "records_lost_total": "Records that Kafka had dropped before the job read them.",
     "missing_output_topics": "Output topics of conditions that do not exist.",
+    "event_topic_recreated_timestamp_seconds": "When the job noticed another topic of this name.",
     "config_applied_offset": "Newest record of the config topic that the job has applied.",
     "config_head_offset": "Newest record of the config topic.",
     "job_up": "Whether the job runs and has said so lately.",
@@ -106,6 +107,9 @@ class JobCollector(Collector):
         if job["applied_config_offset"] is not None:
             yield _sample("config_applied_offset", job["applied_config_offset"])
         yield _sample("missing_output_topics", len(job["missing_topics"]))
+        for topic, found in job["recreated_topics"].items():
+            seconds = found["at"] / 1e6
+            yield _sample("event_topic_recreated_timestamp_seconds", seconds, topic=topic)
         if job["batch_events"] is not None:
             yield _sample("batch_events", job["batch_events"])
         for phase, seconds in job["durations"].items():

@@ -28,12 +28,16 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from service.errors import BrokerError, LogStoppedError
+from service.topic_identity import TopicIdentity
 
 if TYPE_CHECKING:
     from service.settings import Settings
 
 _LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
+# How often the reader asks whether the topic is still the same, and how long it waits for that.
+_IDENTITY_SECONDS = 2.0
+_IDENTITY_TIMEOUT_SECONDS = 1.0
 # Errors after which the records seen so far are no longer what the topic holds.
 _BROKEN_LOG = frozenset(
     {
@@ -91,6 +95,7 @@ class TopicLog:
     ) -> None:
         self._settings = settings
         self._partition = TopicPartition(topic, 0, OFFSET_BEGINNING)
+        self._identity = TopicIdentity(topic)
         self._apply = apply
         self._on_failure = on_failure
         self._moved = threading.Condition()
@@ -144,8 +149,10 @@ class TopicLog:
                 "isolation.level": "read_committed",
             }
         )
-        self._consumer.assign([self._partition])
         self._admin = self._new_admin()
+        # Before the first record is read, so that all of them are of this topic.
+        self._identity.check(self._admin, self._settings.broker_timeout_seconds)
+        self._consumer.assign([self._partition])
         self._thread = threading.Thread(
             target=self._read, name=f"log-{self._partition.topic}", daemon=True
         )
@@ -172,6 +179,8 @@ class TopicLog:
         ------
         BrokerError
             When it does not answer in time.
+        LogStoppedError
+            When the topic was deleted and created again.
         """
         timeout = self._settings.broker_timeout_seconds
         timeout = timeout if timeout_seconds is None else min(timeout, timeout_seconds)
@@ -180,8 +189,13 @@ class TopicLog:
             admin = self._admin
             if admin is None:
                 raise LogStoppedError("the log is not started")
+            left = max(_POLL_SECONDS, deadline - time.monotonic())
             try:
-                return self._ask_end(admin, max(_POLL_SECONDS, deadline - time.monotonic()))
+                self._identity.check(admin, left)
+                return self._ask_end(admin, left)
+            except LogStoppedError as error:
+                self._fail(error)
+                raise
             except (KafkaException, FutureTimeoutError) as error:
                 # The client keeps an outdated leader for ever: ask with a new one.
                 self._admin = self._new_admin()
@@ -285,19 +299,34 @@ class TopicLog:
         consumer = self._consumer
         if consumer is None:
             return
+        next_check = time.monotonic() + _IDENTITY_SECONDS
         try:
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and self._failure is None:
                 message = consumer.poll(_POLL_SECONDS)
                 if message is not None:
                     self._take(message)
+                if time.monotonic() >= next_check:
+                    self._check_identity()
+                    next_check = time.monotonic() + _IDENTITY_SECONDS
         # Whatever it is: a service that no longer follows its log must not go on answering.
         except Exception as error:  # noqa: BLE001  see the line above
-            _LOGGER.critical("reading %s stopped: %s", self._partition.topic, error)
-            with self._moved:
-                self._failure = error
-                self._moved.notify_all()
-            if self._on_failure is not None:
-                self._on_failure(error)
+            self._fail(error)
+
+    def _check_identity(self) -> None:
+        admin = self._admin
+        if admin is not None:
+            self._identity.check(admin, _IDENTITY_TIMEOUT_SECONDS)
+
+    def _fail(self, error: Exception) -> None:
+        """Stop for good; only the first error counts."""
+        with self._moved:
+            if self._failure is not None:
+                return
+            self._failure = error
+            self._moved.notify_all()
+        _LOGGER.critical("reading %s stopped: %s", self._partition.topic, error)
+        if self._on_failure is not None:
+            self._on_failure(error)
 
     def _take(self, message: Message) -> None:
         error, offset = message.error(), message.offset()
@@ -309,6 +338,8 @@ class TopicLog:
         elif error is not None and error.code() == _END_OF_PARTITION and offset is not None:
             self._move(offset)
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
+            # Mostly because the topic is another one; then that is the better answer.
+            self._check_identity()
             raise LogStoppedError(error.str())
         elif error is not None:
             _LOGGER.warning("reading %s: %s", self._partition.topic, error.str())

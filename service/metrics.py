@@ -301,6 +301,14 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
             }
             for found in value.get("unreadable_records") or ()
         ],
+        "recreated_topics": {
+            str(topic): {
+                "former_id": str(found["former_id"]),
+                "id": str(found["id"]),
+                "at": int(found["at"]),
+            }
+            for topic, found in (value.get("recreated_topics") or {}).items()
+        },
         "durations": {
             str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
         },

@@ -18,7 +18,7 @@ from spark_jobs.failures import naming_store, query_error
 from spark_jobs.slots import slot_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -120,24 +120,39 @@ class Checkpoint:
 
     def completed_offsets(self) -> dict[Place, int]:
         """Give up to where the completed batches have read each (topic, partition)."""
-        newest = self._newest("query/commits")
-        stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
-        if stored is None:
-            return {}
-        return parse_offsets(*stored.decode().splitlines()[_HEAD_LINES:])
+        return parse_offsets(*self._offsets("query/commits")[_HEAD_LINES:])
 
-    def forget_topics(self, topics: Collection[str]) -> None:
-        """Take topics out of the batch that was begun: nothing is left to be read of them.
+    def begun_offsets(self) -> dict[Place, int]:
+        """Return up to where the newest batch reads, whether it was completed or not."""
+        return parse_offsets(*self._offsets("query/offsets")[_HEAD_LINES:])
+
+    def change_offsets(
+        self, gone: Collection[str], ends: Mapping[Place, int] | None = None
+    ) -> None:
+        """Change up to where the newest batch has read, or reads, for topics that have changed.
+
+        A batch that is not completed reads no more of them; the next one reads a topic that is
+        left out from its beginning, the others from where they end.
 
         Parameters
         ----------
-        topics : collection of str
-            They were deleted; Spark would try to read them until somebody made them again.
+        gone : collection of str
+            Topics that are left out: they were deleted, or others have their names by now. Spark
+            would try to read records that nobody has.
+        ends : mapping of (topic, partition) to int
+            Where partitions end that were truncated.
         """
-        name = f"query/offsets/{self.newest_batch()}"
-        lines = (self.read(name) or b"").decode().splitlines()
-        kept = [_without(line, topics) for line in lines[_HEAD_LINES:]]
-        self.write(name, "\n".join([*lines[:_HEAD_LINES], *kept]).encode())
+        lines = self._offsets("query/offsets")
+        changed = [_changed(line, gone, ends or {}) for line in lines[_HEAD_LINES:]]
+        if changed != lines[_HEAD_LINES:]:
+            name = f"query/offsets/{self.newest_batch()}"
+            self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
+
+    def _offsets(self, folder: str) -> list[str]:
+        """Read the lines of the offsets of a folder's newest batch."""
+        newest = self._newest(folder)
+        stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
+        return (stored or b"").decode().splitlines()
 
     def _newest(self, folder: str) -> int:
         path = self._path(folder)
@@ -162,11 +177,19 @@ def parse_offsets(*texts: str | None) -> dict[Place, int]:
     }
 
 
-def _without(line: str, topics: Collection[str]) -> str:
+def _changed(line: str, gone: Collection[str], ends: Mapping[Place, int]) -> str:
     if line in _NO_OFFSETS:
         return line
-    found = orjson.loads(line).items()
-    return orjson.dumps({topic: ends for topic, ends in found if topic not in topics}).decode()
+    found = orjson.loads(line)
+    kept = {
+        topic: {
+            number: min(offset, ends.get((topic, int(number)), offset))
+            for number, offset in offsets.items()
+        }
+        for topic, offsets in found.items()
+        if topic not in gone
+    }
+    return line if kept == found else orjson.dumps(kept).decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ class CheckpointStoreError(SparkJobError):
         )
 
 
+class ConfigTopicError(SparkJobError):
+    """The config topic is another one than the checkpoint goes with, and not accepted."""
+
+
 class DeliveryError(SparkJobError):
     """Kafka did not take the records of a batch; the batch is tried again."""
 

@@ -1,5 +1,7 @@
 """Which of the wanted topics there are, remembered while a broker's answer leaves one out.
 
+A topic is known by Kafka's id: one that was deleted and created again is another topic.
+
 A stream whose topic is missing from one answer must stay in force: otherwise its events would be
 forgotten, and read again a moment later. A topic that stays away was deleted, if the broker says so
 when it is asked for it; a job that read it all the same would fail, for all streams.
@@ -13,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from spark_jobs.errors import MissingTopicError
+from spark_jobs.offsets import FoundTopic
 
 if TYPE_CHECKING:
     from correlation.streams import Stream
@@ -47,11 +50,11 @@ def check_topics(streams: Mapping[str, Stream], found: Collection[str]) -> None:
 
 
 class EventTopics:
-    """Number of partitions of the topics; it never falls while a topic is there.
+    """The topics that there are; their partitions never get fewer while a topic is there.
 
     Parameters
     ----------
-    known : mapping of topic to int
+    known : mapping of topic to FoundTopic
         Those that were there when the job last ran.
     is_deleted : callable
         Asks the broker whether there is no such topic; one that may only not be seen is there.
@@ -61,19 +64,20 @@ class EventTopics:
 
     def __init__(
         self,
-        known: Mapping[str, int],
+        known: Mapping[str, FoundTopic],
         is_deleted: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._partitions = dict(known)
+        self._found = dict(known)
         self._is_deleted = is_deleted
         self._clock = clock
         self._missing_since: dict[str, float] = {}
+        self._former_ids: set[str] = set()
 
     @property
-    def partitions(self) -> dict[str, int]:
+    def found(self) -> dict[str, FoundTopic]:
         """Those of the topics that there are."""
-        return dict(self._partitions)
+        return dict(self._found)
 
     @property
     def is_certain(self) -> bool:
@@ -81,28 +85,40 @@ class EventTopics:
         now = self._clock()
         return all(now - since >= GONE_SECONDS for since in self._missing_since.values())
 
-    def take(self, found: Mapping[str, int], wanted: Collection[str]) -> dict[str, int]:
-        """Take in an answer of the broker; give the partitions of the topics that there are.
+    def take(
+        self, found: Mapping[str, FoundTopic], wanted: Collection[str]
+    ) -> dict[str, FoundTopic]:
+        """Take in an answer of the broker; return the topics that there are.
 
         Parameters
         ----------
-        found : mapping of topic to int
-            Number of partitions, of all topics that the broker named.
+        found : mapping of topic to FoundTopic
+            Topics that the broker named.
         wanted : collection of str
             The topics to be read; others are forgotten.
         """
         now = self._clock()
-        known = self._partitions
-        # An answer may be older than one that came before it.
-        self._partitions = {
-            topic: max(found.get(topic, 0), known.get(topic, 0))
+        known = self._found
+        self._found = {
+            topic: self._merge(known.get(topic), found.get(topic) or known[topic])
             for topic in wanted
             if topic in found or topic in known
         }
-        missing = self._partitions.keys() - found.keys()
+        missing = self._found.keys() - found.keys()
         self._missing_since = {topic: self._missing_since.get(topic, now) for topic in missing}
         for topic, since in list(self._missing_since.items()):
             if now - since >= GONE_SECONDS and self._is_deleted(topic):
                 _log.warning("the topic %s is gone: what was to be read from it waits", topic)
-                del self._partitions[topic], self._missing_since[topic]
-        return self.partitions
+                del self._found[topic], self._missing_since[topic]
+        return self.found
+
+    def _merge(self, known: FoundTopic | None, found: FoundTopic) -> FoundTopic:
+        """Return what is to be believed: an answer may be older than one that came before it."""
+        if known is None:
+            return found
+        if known.id is not None and found.id not in {known.id, None}:
+            if found.id in self._former_ids:
+                return known
+            self._former_ids.add(known.id)
+            return found
+        return FoundTopic(max(known.partitions, found.partitions), found.id or known.id)

@@ -49,10 +49,11 @@ class _Mark(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """What a tick brought: heartbeats to be sent, and offsets of the oldest records."""
+    """What a tick brought: heartbeats to be sent, where the partitions begin and where they end."""
 
     heartbeats: list[Heartbeat]
     begins: dict[Place, int]
+    ends: dict[Place, int]
 
 
 class Ticker:
@@ -116,7 +117,7 @@ class Ticker:
             elif waiting.end <= reached:
                 ready[place] = waiting
                 self._marks[place] = fresh
-        return Tick(self._heartbeats(ready, begins), begins)
+        return Tick(self._heartbeats(ready, begins), begins, ends)
 
     def begins(self) -> dict[Place, int]:
         """Return the offset of the oldest record of each partition."""

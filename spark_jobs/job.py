@@ -1,9 +1,10 @@
 """The life of the job: query runs, one after the other, each with its streams in force.
 
-A run ends when the registered streams (or the partitions of their topics) change, when the job is
-told to stop, or when the query fails; with COINCIDE_UNTIL_END it ends when what was there is read,
-and the job with it. What Spark had begun is completed before the next run with the streams with
-which it was begun; so a change, a stop and a kill all take the same path.
+A run ends when the registered streams (or the partitions of their topics) change, when a topic is
+recreated or truncated, when the job is told to stop, or when the query fails; with
+COINCIDE_UNTIL_END it ends when what was there is read, and the job with it. What Spark had begun is
+completed before the next run with the streams with which it was begun; so a change, a stop and a
+kill all take the same path.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
+from correlation.program import Origin
 from spark_jobs.blob_files import BlobFiles
 from spark_jobs.checkpoint import Checkpoint, Layout, check_layout, parse_offsets
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.event_topics import EventTopics
 from spark_jobs.heartbeats import WAKE_UP, Ticker
-from spark_jobs.losses import LossCounter
+from spark_jobs.known_offsets import KnownOffsets
+from spark_jobs.losses import DELETED, TRUNCATED, LossCounter
 from spark_jobs.operator import InForce
 from spark_jobs.query import start_query
 from spark_jobs.reports import Reporter, describe
@@ -30,11 +33,12 @@ from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from spark_jobs.config_topic import ConfigTopic
     from spark_jobs.config_watch import ConfigWatch
     from spark_jobs.offsets import KafkaOffsets, Place
     from spark_jobs.settings import Settings
@@ -56,7 +60,7 @@ class Parts:
 
     Parameters
     ----------
-    settings, session, layout, checkpoint, watch, offsets, reporter
+    settings, session, layout, checkpoint, config_topic, watch, offsets, reporter
         As their classes say.
     clock : callable
         Wall time in µs since 1970.
@@ -68,6 +72,7 @@ class Parts:
     session: SparkSession
     layout: Layout
     checkpoint: Checkpoint
+    config_topic: ConfigTopic
     watch: ConfigWatch
     offsets: KafkaOffsets
     reporter: Reporter
@@ -89,9 +94,12 @@ class Job:
         self._failures = 0
         self._is_done = False
         stored = parts.checkpoint.read(_FILE)
-        # Topics of the run that was begun last; an unfinished batch of it may still need them.
-        self._begun = StreamsInForce.from_bytes(stored).topics if stored is not None else {}
-        self._topics = EventTopics(self._begun, parts.offsets.is_deleted)
+        # Of the run that was begun last; an unfinished batch of it may still need them.
+        self._begun = (
+            StreamsInForce({}, {}) if stored is None else StreamsInForce.from_bytes(stored)
+        )
+        self._topics = EventTopics(self._begun.topics, parts.offsets.is_deleted)
+        self._known = KnownOffsets()
         self._losses = LossCounter(parts.checkpoint, parts.reporter.lost)
 
     def run(self) -> None:
@@ -122,34 +130,74 @@ class Job:
         wanted = self._wanted()
         while not self._topics.is_certain and not self._parts.stop.wait(_SETTLE_SECONDS):
             wanted = self._wanted()
-        stored = checkpoint.read(_FILE)
-        if stored is not None and checkpoint.has_unfinished_batch():
-            begun = StreamsInForce.from_bytes(stored)
-            gone = begun.topics.keys() - self._topics.partitions.keys()
-            if gone:
-                # Nothing is left of them, and Spark would ask for it again and again.
-                checkpoint.forget_topics(gone)
-                begun = begun.without(gone)
-            if begun != wanted:
-                # With the streams with which it was begun.
+        begun, found = self._begun, self._topics.found
+        recreated, gone = begun.recreated(found), begun.topics.keys() - found.keys()
+        self._count_losses(recreated, gone, wanted)
+        accepting = self._parts.config_topic.is_accepting
+        others = {*recreated, *([self._parts.config_topic.name] if accepting else [])}
+        if checkpoint.has_unfinished_batch():
+            # Nothing is left of them, and Spark would ask for it again and again.
+            checkpoint.change_offsets(gone | others)
+            begun = begun.without(gone)
+            if accepting or begun != wanted:
+                # With the streams with which it was begun, also those whose topic is another now.
                 _log.info("completing the batch that was begun")
-                self._complete(begun)
+                self._complete(begun, recreated)
                 return
+        checkpoint.change_offsets(others | self._begun.topics.keys() - wanted.topics.keys())
         checkpoint.write(_FILE, wanted.to_bytes())
-        self._begun = wanted.topics
+        self._begun = wanted
+        if accepting:
+            _log.warning("the config topic takes the place of the one before, as accepted")
+            self._parts.config_topic.accept()
         self._follow(wanted)
 
+    def _count_losses(
+        self,
+        recreated: Mapping[str, tuple[str, str]],
+        gone: Collection[str],
+        wanted: StreamsInForce,
+    ) -> None:
+        """Report what is lost of topics that were deleted or truncated, as far as is known."""
+        parts, known = self._parts, self._known
+        # Asked first: a broker that does not answer must not have the losses counted again.
+        ends = parts.offsets.ends(wanted.places)
+        known.note_read(parts.checkpoint.completed_offsets())
+        known.note_ends(parts.checkpoint.begun_offsets())
+        parts.reporter.recreated(recreated)
+        deleted = {*recreated, *gone}
+        self._losses.add(known.unread(deleted), DELETED)
+        known.forget(deleted)
+        truncated = known.truncated(ends)
+        if truncated:
+            self._losses.add(truncated, TRUNCATED)
+            ends = {place: ends[place] for place in truncated}
+            parts.checkpoint.change_offsets((), ends)
+            known.set_ends(ends)
+
     def _wanted(self) -> StreamsInForce:
-        """Give the streams that are registered now and can be read."""
+        """Return the streams that are registered now and can be read.
+
+        Raises
+        ------
+        ConfigTopicError
+            When the config topic is another one than the job has read.
+        """
         parts = self._parts
         registered = {stream.topic for stream in parts.watch.streams.values()}
-        followed = registered | self._begun.keys() | parts.watch.output_topics
-        found = self._topics.take(parts.offsets.partitions(), followed)
+        followed = registered | self._begun.topics.keys() | parts.watch.output_topics
+        described = parts.offsets.describe(followed | {parts.config_topic.name})
+        config = described.get(parts.config_topic.name)
+        parts.config_topic.check(None if config is None else config.id)
+        found = self._topics.take(described, followed)
         parts.reporter.missing_topics(parts.watch.output_topics - found.keys())
         parts.reporter.unreadable_records(parts.watch.unreadable)
         return streams_in_force(parts.watch.streams, found, parts.settings.topics)
 
-    def _start(self, in_force: StreamsInForce, *, one_batch: bool = False) -> StreamingQuery:
+    def _start(
+        self, in_force: StreamsInForce, unread: Collection[str] = (), *, one_batch: bool = False
+    ) -> StreamingQuery:
+        """Start a query; it reads the topics of the streams, but for those that are not read."""
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
         run = InForce(
@@ -167,6 +215,7 @@ class Job:
                 }
                 for name, stream in in_force.streams.items()
             },
+            Origin(in_force.topic_ids, parts.config_topic.epoch),
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
         with parts.checkpoint.naming_store():
@@ -174,16 +223,20 @@ class Job:
                 parts.session,
                 parts.settings,
                 run,
-                in_force.topics,
+                {
+                    topic: found.partitions
+                    for topic, found in in_force.topics.items()
+                    if topic not in unread
+                },
                 parts.layout.shuffle_partitions,
                 parts.checkpoint.query_location,
                 one_batch=one_batch,
             )
 
-    def _complete(self, in_force: StreamsInForce) -> None:
+    def _complete(self, in_force: StreamsInForce, unread: Collection[str]) -> None:
         """Complete the batch that was begun, and no other."""
         parts = self._parts
-        query = self._start(in_force, one_batch=True)
+        query = self._start(in_force, unread, one_batch=True)
         while (
             query.isActive
             and parts.checkpoint.has_unfinished_batch()
@@ -201,7 +254,7 @@ class Job:
             streams=sorted(in_force.streams),
             waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
         )
-        watched = _Watched(parts, in_force, self._losses)
+        watched = _Watched(parts, in_force, self._losses, self._known)
         # Before the query passes over what is gone, it is counted.
         watched.look_for_losses(parts.checkpoint.completed_offsets())
         reporter.heartbeats([WAKE_UP])
@@ -216,7 +269,7 @@ class Job:
                     # The query ends by itself; what is registered meanwhile is for the next job.
                     watched.tick_when_due()
                 elif watched.needs_restart(self._wanted):
-                    _log.info("the streams have changed: the query starts again")
+                    _log.info("the streams or their topics have changed: the query starts again")
                     reporter.state("restarting")
                     break
             else:
@@ -249,10 +302,14 @@ class Job:
 class _Watched:
     """What the driver looks at while a query runs."""
 
-    def __init__(self, parts: Parts, in_force: StreamsInForce, losses: LossCounter) -> None:
+    def __init__(
+        self, parts: Parts, in_force: StreamsInForce, losses: LossCounter, known: KnownOffsets
+    ) -> None:
         self._parts = parts
         self._in_force = in_force
         self._losses = losses
+        self._known = known
+        self._is_truncated = False
         self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
         self._completed: dict[Place, int] = {}
         self._batch = -1
@@ -270,7 +327,11 @@ class _Watched:
         ends = parse_offsets(*(source["endOffset"] for source in progress["sources"]))
         if not ends:
             return False
+        # Spark goes back by itself to the end of a partition that was truncated.
+        went_back = any(ends.get(place, at) < at for place, at in self._completed.items())
+        self._is_truncated = self._is_truncated or went_back
         self._completed = ends
+        self._known.note_read(ends)
         reporter = self._parts.reporter
         reporter.progress(progress, self._parts.settings.topics.config)
         if progress["batchId"] == self._batch:
@@ -282,7 +343,7 @@ class _Watched:
         return True
 
     def needs_restart(self, wanted: Callable[[], StreamsInForce]) -> bool:
-        """Send heartbeats every so often; tell whether other streams are to be read now."""
+        """Send heartbeats every so often; tell whether the query is to start again."""
         registered = self._parts.watch.streams
         changed = registered != self._registered
         if changed and self._parts.watch.quiet_seconds < _QUIET_SECONDS:
@@ -298,7 +359,7 @@ class _Watched:
         except KafkaException as error:
             # The query itself says whether it can go on without an answer.
             _log.warning("the broker does not answer: %s", error)
-        return False
+        return self._is_truncated
 
     def tick_when_due(self) -> None:
         """Send heartbeats every so often, and report what was gone before it was read."""
@@ -311,6 +372,8 @@ class _Watched:
             # The query itself says whether it can go on without an answer.
             _log.warning("the broker does not answer: %s", error)
             return
+        self._is_truncated = self._is_truncated or bool(self._known.truncated(found.ends))
+        self._known.note_ends(found.ends)
         self._parts.reporter.heartbeats(found.heartbeats)
         self._losses.count(found.begins, self._completed)
 

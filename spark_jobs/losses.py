@@ -1,4 +1,4 @@
-"""Records that Kafka removed before they were read: counted once, and kept in the checkpoint.
+"""Records that were gone before they were read: counted once, and kept in the checkpoint.
 
 The counts lie beside the query's checkpoint, in a file of their own that is replaced whole. With
 them it holds up to which offset of each partition losses are counted, so whatever is repeated (a
@@ -28,6 +28,10 @@ _log = logging.getLogger(__name__)
 
 _FILE = "losses.json"
 _VERSION = 1
+_RETENTION = "the topic's retention is shorter than the time the job was behind"
+# Reasons of losses that are not seen by what the partitions begin with.
+DELETED = "the topic was deleted before they were read"
+TRUNCATED = "the topic ends before where it ended or was read to; it is read from its end of now"
 
 
 class LossCounter:
@@ -87,22 +91,39 @@ class LossCounter:
             read = max(completed[place], counted if counted <= begin else 0)
             if begin > read:
                 lost[place] = begin - read
+        self._add(lost, {place: begins[place] for place in lost}, _RETENTION)
+
+    def add(self, lost: Mapping[Place, int], cause: str) -> None:
+        """Count records of topics that were deleted or truncated.
+
+        Parameters
+        ----------
+        lost : mapping of (topic, partition) to int
+            Number of records.
+        cause : str
+            Why they are gone.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the counts cannot be kept; nothing is counted then.
+        """
+        # What comes next in these partitions begins at other offsets.
+        self._add(lost, dict.fromkeys(lost, 0), cause)
+
+    def _add(
+        self, lost: Mapping[Place, int], counted_up_to: Mapping[Place, int], cause: str
+    ) -> None:
         if not lost:
             return
         totals = self._totals | {
             place: self._totals.get(place, 0) + count for place, count in lost.items()
         }
-        counted_up_to = self._counted_up_to | {place: begins[place] for place in lost}
-        self._store(totals, counted_up_to)
-        self._totals, self._counted_up_to = totals, counted_up_to
+        counted = self._counted_up_to | dict(counted_up_to)
+        self._store(totals, counted)
+        self._totals, self._counted_up_to = totals, counted
         for (topic, number), count in sorted(lost.items()):
-            _log.error(
-                "%d records of %s-%d were gone before they were read: the topic's retention is "
-                "shorter than the time the job was behind",
-                count,
-                topic,
-                number,
-            )
+            _log.error("%d records of %s-%d are lost: %s", count, topic, number, cause)
         self._report(totals)
 
     def _store(self, totals: Mapping[Place, int], counted_up_to: Mapping[Place, int]) -> None:

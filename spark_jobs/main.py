@@ -20,6 +20,7 @@ from correlation.errors import CorrelationError
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
 from spark_jobs.checkpoint import Checkpoint, open_layout
+from spark_jobs.config_topic import ConfigTopic
 from spark_jobs.config_watch import ConfigWatch
 from spark_jobs.errors import SettingError, SparkJobError
 from spark_jobs.event_topics import check_topics
@@ -101,6 +102,8 @@ def run(settings: Settings, stop: threading.Event) -> int:
         )
         reporter.state("starting")
         try:
+            # Before it is read: one that is created again meanwhile is noticed at the next look.
+            config = offsets.describe([topics.config]).get(topics.config)
             watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
             watch.read_to_end()
             if settings.until_end:
@@ -115,11 +118,18 @@ def run(settings: Settings, stop: threading.Event) -> int:
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
             reporter.state("starting", checkpoint=layout.id)
             check_checkpoint(checkpoint, layout, settings)
+            config_topic = ConfigTopic(
+                checkpoint,
+                topics.config,
+                None if config is None else config.id,
+                settings.accept_config_topic,
+            )
             parts = Parts(
                 settings,
                 session,
                 layout,
                 checkpoint,
+                config_topic,
                 watch,
                 offsets,
                 reporter,

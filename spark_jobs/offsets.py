@@ -1,10 +1,10 @@
-"""What Kafka says of its partitions: how many, from where, up to where."""
+"""What Kafka says of its topics and partitions: which, how many, from where, up to where."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -15,6 +15,23 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
+# What brokers answer that give topics no ids.
+_ZERO_ID = "A" * 22
+
+
+class FoundTopic(NamedTuple):
+    """A topic as a broker describes it.
+
+    Parameters
+    ----------
+    partitions : int
+        Number of its partitions.
+    id : str or None
+        Kafka's id of the topic: one that is created again under the same name has another.
+    """
+
+    partitions: int
+    id: str | None = None
 
 
 class KafkaOffsets:
@@ -54,6 +71,39 @@ class KafkaOffsets:
         """
         found = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
+
+    def describe(self, topics: Collection[str]) -> dict[str, FoundTopic]:
+        """Return the topics that there are; those that may not be seen are left out.
+
+        Parameters
+        ----------
+        topics : collection of str
+            Their names.
+
+        Raises
+        ------
+        KafkaException
+            When no broker answers.
+        """
+        if not topics:
+            return {}
+        described = self._admin.describe_topics(
+            TopicCollection(list(topics)), request_timeout=_TIMEOUT_SECONDS
+        )
+        found = {}
+        for name, future in described.items():
+            try:
+                topic = future.result()
+            except KafkaException as error:
+                # The client's own errors are negative; the others are a broker's, of this topic.
+                if error.args[0].code() < 0:
+                    raise
+            else:
+                known = str(topic.topic_id)
+                found[name] = FoundTopic(
+                    len(topic.partitions), None if known == _ZERO_ID else known
+                )
+        return found
 
     def is_deleted(self, topic: str) -> bool:
         """Tell whether there is no such topic; one that may not be seen is there.

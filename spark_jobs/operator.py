@@ -23,7 +23,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from correlation.events import Events
-from correlation.program import Block, Control, Outcome, Program
+from correlation.program import Block, Control, Origin, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.reasons import Reason
 from correlation.streams import Stream
@@ -75,6 +75,8 @@ class InForce:
         Of the workers' blob files.
     read_up_to : mapping of stream to (mapping of partition to int)
         Up to where the batches before this run have read.
+    origin : Origin
+        Which topics the records come from.
     """
 
     run_id: str
@@ -84,6 +86,7 @@ class InForce:
     slot_keys: tuple[int, ...]
     cache_folder: str
     read_up_to: Mapping[str, Mapping[int, int]]
+    origin: Origin = field(default_factory=Origin)
 
 
 @dataclass(slots=True)
@@ -168,7 +171,7 @@ class SlotProcessor(StatefulProcessor):
         stored = self._manifest.get()
         in_force = self._in_force
         if stored is None:
-            fresh = Program(in_force.streams, in_force.partitions)
+            fresh = Program(in_force.streams, in_force.partitions, in_force.origin)
             fresh.note_read(in_force.read_up_to)
             return _Slot(fresh)
         manifest = orjson.loads(stored[0])
@@ -186,7 +189,9 @@ class SlotProcessor(StatefulProcessor):
                     self._files.put(token, blob)
             return blob
 
-        program = Program.restore(manifest["program"], fetch, in_force.streams, in_force.partitions)
+        program = Program.restore(
+            manifest["program"], fetch, in_force.streams, in_force.partitions, in_force.origin
+        )
         program.note_read(in_force.read_up_to)
         return _Slot(program, tokens)
 

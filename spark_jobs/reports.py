@@ -82,6 +82,7 @@ class Reporter:
             "lost": None,
             "missing_topics": [],
             "unreadable_records": [],
+            "recreated_topics": {},
         }
         self._written_at = -_LEAST_SECONDS
 
@@ -112,6 +113,27 @@ class Reporter:
         for (topic, number), count in sorted(totals.items()):
             lost.setdefault(topic, {})[str(number)] = count
         self._facts["lost"] = lost
+
+    def recreated(self, topics: Mapping[str, tuple[str, str]]) -> None:
+        """Write which event topics were deleted and created again.
+
+        Parameters
+        ----------
+        topics : mapping of topic to (str, str)
+            The former id and the new one.
+        """
+        known = self._facts["recreated_topics"]
+        for topic, (former, now) in topics.items():
+            if known.get(topic, {}).get("id") == now:
+                continue
+            known[topic] = {"former_id": former, "id": now, "at": self._clock()}
+            _log.error(
+                "the topic %s was deleted and created again: it had id %s, now it has id %s; it is "
+                "read from its beginning, and what was not read of the former one is lost",
+                topic,
+                former,
+                now,
+            )
 
     def missing_topics(self, topics: Collection[str]) -> None:
         """Say which topics conditions name for their results, though there are none."""

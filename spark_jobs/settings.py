@@ -138,6 +138,13 @@ class Settings(BaseSettings):
         int,
         Field(ge=1, description="The job ends after so many failures without a batch between."),
     ] = 5
+    accept_config_topic: Annotated[
+        str | None,
+        Field(
+            description="Id of a config topic that was created again and takes the place of the "
+            "one that the checkpoint goes with; the job names it when it refuses the topic."
+        ),
+    ] = None
     spark_master: Annotated[
         str, Field(description="Spark master, where spark-submit has not given one.")
     ] = "local[*]"

@@ -7,7 +7,7 @@ completed with the streams with which it was begun, whatever is registered meanw
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -15,13 +15,16 @@ from correlation.errors import UnknownRecordVersionError
 from correlation.records import stream_from_document, stream_to_document
 from correlation.streams import Stream
 from correlation.topics import Topics, is_internal
+from spark_jobs.offsets import FoundTopic, Place
 
-_VERSION = 1
+_VERSION = 2
+# Version 1 had no ids of topics.
+_READABLE_VERSIONS = (1, _VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamsInForce:
-    """Streams, and how many partitions the topic of each has.
+    """Streams, with the partitions and the id of the topic of each.
 
     Parameters
     ----------
@@ -29,22 +32,56 @@ class StreamsInForce:
         Those whose topic exists.
     partitions : mapping of name to int
         Number of Kafka partitions of its topic.
+    topic_ids : mapping of name to str
+        Kafka's id of its topic, where it is known.
     """
 
     streams: Mapping[str, Stream]
     partitions: Mapping[str, int]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def topics(self) -> dict[str, int]:
-        """Number of partitions of each event topic."""
+    def topics(self) -> dict[str, FoundTopic]:
+        """The event topics by name."""
         return {
-            stream.topic: self.partitions[name] for name, stream in sorted(self.streams.items())
+            stream.topic: FoundTopic(self.partitions[name], self.topic_ids.get(name))
+            for name, stream in sorted(self.streams.items())
+        }
+
+    def recreated(self, found: Mapping[str, FoundTopic]) -> dict[str, tuple[str, str]]:
+        """Return the topics that are others by now: the former id and the new one of each.
+
+        Parameters
+        ----------
+        found : mapping of topic to FoundTopic
+            The topics that there are now.
+        """
+        ids = {
+            name: (topic.id, found[name].id) for name, topic in self.topics.items() if name in found
+        }
+        return {
+            name: (former, now)
+            for name, (former, now) in ids.items()
+            if former is not None and now is not None and former != now
+        }
+
+    @property
+    def places(self) -> set[Place]:
+        """The partitions of the event topics."""
+        return {
+            (name, number)
+            for name, topic in self.topics.items()
+            for number in range(topic.partitions)
         }
 
     def without(self, topics: Collection[str]) -> StreamsInForce:
         """Leave out the streams of some topics."""
         kept = {name: stream for name, stream in self.streams.items() if stream.topic not in topics}
-        return StreamsInForce(kept, {name: self.partitions[name] for name in kept})
+        return StreamsInForce(
+            kept,
+            {name: self.partitions[name] for name in kept},
+            {name: known for name, known in self.topic_ids.items() if name in kept},
+        )
 
     def to_bytes(self) -> bytes:
         """Write them as they are stored."""
@@ -52,7 +89,11 @@ class StreamsInForce:
             {
                 "v": _VERSION,
                 "streams": {
-                    name: [stream_to_document(stream), self.partitions[name]]
+                    name: [
+                        stream_to_document(stream),
+                        self.partitions[name],
+                        self.topic_ids.get(name),
+                    ]
                     for name, stream in self.streams.items()
                 },
             }
@@ -65,29 +106,30 @@ class StreamsInForce:
         Raises
         ------
         UnknownRecordVersionError
-            When another version wrote it.
+            When this software does not read the version that wrote it.
         """
         document = orjson.loads(stored)
-        if document["v"] != _VERSION:
+        if document["v"] not in _READABLE_VERSIONS:
             raise UnknownRecordVersionError(f"streams in force of version {document['v']}")
         found = document["streams"].items()
         return cls(
             {name: stream_from_document(name, entry[0]) for name, entry in found},
             {name: entry[1] for name, entry in found},
+            {name: entry[2] for name, entry in found if entry[2:] not in ([], [None])},
         )
 
 
 def streams_in_force(
-    registered: Mapping[str, Stream], topic_partitions: Mapping[str, int], topics: Topics
+    registered: Mapping[str, Stream], found: Mapping[str, FoundTopic], topics: Topics
 ) -> StreamsInForce:
-    """Give the streams that can be read now.
+    """Return the streams that can be read now.
 
     Parameters
     ----------
     registered : mapping of name to Stream
         All streams.
-    topic_partitions : mapping of topic to int
-        Number of partitions of the topics that exist.
+    found : mapping of topic to FoundTopic
+        The topics that exist.
     topics : Topics
         Of the installation: none of them is an event topic, nor is one of Kafka's own.
     """
@@ -95,10 +137,14 @@ def streams_in_force(
     readable = {
         name: stream
         for name, stream in sorted(registered.items())
-        if topic_partitions.get(stream.topic, 0)
+        if stream.topic in found
+        and found[stream.topic].partitions
         and stream.topic not in own
         and not is_internal(stream.topic)
     }
+    topic_of = {name: found[stream.topic] for name, stream in readable.items()}
     return StreamsInForce(
-        readable, {name: topic_partitions[stream.topic] for name, stream in readable.items()}
+        readable,
+        {name: topic.partitions for name, topic in topic_of.items()},
+        {name: topic.id for name, topic in topic_of.items() if topic.id is not None},
     )

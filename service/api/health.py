@@ -48,6 +48,14 @@ class Ready(BaseModel):
     )
 
 
+class RecreatedTopic(BaseModel):
+    """An event topic that was deleted and created again while the job was to read it."""
+
+    former_id: str = Field(description="Kafka's id of the topic that was read before.")
+    id: str = Field(description="Kafka's id of the topic that is read now, from its beginning.")
+    at: int = Field(description="When the job noticed it, in µs since 1970.")
+
+
 class JobState(BaseModel):
     """What the streaming job last said of itself."""
 
@@ -66,6 +74,9 @@ class JobState(BaseModel):
     )
     unreadable_records: list[UnreadableRecord] = Field(
         description="Records of the config topic that the job cannot read; not in force."
+    )
+    recreated_topics: dict[str, RecreatedTopic] = Field(
+        description="Event topics that were deleted and created again since the job was started."
     )
     durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
     exception: str | None = Field(description="What stopped it last.")
@@ -166,6 +177,7 @@ async def get_job(plane: Plane) -> JobState:
         lost=found.get("lost") or {},
         missing_topics=found.get("missing_topics", []),
         unreadable_records=[UnreadableRecord(**it) for it in found.get("unreadable_records", [])],
+        recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
         exception=found.get("exception"),
         applied_config_offset=found.get("applied_config_offset"),

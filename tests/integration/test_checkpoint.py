@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from correlation.errors import UnknownRecordVersionError
 from spark_jobs.blob_files import BlobFiles
 from spark_jobs.checkpoint import Checkpoint, check_layout, open_layout, parse_offsets
-from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
+from spark_jobs.config_topic import ConfigTopic
+from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError, ConfigTopicError
 from spark_jobs.losses import LossCounter
 from spark_jobs.offsets import Place
 from spark_jobs.session import open_session
@@ -178,6 +180,74 @@ def test_unfinished_batch_is_one_begun_and_not_completed(
     }
     (completed / "10").write_text("v1\n{}")
     assert not checkpoint.has_unfinished_batch()
+
+
+def write_batches(folder: Path, begun: int, completed: int) -> None:
+    """Write batches as Spark does: the first source has the config topic, the second events."""
+    for name, count in (("offsets", begun), ("commits", completed)):
+        (folder / "job/query" / name).mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            events = f'{{"a":{{"0":{number * 10},"1":4}},"b":{{"0":7}}}}'
+            config = f'{{"config":{{"0":{number}}}}}'
+            text = f"v1\n{{}}\n{config}\n{events}"
+            (folder / "job/query" / name / str(number)).write_text(text)
+
+
+def test_offsets_of_topics_that_changed_are_left_out_or_taken_back(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    # Nothing was begun: there is nothing to change.
+    checkpoint.change_offsets({"a"})
+    assert checkpoint.begun_offsets() == {}
+    assert not (tmp_path / "job/query").exists()
+    write_batches(tmp_path, begun=3, completed=2)
+    checkpoint.change_offsets({"b", "config"}, {("a", 0): 15, ("a", 1): 9})
+    # What is longer than it was read is not read further.
+    assert checkpoint.begun_offsets() == {("a", 0): 15, ("a", 1): 4}
+    assert checkpoint.completed_offsets() == {
+        ("config", 0): 1,
+        ("a", 0): 10,
+        ("a", 1): 4,
+        ("b", 0): 7,
+    }
+    assert (tmp_path / "job/query/offsets/2").read_text().splitlines()[:3] == ["v1", "{}", "{}"]
+
+
+def test_config_topic_of_another_id_is_refused_until_it_is_accepted(
+    checkpoint: Checkpoint,
+) -> None:
+    def opened(found: str | None, accepted: str | None = None) -> ConfigTopic:
+        return ConfigTopic(checkpoint, "p.config", found, accepted)
+
+    # The first id is that of the checkpoint; a broker without ids changes nothing.
+    assert not opened(None).is_accepting
+    topic = opened("one")
+    topic.check("one")
+    topic.check(None)
+    with pytest.raises(ConfigTopicError, match=r"one, the topic now has id two.*=two"):
+        topic.check("two")
+    for accepted in (None, "one", "three"):
+        with pytest.raises(ConfigTopicError, match="COINCIDE_ACCEPT_CONFIG_TOPIC=two"):
+            opened("two", accepted)
+    # Until the acceptance is stored, every start begins it again.
+    for _ in range(2):
+        topic = opened("two", "two")
+        assert (topic.is_accepting, topic.epoch) == (True, 0)
+    topic.accept()
+    assert (topic.is_accepting, topic.epoch) == (False, 1)
+    # The setting may stay, and accepts no other.
+    again = opened("two", "two")
+    assert (again.is_accepting, again.epoch) == (False, 1)
+    with pytest.raises(ConfigTopicError, match="three"):
+        again.check("three")
+    with pytest.raises(ConfigTopicError, match="three"):
+        opened("three", "two")
+
+
+def test_config_topic_of_another_version_is_refused(checkpoint: Checkpoint) -> None:
+    checkpoint.write("config_topic.json", b'{"v":2}')
+    with pytest.raises(UnknownRecordVersionError, match="version 2"):
+        ConfigTopic(checkpoint, "p.config", "one", None)
 
 
 def test_cache_of_a_local_checkpoint_lies_in_it(checkpoint: Checkpoint, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,8 @@ from confluent_kafka import Producer
 from correlation.errors import UnknownRecordVersionError
 from correlation.streams import Stream
 from spark_jobs.config_watch import ConfigWatch
-from spark_jobs.offsets import KafkaOffsets
-from tests.support.kafka import Sent, create_topics, produce
+from spark_jobs.offsets import FoundTopic, KafkaOffsets
+from tests.support.kafka import Sent, create_topics, produce, recreate_topic, topic_id
 from tests.support.workload import NearCondition, stream_resource
 
 pytestmark = pytest.mark.kafka
@@ -99,6 +100,17 @@ def test_newest_record_decides_also_where_it_cannot_be_read(
         assert not watch.streams
         assert not watch.output_topics
         assert [it.shown_key for it in watch.unreadable] == ["stream/a", "condition/c"]
+
+
+def test_topic_that_is_created_again_has_another_id(kafka_bootstrap: str, topic: str) -> None:
+    with closing(KafkaOffsets({"bootstrap.servers": kafka_bootstrap}, topic)) as offsets:
+        first = FoundTopic(1, topic_id(kafka_bootstrap, topic))
+        assert offsets.describe([topic, f"{topic}.none"]) == {topic: first}
+        assert offsets.describe([]) == {}
+        recreate_topic(kafka_bootstrap, topic, 3)
+        second = offsets.describe([topic])[topic]
+        assert second.partitions == 3
+        assert second.id != first.id
 
 
 def test_last_record_is_found_before_marks_and_aborted_records(

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from correlation.streams import Stream
-from tests.support.job import JobUnderTest, total
+from tests.support.job import JobUnderTest, total, unfinish_last_batch
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, stream_resource
 
@@ -47,15 +47,6 @@ def consume(job: JobUnderTest, *events: Occurrence) -> None:
     before = total(job.wait_for_slots(bool), "events_consumed_total")
     job.send(events)
     job.wait_for_slots(lambda slots: total(slots, "events_consumed_total") >= before + len(events))
-
-
-def unfinish_last_batch(job: JobUnderTest) -> None:
-    """Stop the job and take the mark away that its last batch was completed."""
-    assert job.stop() == 0
-    commits = job.folder / "checkpoint" / "query" / "commits"
-    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
-    (commits / str(last)).unlink()
-    (commits / f".{last}.crc").unlink(missing_ok=True)
 
 
 def test_unfinished_batch_is_completed_with_the_streams_it_was_begun_with(

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.rest.running import Service, fresh_settings, running, wait_until
-from tests.support.kafka import Sent, create_topics, produce
+from tests.support.kafka import Sent, create_topics, produce, recreate_topic, topic_id
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -140,6 +140,28 @@ def test_service_stops_loudly_when_such_a_record_arrives(kafka_bootstrap: str) -
         _, said = child.communicate(timeout=END_SECONDS)
         assert child.returncode == 1
         assert "record version 9" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("records", [0, 3], ids=["empty", "as_long_as_before"])
+def test_service_stops_when_its_config_topic_is_created_again(
+    kafka_bootstrap: str, records: int
+) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    topic = settings.topics.config
+    with process(settings) as (service, child):
+        stream = {**STREAM, "topic": f"{settings.prefix}-events"}
+        for name in ("x", "y", "z"):
+            service.client.put(f"/v1/streams/{name}", json=stream)
+        former = topic_id(kafka_bootstrap, topic)
+        recreate_topic(kafka_bootstrap, topic, 1, {"cleanup.policy": "compact"})
+        # Tombstones: records that a service can read.
+        produce(kafka_bootstrap, topic, [Sent(None, b"stream/none")] * records)
+        _, said = child.communicate(timeout=END_SECONDS)
+        assert child.returncode == 1
+        for part in (topic, former, topic_id(kafka_bootstrap, topic), "start the service again"):
+            assert part in said.splitlines()[-1]
+    with process(settings) as (service, _):
+        assert service.client.get("/v1/streams").json()["items"] == []
 
 
 def test_service_says_that_it_cannot_reach_the_broker() -> None:

@@ -132,6 +132,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
             lag={"t": {"0": 4, "1": 5}},
             lost={"t": {"0": 2, "1": 1}},
             missing_topics=[f"{service.settings.prefix}-mine"],
+            recreated_topics={"t": {"former_id": "one", "id": "two", "at": 7_000_000}},
             durations={"commit": 0.25},
             exception=None,
             at=AT_US,
@@ -152,6 +153,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
             "coincide_consumer_lag_records{}": 9,
             "coincide_records_lost_total{}": 3,
             "coincide_missing_output_topics{}": 1,
+            "coincide_event_topic_recreated_timestamp_seconds{topic=t}": 7,
             "coincide_config_applied_offset{}": 1,
             "coincide_config_head_offset{}": -1,
             "coincide_job_up{}": 1,
@@ -160,6 +162,8 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         assert found["coincide_http_request_duration_seconds_count{}"] > 1
         job = client.get("/v1/job").json()
         assert (job["up"], job["batch"], job["lag"]) == (True, 12, {"t": {"0": 4, "1": 5}})
+        recreated = {"former_id": "one", "id": "two", "at": 7_000_000}
+        assert job["recreated_topics"] == {"t": recreated}
         events = f"{service.settings.prefix}-events"
         document = {"topic": events, "longest": "1s", "max_delay": "1s"}
         client.put("/v1/streams/s", json=document)

@@ -166,3 +166,12 @@ def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:
         for name, found, value in slot["counters"]
         if name == counter and labels.items() <= found.items()
     )
+
+
+def unfinish_last_batch(job: JobUnderTest) -> None:
+    """Stop the job and take the mark away that its last batch was completed."""
+    assert job.stop() == 0
+    commits = job.folder / "checkpoint" / "query" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)

@@ -6,7 +6,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.patience import PATIENCE_SECONDS
@@ -63,6 +71,38 @@ def create_topics(
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not topics.keys() <= client.list_topics(timeout=PATIENCE_SECONDS).topics.keys():
         assert time.monotonic() < deadline, f"not there: {', '.join(topics)}"
+
+
+def recreate_topic(
+    bootstrap: str, topic: str, partitions: int, config: Mapping[str, str] | None = None
+) -> None:
+    """Delete a topic and create it again under the same name; it gets another id.
+
+    Raises
+    ------
+    KafkaException
+        The topic could not be deleted, or not be created.
+    """
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    client.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            create_topics(bootstrap, {topic: partitions}, config)
+        except KafkaException as error:
+            # The broker removes a topic after it has answered.
+            removing = error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+            if not removing or time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def topic_id(bootstrap: str, topic: str) -> str:
+    """Return the id that Kafka gave a topic."""
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    described = client.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_SECONDS)
+    return str(described.topic_id)
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 from correlation.columns import DictionaryColumn
 from correlation.events import Events
 from correlation.histogram import Histogram
-from correlation.program import Block, Control, Outcome, Program
+from correlation.program import Block, Control, Origin, Outcome, Program
 from correlation.progress import Heartbeat, Progress
 from correlation.records import Resource
 from correlation.streams import Stream
@@ -204,6 +204,7 @@ class Slot:
             name: Stream(name, name, LONGEST, DELAY, clock="replay") for name in ("x", "y")
         }
         self.partitions = dict.fromkeys(self.streams, PARTITIONS)
+        self.origin = Origin()
         self.program = Program(self.streams, self.partitions)
         self.blobs: dict[int, bytes] = {}
         self.manifest: dict[str, Any] = {}
@@ -213,14 +214,14 @@ class Slot:
         return self.program.advance(block, lambda: 100)
 
     def restart(self) -> None:
-        """Store the program and go on with what was stored, with the streams as they are now."""
+        """Store the program and go on with what was stored, with streams and origin of now."""
         snapshot = self.program.snapshot()
         self.manifest = snapshot.manifest
         self.blobs |= snapshot.added
         for number in snapshot.removed:
             del self.blobs[number]
         self.program = Program.restore(
-            snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions
+            snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions, self.origin
         )
 
 

@@ -76,6 +76,16 @@ def test_p_low_mark_what_was_read_before_the_stream_came_counts() -> None:
     assert low_marks.values()["s"] == 60
 
 
+def test_p_low_mark_truncated_partition_has_to_be_read_again() -> None:
+    low_marks = LowMarks({"s": 10}, {"s": 1})
+    low_marks.advance([Progress("s", 0, 500, 30)], [])
+    low_marks.note_read("s", {0: 400})
+    low_marks.advance([], [Heartbeat("s", 0, 70, 450)])
+    assert low_marks.values()["s"] == 20
+    low_marks.advance([Progress("s", 0, 450, None)], [])
+    assert low_marks.values()["s"] == 60
+
+
 @pytest.mark.parametrize(
     "heartbeat",
     [

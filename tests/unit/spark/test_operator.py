@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from correlation.partitioning import Partitioning
+from correlation.program import Origin
 from correlation.records import Resource
 from correlation.streams import Stream
 from correlation.topics import Topics
@@ -196,6 +197,22 @@ def test_worker_whose_cache_is_older_than_the_state_takes_the_state() -> None:
 
     assert outcome(again) == outcome(first)
     assert outcome(first)
+
+
+def test_another_config_topic_drops_conditions_and_keeps_events() -> None:
+    job = Job()
+    records = event_records(EVENTS)
+    job.run_batch([*config_records(), *records[:200]])
+    before = job.alarms()
+    job.in_force = replace(job.in_force, origin=Origin(config_epoch=1))
+    job = job.restarted()
+    near = CONDITIONS[0]
+    job.run_batch([*config_records([near.resource]), *records[200:]])
+    # Pairs of an event of before with one of after are among them.
+    expected = [pair for pair in before if pair[0] != near.name] + sorted(near.pairs(EVENTS))
+    assert job.alarms() == sorted(expected)
+    assert len(before) < len(expected) < len(expected_alarms(EVENTS))
+    assert all(set(slot["conditions"]) == {near.name} for slot in job.metrics().values())
 
 
 def test_state_does_not_grow_when_time_goes_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from correlation.mapping import EventMapping
 from correlation.streams import Stream
 from correlation.template import Template
 from correlation.topics import Topics
+from spark_jobs.offsets import FoundTopic
 from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
 
 TOPICS = Topics("p")
@@ -28,20 +30,49 @@ B = Stream(
 
 def test_streams_wait_for_their_topics_and_share_them() -> None:
     later = replace(A, name="later", topic="not-yet")
-    found = streams_in_force({"b": B, "a": A, "later": later}, {"events-a": 3, "else": 1}, TOPICS)
-    assert found == StreamsInForce({"a": A, "b": B}, {"a": 3, "b": 3})
-    assert found.topics == {"events-a": 3}
+    topics = {"events-a": FoundTopic(3, "id-a"), "else": FoundTopic(1, "id-e")}
+    found = streams_in_force({"b": B, "a": A, "later": later}, topics, TOPICS)
+    ids = {"a": "id-a", "b": "id-a"}
+    assert found == StreamsInForce({"a": A, "b": B}, {"a": 3, "b": 3}, ids)
+    assert found.topics == {"events-a": FoundTopic(3, "id-a")}
+    assert found.places == {("events-a", number) for number in range(3)}
 
 
 @pytest.mark.parametrize("topic", [*TOPICS.all(), "__consumer_offsets"])
 def test_topics_of_the_installation_and_of_kafka_are_no_event_topics(topic: str) -> None:
     stream = replace(A, topic=topic)
-    assert streams_in_force({"a": stream}, {topic: 1}, TOPICS) == StreamsInForce({}, {})
+    assert streams_in_force({"a": stream}, {topic: FoundTopic(1)}, TOPICS) == StreamsInForce({}, {})
 
 
-def test_stored_streams_come_back_equal() -> None:
-    found = StreamsInForce({"a": A, "b": B}, {"a": 3, "b": 3})
+@pytest.mark.parametrize("ids", [{}, {"b": "id-b"}, {"a": "id-a", "b": "id-b"}])
+def test_stored_streams_come_back_equal(ids: dict[str, str]) -> None:
+    found = StreamsInForce({"a": A, "b": B}, {"a": 3, "b": 3}, ids)
     assert StreamsInForce.from_bytes(found.to_bytes()) == found
+    assert set(found.without({"events-a"}).topic_ids) == set()
+
+
+def test_streams_of_the_first_version_come_back_without_ids() -> None:
+    found = StreamsInForce({"a": A}, {"a": 3}, {"a": "id-a"})
+    document = json.loads(found.to_bytes())
+    document["v"] = 1
+    document["streams"]["a"].pop()
+    before = StreamsInForce.from_bytes(json.dumps(document).encode())
+    assert before == StreamsInForce({"a": A}, {"a": 3})
+    # An id that is not known yet is adopted.
+    assert before.recreated({"events-a": FoundTopic(3, "id-a")}) == {}
+
+
+def test_topic_with_another_id_is_recreated() -> None:
+    other = replace(A, name="other", topic="events-o")
+    streams = {"a": A, "b": B, "other": other}
+    ids = dict.fromkeys("ab", "old") | {"other": "o"}
+    found = StreamsInForce(streams, dict.fromkeys(streams, 1), ids)
+    same = {"events-a": FoundTopic(1, "old"), "events-o": FoundTopic(2, "o")}
+    assert found.recreated(same) == {}
+    assert found.recreated({"events-a": FoundTopic(1, None)}) == {}
+    assert found.recreated(same | {"events-a": FoundTopic(1, "new")}) == {
+        "events-a": ("old", "new")
+    }
 
 
 def test_stored_streams_keep_the_versions_of_their_templates() -> None:
@@ -56,4 +87,4 @@ def test_stored_streams_keep_the_versions_of_their_templates() -> None:
 
 def test_streams_of_another_version_are_refused() -> None:
     with pytest.raises(UnknownRecordVersionError):
-        StreamsInForce.from_bytes(b'{"v":2,"streams":{}}')
+        StreamsInForce.from_bytes(b'{"v":3,"streams":{}}')
