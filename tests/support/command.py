@@ -63,8 +63,11 @@ def process_tree(pid: int) -> Iterator[int]:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process, as everybody on the machine sees it."""
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    """Return the command line of a process, as everybody on the machine sees it; "" at its end."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @contextmanager
