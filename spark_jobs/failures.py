@@ -64,11 +64,13 @@ def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception
     raised = query.exception()
     if raised is None:
         return None
-    stale = StaleCheckpointError.from_text(str(raised))
-    if stale is not None:
-        return stale
-    # Python is given its text only.
+    # Python is given the text of the outermost exception only.
     thrown = query._jsq.exception().get()  # noqa: SLF001 - see above
+    for one in _chain(thrown):
+        # A worker's exception comes as its traceback.
+        stale = StaleCheckpointError.from_text(one.getMessage() or "")
+        if stale is not None:
+            return stale
     cause = _store_cause(gateway, thrown)
     return raised if cause is None else CheckpointStoreError(location, cause)
 
@@ -76,10 +78,16 @@ def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception
 def _store_cause(gateway: Any, thrown: Any) -> str | None:  # noqa: ANN401 - objects of the JVM
     """Return what the store reported, None when the error is not the store's."""
     cause = None
-    while thrown is not None:
-        if is_instance_of(gateway, thrown, _IO_ERROR) and any(
-            frame.getClassName().startswith(_FILE_SYSTEMS) for frame in thrown.getStackTrace()
+    for one in _chain(thrown):
+        if is_instance_of(gateway, one, _IO_ERROR) and any(
+            frame.getClassName().startswith(_FILE_SYSTEMS) for frame in one.getStackTrace()
         ):
-            cause = f"{thrown.getClass().getSimpleName()}: {thrown.getMessage() or 'no details'}"
-        thrown = thrown.getCause()
+            cause = f"{one.getClass().getSimpleName()}: {one.getMessage() or 'no details'}"
     return cause
+
+
+def _chain(thrown: Any) -> Iterator[Any]:  # noqa: ANN401 - objects of the JVM
+    """Yield an exception, then its causes."""
+    while thrown is not None:
+        yield thrown
+        thrown = thrown.getCause()
