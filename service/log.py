@@ -27,6 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from correlation.limits import CONFIG_RECORD_BYTES
 from service.errors import BrokerError, LogStoppedError
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class TopicLog:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
+                # A stream's record holds its templates.
+                "message.max.bytes": CONFIG_RECORD_BYTES,
                 # A write that nobody waits for any more must not be stored minutes later.
                 "message.timeout.ms": max(1000, timeout_ms),
             }
