@@ -22,7 +22,7 @@ from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.events import Events
 from correlation.kinds import KINDS
 from correlation.limits import KEEP_NOTHING
-from correlation.operators import Condition, Operator, View
+from correlation.operators import Cache, Condition, Operator, View
 from correlation.progress import LowMarks, time_of_records
 from correlation.records import Resource
 from correlation.segment import Segment
@@ -61,9 +61,16 @@ class Program:
         The streams in force.
     partitions : mapping of stream to int
         Number of Kafka partitions of each stream's topic.
+    cache : Cache or None
+        Keeps what conditions compute beforehand, across restarts.
     """
 
-    def __init__(self, streams: Mapping[str, Stream], partitions: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        streams: Mapping[str, Stream],
+        partitions: Mapping[str, int],
+        cache: Cache | None = None,
+    ) -> None:
         self._streams = dict(streams)
         delays = {name: stream.max_delay_us for name, stream in streams.items()}
         self._marks = LowMarks(delays, partitions)
@@ -76,6 +83,7 @@ class Program:
             name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
         }
         self._stored: set[int] = set()
+        self._cache = cache
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
         """Evaluate a block.
@@ -95,7 +103,8 @@ class Program:
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
         now_us = time_of_records(appended_us.values(), block.heartbeats, self._skews_us)
-        view = View(fresh, appended_us, self._buffers, marks, numbers, now_us, closed)
+        told = (marks, numbers, now_us, closed)
+        view = View(fresh, appended_us, self._buffers, *told, cache=self._cache)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()
@@ -303,7 +312,7 @@ class Program:
             },
             "marks": self._marks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
-            "joined_by": {name: _joined_by(it) for name, it in self._streams.items()},
+            "joined_by": {name: it.joined_by for name, it in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -320,6 +329,7 @@ class Program:
         fetch: Callable[[int], bytes],
         streams: Mapping[str, Stream],
         partitions: Mapping[str, int],
+        cache: Cache | None = None,
     ) -> Program:
         """Continue from a snapshot, with the streams in force now.
 
@@ -331,6 +341,8 @@ class Program:
             Gives the blob of a number.
         streams, partitions
             As for the constructor; buffers of streams that are gone are dropped.
+        cache : Cache or None
+            As for the constructor.
 
         Raises
         ------
@@ -342,7 +354,7 @@ class Program:
                 f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
                 "use the one that wrote it, or begin with an empty checkpoint"
             )
-        program = cls(streams, partitions)
+        program = cls(streams, partitions, cache)
         moved = {
             name
             for name, topic in manifest["topics"].items()
@@ -362,7 +374,7 @@ class Program:
             self._stored |= set(numbers)
             if name not in self._streams:
                 continue
-            if _joined_by(self._streams[name]) != before[name]:
+            if self._streams[name].joined_by != before[name]:
                 self._buffers[name] = self._begin_buffer(name)
             else:
                 self._buffers[name] = StreamBuffer(
@@ -386,8 +398,3 @@ class Program:
         mark = max(self._marks.partition_values(name).values())
         reached = mark + self._streams[name].max_delay_us
         return StreamBuffer((), reached, reached + 1)
-
-
-def _joined_by(stream: Stream) -> list[object]:
-    """Say by what the events of a stream meet, as the state holds it."""
-    return [stream.partitioning.by, stream.partitioning.groups]

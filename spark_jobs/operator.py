@@ -28,6 +28,7 @@ from correlation.reasons import Reason
 from correlation.streams import Stream
 from correlation.topics import Topics, error_headers
 from spark_jobs.blob_files import BlobFiles
+from spark_jobs.cache_files import cache_of_conditions
 from spark_jobs.envelope import (
     CONTROL,
     EVENTS,
@@ -137,6 +138,7 @@ class SlotProcessor(StatefulProcessor):
     def __init__(self, in_force: InForce) -> None:
         self._in_force = in_force
         self._files = BlobFiles(in_force.cache_folder)
+        self._cache = cache_of_conditions()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
@@ -167,7 +169,7 @@ class SlotProcessor(StatefulProcessor):
         stored = self._manifest.get()
         in_force = self._in_force
         if stored is None:
-            fresh = Program(in_force.streams, in_force.partitions)
+            fresh = Program(in_force.streams, in_force.partitions, self._cache)
             fresh.note_read(in_force.read_up_to)
             return _Slot(fresh)
         manifest = orjson.loads(stored[0])
@@ -185,7 +187,9 @@ class SlotProcessor(StatefulProcessor):
                     self._files.put(token, blob)
             return blob
 
-        program = Program.restore(manifest["program"], fetch, in_force.streams, in_force.partitions)
+        program = Program.restore(
+            manifest["program"], fetch, in_force.streams, in_force.partitions, self._cache
+        )
         program.note_read(in_force.read_up_to)
         return _Slot(program, tokens)
 
