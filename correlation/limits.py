@@ -23,8 +23,11 @@ MASS_PLACES = 10
 # Buckets of a histogram: a hundred percentiles fit. An exact decision then takes at most 200 steps,
 # an s-window at most 20,402 pieces, and the float64 filter leaves less than 2**-43 in doubt.
 BUCKET_LIMIT = 100
-# Templates of a stream: its record on Kafka, which holds them, stays below 1 MB.
-TEMPLATE_LIMIT = 200
+# Templates of a stream. Its record on Kafka holds them: 50 bytes a bucket, 7 MB at most. The
+# s-windows of two such streams take some ten seconds, and 16 MB.
+TEMPLATE_LIMIT = 1000
+# Longest record of the config topic.
+CONFIG_RECORD_BYTES = 16 * 1024 * 1024
 # Most events of a block.
 BLOCK_SIZE_LIMIT = 1_000_000
 # Slots of a job.

@@ -106,6 +106,16 @@ class Result(Protocol):
         """Give, for each record, from when on it could be known: max(max_A, max_B), in µs."""
 
 
+class Cache(Protocol):
+    """Keeps what was costly to compute, across restarts; what it lacks is computed anew."""
+
+    def get(self, name: str) -> bytes | None:
+        """Return what was put under a name, None if it is not there."""
+
+    def put(self, name: str, blob: bytes) -> None:
+        """Keep a blob, if that is possible."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What a condition may look at when a block is evaluated.
@@ -130,6 +140,8 @@ class View:
         Streams whose low mark was reset with the block: only then is it less than before.
     shared : mutable mapping
         What conditions find out about the block's segments and leave for others.
+    cache : Cache or None
+        Keeps what is costly to compute across restarts.
     """
 
     fresh: Mapping[str, Segment]
@@ -141,6 +153,7 @@ class View:
     closed: Collection[str] = ()
     reset: Collection[str] = ()
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
+    cache: Cache | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from correlation.contract import ContractFacts, declaration
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.events import Events
 from correlation.limits import KEEP_NOTHING
-from correlation.operators import View
+from correlation.operators import Cache, View
 from correlation.progress import LowMarks, time_of_records
 from correlation.records import Resource, resource_key
 from correlation.registered import Registered, SetAside
@@ -31,10 +31,9 @@ from correlation.totals import Totals
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 
-# Of the slot's record, and of the manifest.
+# Of the slot's record, and of the manifest: version 3 had no resets of watermarks and no origin.
 VERSION = 1
 MANIFEST_VERSION = 4
-# Version 3 had no resets of watermarks and no origin.
 _READABLE_VERSIONS = (3, MANIFEST_VERSION)
 _NO_ORIGIN = Origin()
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
@@ -53,6 +52,8 @@ class Program:
         Number of Kafka partitions of each stream's topic.
     origin : Origin
         Which topics the records come from.
+    cache : Cache or None
+        Keeps what conditions compute beforehand, across restarts.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Program:
         streams: Mapping[str, Stream],
         partitions: Mapping[str, int],
         origin: Origin = _NO_ORIGIN,
+        cache: Cache | None = None,
     ) -> None:
         self._streams = dict(streams)
         self._origin = origin
@@ -77,6 +79,7 @@ class Program:
         self._unconfirmed: set[str] = set()
         self._next_number = 0
         self._stored: set[int] = set()
+        self._cache = cache
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
         """Evaluate a block.
@@ -100,7 +103,8 @@ class Program:
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
         now_us = time_of_records(appended_us.values(), block.heartbeats, self._skews_us)
-        view = View(fresh, appended_us, self._buffers, marks, numbers, now_us, *changes)
+        told = (marks, numbers, now_us, *changes)
+        view = View(fresh, appended_us, self._buffers, *told, cache=self._cache)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()
@@ -301,7 +305,7 @@ class Program:
             "topics": {name: stream.topic for name, stream in self._streams.items()},
             "topic_ids": dict(self._origin.topic_ids),
             "config_epoch": self._origin.config_epoch,
-            "joined_by": {name: _joined_by(it) for name, it in self._streams.items()},
+            "joined_by": {name: it.joined_by for name, it in self._streams.items()},
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self._conditions.values()
@@ -323,6 +327,7 @@ class Program:
         streams: Mapping[str, Stream],
         partitions: Mapping[str, int],
         origin: Origin = _NO_ORIGIN,
+        cache: Cache | None = None,
     ) -> Program:
         """Continue from a snapshot, with the streams in force now.
 
@@ -332,7 +337,7 @@ class Program:
             Of the snapshot.
         fetch : callable
             Gives the blob of a number.
-        streams, partitions, origin
+        streams, partitions, origin, cache
             As for the constructor; buffers of streams that are gone are dropped. Conditions of an
             earlier config topic are dropped unless the next block registers them again.
 
@@ -346,7 +351,7 @@ class Program:
                 f"state of version {manifest['v']!r}, this software reads {_READABLE_VERSIONS}: "
                 "use the one that wrote it, or begin with an empty checkpoint"
             )
-        program = cls(streams, partitions, origin)
+        program = cls(streams, partitions, origin, cache)
         before, now = manifest.get("topic_ids", {}), origin.topic_ids
         recreated = {name for name in before.keys() & now.keys() if before[name] != now[name]}
         moved = {
@@ -371,7 +376,7 @@ class Program:
             self._stored |= set(numbers)
             if name not in self._streams:
                 continue
-            if _joined_by(self._streams[name]) != before[name]:
+            if self._streams[name].joined_by != before[name]:
                 # Events of the stream meet otherwise now: no slot holds all that it should.
                 reached = self._marks.greatest_latest(name)
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
@@ -393,8 +398,3 @@ class Program:
         for name, config_offset, record in manifest.get("set_aside", ()):
             # Another version of the software may read it.
             self._register(Control(config_offset, resource_key("condition", name), record))
-
-
-def _joined_by(stream: Stream) -> list[object]:
-    """Say by what the events of a stream meet, as the state holds it."""
-    return [stream.partitioning.by, stream.partitioning.groups]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -95,6 +96,11 @@ class Stream:
         """Whether the time of an event may be anything but uniform on its interval."""
         return self.histograms or bool(self.templates)
 
+    @property
+    def joined_by(self) -> list[object]:
+        """By what its events meet, as the state holds it."""
+        return [self.partitioning.by, self.partitioning.groups]
+
     def _check_templates(self) -> None:
         form = self.mapping.form
         if form == "template" and not self.templates:
@@ -119,8 +125,8 @@ class Stream:
             raise InvalidFieldError(
                 "templates", f"are {len(names)}", f"use at most {TEMPLATE_LIMIT}, or more streams"
             )
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(names).items():
+            if count > 1:
                 raise InvalidFieldError("templates", f"{name!r} stands there twice", "name it once")
         for template in self.templates:
             length = template.histogram.length_us

@@ -27,6 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from correlation.limits import CONFIG_RECORD_BYTES
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
@@ -134,6 +135,8 @@ class TopicLog:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
+                # A stream's record holds its templates.
+                "message.max.bytes": CONFIG_RECORD_BYTES,
                 # A write that nobody waits for any more must not be stored minutes later.
                 "message.timeout.ms": max(1000, timeout_ms),
             }

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from correlation.limits import CONFIG_RECORD_BYTES
 from service.errors import BrokerError, TopicRefusedError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _REFUSALS = frozenset(
 # Whether an event or heartbeat is of the future is seen by Kafka's clock, not by the producer's.
 _STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
 # A record of 10 MB, with the headers that say why it was set aside, must fit.
-_ANY_RECORD = {"max.message.bytes": str(16 * 1024 * 1024)}
+_ANY_RECORD = {"max.message.bytes": str(CONFIG_RECORD_BYTES)}
 
 
 @dataclass(frozen=True, slots=True)

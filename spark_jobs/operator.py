@@ -29,6 +29,7 @@ from correlation.reasons import Reason
 from correlation.streams import Stream
 from correlation.topics import Topics, error_headers, refusal_headers
 from spark_jobs.blob_files import BlobFiles
+from spark_jobs.cache_files import cache_of_conditions
 from spark_jobs.envelope import (
     CONTROL,
     EVENTS,
@@ -141,6 +142,7 @@ class SlotProcessor(StatefulProcessor):
     def __init__(self, in_force: InForce) -> None:
         self._in_force = in_force
         self._files = BlobFiles(in_force.cache_folder)
+        self._cache = cache_of_conditions()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
@@ -171,7 +173,7 @@ class SlotProcessor(StatefulProcessor):
         stored = self._manifest.get()
         in_force = self._in_force
         if stored is None:
-            fresh = Program(in_force.streams, in_force.partitions, in_force.origin)
+            fresh = Program(in_force.streams, in_force.partitions, in_force.origin, self._cache)
             fresh.note_read(in_force.read_up_to)
             return _Slot(fresh)
         manifest = orjson.loads(stored[0])
@@ -190,7 +192,12 @@ class SlotProcessor(StatefulProcessor):
             return blob
 
         program = Program.restore(
-            manifest["program"], fetch, in_force.streams, in_force.partitions, in_force.origin
+            manifest["program"],
+            fetch,
+            in_force.streams,
+            in_force.partitions,
+            in_force.origin,
+            self._cache,
         )
         program.note_read(in_force.read_up_to)
         return _Slot(program, tokens)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SECOND_US = 1_000_000
 _NAMES = ("a", "b")
 _PARTITIONS = dict.fromkeys(_NAMES, 1)
-# Events of a block, so many that what is computed for want of s-windows pays for them.
+# Events of a block: enough for pairs that are decided in every way.
 _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
 _BLOCKS = 3
 _HALF_US = _SECOND_US // 2

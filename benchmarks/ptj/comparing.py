@@ -1,19 +1,15 @@
-"""Pruned against unpruned joins, by threshold and window."""
+"""The timing join by every algorithm, by threshold and window."""
 
 from __future__ import annotations
 
-import time
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.kernel import best_seconds
 from benchmarks.plotting import add_legend, draw_lines, make_axes, show_plain_values
-from benchmarks.ptj.joins import WAYS, join, kept_us, pair_codes, prepare
+from benchmarks.ptj.joins import ONE_BY_ONE, WAYS, Found, Join
 from benchmarks.ptj.texts import COMPARISON
 from benchmarks.ptj.workload import (
-    DELAY_US,
     RATE,
     WINDOWS_MS,
     draw_stream,
@@ -23,14 +19,15 @@ from benchmarks.ptj.workload import (
 from benchmarks.report import Picture, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
-THRESHOLDS = (
-    *("0.05", "0.1", "0.2", "0.3", "0.4", "0.5"),
-    *("0.6", "0.7", "0.8", "0.9", "0.95", "0.99"),
-)
+    from benchmarks.ptj.workload import Stream
+
+# Ways of which it is shown what they compute: simple computes everything, indexed and auto nothing.
+COMPUTED = ("ssort", ONE_BY_ONE, "lazy")
+THRESHOLDS = ("0.05", "0.2", "0.5", "0.8", "0.95", "0.99")
 
 
 class JoinPoint(NamedTuple):
@@ -44,14 +41,12 @@ class JoinPoint(NamedTuple):
         δ.
     pairs : int
         Satisfied.
-    reached : int
-        Pairs in the plain window.
-    computed : mapping of str to int
-        Probabilities that each way computed.
+    missed : mapping of str to int
+        Pairs that each way decided by quantiles or by a probability.
     seconds : mapping of str to float
         Processor time of each way.
-    grid_seconds : float
-        To compute the satisfaction times of all pairs of templates, once.
+    learn_seconds : float
+        To compute the s-windows of all pairs of templates, once.
     kept : mapping of str to float
         Events of a stream that have to be kept.
     """
@@ -59,51 +54,64 @@ class JoinPoint(NamedTuple):
     window_ms: int
     threshold: str
     pairs: int
-    reached: int
-    computed: dict[str, int]
+    missed: dict[str, int]
     seconds: dict[str, float]
-    grid_seconds: float
+    learn_seconds: float
     kept: dict[str, float]
 
 
 class WaysDifferError(Exception):
-    """Raised when a pruned join found other pairs than the plain one."""
+    """Raised when two ways found other pairs."""
 
 
 def measure_joins(*, quick: bool) -> list[JoinPoint]:
     """Join the same streams in all ways."""
     rng = np.random.default_rng(2006)
-    count, events = (10, 1_000) if quick else (60, 2_500)
+    count, events = (40, 300) if quick else (60, 2_500)
     us, vs = draw_templates(count, rng), draw_templates(count, rng)
-    streams = draw_stream(events, us, rng), draw_stream(events, vs, rng)
+    drawn = draw_stream(events, us, rng), draw_stream(events, vs, rng)
     points = []
     for window_ms in WINDOWS_MS:
-        for threshold in ("0.05", "0.5", "0.95") if quick else THRESHOLDS:
-            begin = time.process_time()
-            prepared = prepare(us, vs, mutual(window_ms, threshold))
-            grid_seconds = time.process_time() - begin
-            found = {way: join(way, prepared, *streams) for way in WAYS}
-            codes = {way: pair_codes(its, events) for way, its in found.items()}
-            for way in WAYS:
-                if not np.array_equal(codes[way], codes["plain"]):
-                    raise WaysDifferError(f"{way}: d {window_ms} ms, δ {threshold}")
-            seconds = best_seconds(
-                *(partial(join, way, prepared, *streams) for way in WAYS),
-                repeats=1 if quick else 3,
-            )
+        for threshold in ("0.05", "0.95") if quick else THRESHOLDS:
+            window = mutual(window_ms, threshold)
+            joins = {way: Join(way, (us, vs), window) for way in WAYS}
+            learn_seconds = joins["lazy"].learn()
+            found = run_joins(joins, drawn, repeats=1 if quick else 3)
             points.append(
                 JoinPoint(
                     window_ms,
                     threshold,
-                    len(codes["plain"]),
-                    found["plain"].looked_at,
-                    {way: its.computed for way, its in found.items()},
-                    dict(zip(WAYS, seconds, strict=True)),
-                    grid_seconds,
-                    {way: kept_us(prepared, way, DELAY_US) * RATE / 1e6 for way in WAYS},
+                    len(found["simple"].pairs),
+                    {way: it.missed for way, it in found.items()},
+                    {way: it.seconds for way, it in found.items()},
+                    learn_seconds,
+                    {way: join.kept_us * RATE / 1e6 for way, join in joins.items()},
                 )
             )
     return points
+
+
+def run_joins(
+    joins: Mapping[str, Join], drawn: tuple[Stream, Stream], *, repeats: int
+) -> dict[str, Found]:
+    """Run joins in turns; returns what each found in the quickest of its runs.
+
+    Raises
+    ------
+    WaysDifferError
+        If one of them found other pairs.
+    """
+    best: dict[str, Found] = {}
+    first = None
+    for _ in range(repeats):
+        for way, join in joins.items():
+            found = join.run(drawn)
+            first = found.pairs if first is None else first
+            if not np.array_equal(found.pairs, first):
+                raise WaysDifferError(way)
+            if way not in best or found.seconds < best[way].seconds:
+                best[way] = found
+    return best
 
 
 def report_joins(points: Sequence[JoinPoint]) -> Report:
@@ -112,35 +120,36 @@ def report_joins(points: Sequence[JoinPoint]) -> Report:
         [
             f"{point.window_ms:,} ms, {point.threshold}",
             f"{point.pairs:,}",
-            *(f"{_share(point, way):.1f}%" for way in WAYS),
-            *(f"{point.seconds[way] * 1e3:,.1f} ms" for way in WAYS),
-            f"{point.grid_seconds * 1e3:,.0f} ms",
-            f"{point.kept['plain']:,.0f}",
-            f"{point.kept['templates']:,.0f}",
+            *(f"{_share(point, way):.1f}%" for way in COMPUTED),
+            *(f"{point.seconds[way] * 1e3:,.0f} ms" for way in WAYS),
+            f"{point.learn_seconds * 1e3:,.0f} ms",
+            f"{point.kept[ONE_BY_ONE]:,.0f}",
+            f"{point.kept['lazy']:,.0f}",
         ]
         for point in points
     ]
     return Report(
-        "PTJ: pruned against unpruned joins",
+        "PTJ: joins with and without s-windows",
         COMPARISON,
         (
             *("d, δ", "pairs"),
-            *(f"computed, {way}" for way in WAYS),
+            *(f"computed, {way}" for way in COMPUTED),
             *(f"time, {way}" for way in WAYS),
-            *("satisfaction times, once", "kept, plain", "kept, Theorem 4"),
+            *("s-windows, once", "kept, supports", "kept, Theorem 4"),
         ),
         rows,
         [
             Picture(
                 "ptj-computed",
-                "Share of the pairs in the window whose probability is computed, by threshold",
-                _draw(points, _share, "probabilities computed, % of the plain window"),
+                "Share of all pairs of events that are decided by quantiles or a probability",
+                _draw(points, COMPUTED, _share, "decided one by one, % of all pairs"),
             ),
             Picture(
                 "ptj-time",
                 "Processor time of the joins by threshold",
                 _draw(
                     points,
+                    WAYS,
                     lambda point, way: point.seconds[way] * 1e3,
                     "processor time of the join, ms",
                     is_log=True,
@@ -151,11 +160,12 @@ def report_joins(points: Sequence[JoinPoint]) -> Report:
 
 
 def _share(point: JoinPoint, way: str) -> float:
-    return 100 * point.computed[way] / point.reached
+    return 100 * point.missed[way] / point.missed["simple"]
 
 
 def _draw(
     points: Sequence[JoinPoint],
+    ways: Sequence[str],
     value: Callable[[JoinPoint, str], float],
     label: str,
     *,
@@ -167,7 +177,7 @@ def _draw(
         draw_lines(
             axis,
             [float(point.threshold) for point in mine],
-            {way: [value(point, way) for point in mine] for way in WAYS},
+            {way: [value(point, way) for point in mine] for way in ways},
         )
         axis.set_title(f"d = {window_ms:,} ms", fontsize=10)
         if is_log:

@@ -1,71 +1,50 @@
-"""The probabilistic timing join in four ways; all of them find the same pairs.
+"""The probabilistic timing join as a registered condition does it; all ways find the same pairs.
 
-Every way splits the targets of a base event into those outside, those satisfied by position, and
-those between, which are decided one by one:
+Events go through `Program` in blocks of a quarter of a second, as in the job and in a replay:
 
-- *plain*: all targets that the window can reach, each by its probability;
-- *support* (PTJ Equations 4 to 6): ranges from the ends of the histograms alone, the same for
-  every threshold; between them, by probability;
-- *ranges* (Theorem 3): the tightest ranges of the base event's template; between them, by
-  probability;
-- *templates* (Theorems 2 and 3): the same ranges; between them by the satisfaction times of the
-  two templates, and no probability at all.
+- *simple* computes the probability of every pair;
+- *ssort* decides those that any two shapes can reach, one by one;
+- *one by one* is lazy where the shapes are not declared: supports decide what they can (PTJ
+  Equations 4 to 6), the rest is decided by quantiles and by probabilities;
+- *lazy*, *indexed*, *auto* have the s-windows of all pairs of templates (Theorems 2 and 3).
 """
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from correlation.timing.histogram_filter import satisfied_shapes
-from correlation.timing.shapes import Shapes, pack_shapes
-from correlation.timing.template_ranges import (
-    Grid,
-    GridColumns,
-    grid_bounds,
-    make_grid,
-    pack_grid,
-    satisfied_templates,
-    split_targets,
-)
+from benchmarks.ptj.workload import DELAY_US, LONGEST_US, SHORTEST_US
+from correlation.columns import DictionaryColumn
+from correlation.events import Events
+from correlation.program import Block, Control, Program
+from correlation.progress import Progress
+from correlation.records import Resource
+from correlation.streams import Stream
+from correlation.template import Template
+from correlation.timing.alarms import PairBatch
+from correlation.timing.shaped.reach import stream_reach
+from correlation.timing.shaped.windows import WindowBook, share_book
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from benchmarks.ptj.workload import Stream
+    from benchmarks.ptj.workload import Stream as Drawn
+    from correlation.columns import BytesColumn
     from correlation.histogram import Histogram
     from correlation.timing.window import TimingWindow
 
-WAYS = ("plain", "support", "ranges", "templates")
-
-
-class Prepared(NamedTuple):
-    """What is known of a condition before events come.
-
-    Attributes
-    ----------
-    window : TimingWindow
-        The condition, wide for these templates.
-    shapes_a, shapes_b : Shapes
-        The templates of either stream.
-    grid : Grid
-        Their s-windows.
-    columns : GridColumns
-        The same as the kernels take it.
-    ends : mapping of str to ndarray of int64, shape (templates of A, 4)
-        Of each way and template of a base event: where its targets begin, where they are satisfied
-        from and up to, and where they end, all included, as max_B - max_A, microseconds.
-    """
-
-    window: TimingWindow
-    shapes_a: Shapes
-    shapes_b: Shapes
-    grid: Grid
-    columns: GridColumns
-    ends: dict[str, NDArray[np.int64]]
+ONE_BY_ONE = "one by one"
+WAYS = ("simple", "ssort", ONE_BY_ONE, "lazy", "indexed", "auto")
+_BLOCK_US = 250_000
+_NAMES = ("a", "b")
+# More than all s-windows take.
+_UNTIL_KNOWN = 2**62
 
 
 class Found(NamedTuple):
@@ -73,136 +52,143 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    base, target : ndarray of int64, shape (k,)
-        Satisfied pairs.
+    pairs : ndarray of int64, shape (k,)
+        Satisfied, as sorted numbers: targets times the base event, plus the target.
     looked_at : int
         Pairs that are not decided by lying outside.
-    computed : int
-        Pairs whose probability was computed.
+    missed : int
+        Pairs that were decided by quantiles or by a probability, for want of an s-window.
+    seconds : float
+        Processor time of all blocks.
     """
 
-    base: NDArray[np.int64]
-    target: NDArray[np.int64]
+    pairs: NDArray[np.int64]
     looked_at: int
-    computed: int
+    missed: int
+    seconds: float
 
 
-def prepare(us: Sequence[Histogram], vs: Sequence[Histogram], window: TimingWindow) -> Prepared:
-    """Compute what does not depend on events."""
-    grid = make_grid(us, vs, window)
-    ends = {
-        "plain": _plain_ends(us, vs, window),
-        "support": _support_ends(us, vs, window),
-        "ranges": _template_ends(grid),
-    }
-    ends["templates"] = ends["ranges"]
-    return Prepared(window, pack_shapes(us), pack_shapes(vs), grid, pack_grid(grid), ends)
-
-
-def _deadline_us(window: TimingWindow) -> int:
-    if window.upper_us is None or window.lower_us != -window.upper_us:
-        raise ValueError("window: these joins take a mutual deadline, as the paper does")
-    return window.upper_us
-
-
-def _plain_ends(
-    us: Sequence[Histogram], vs: Sequence[Histogram], window: TimingWindow
-) -> NDArray[np.int64]:
-    d = _deadline_us(window)
-    longest_a, longest_b = (max(it.length_us for it in templates) for templates in (us, vs))
-    # Satisfied from the end of the reach on: nothing is, by position.
-    row = [-d - longest_a, d + longest_b + 1, d + longest_b, d + longest_b]
-    return np.array([row] * len(us))
-
-
-def _support_ends(
-    us: Sequence[Histogram], vs: Sequence[Histogram], window: TimingWindow
-) -> NDArray[np.int64]:
-    """PTJ Equations 4 to 6, from max(H_i) = 0."""
-    d = _deadline_us(window)
-    longest_b = max(it.length_us for it in vs)
-    return np.array(
-        [[-u.length_us - d, -d + longest_b, d - u.length_us, d + longest_b] for u in us]
-    )
-
-
-def _template_ends(grid: Grid) -> NDArray[np.int64]:
-    """PTJ Theorem 3, row by row."""
-    rows = []
-    for row in grid:
-        ranges = split_targets(row)
-        spans = sorted((*ranges.satisfied, *ranges.probed))
-        first, last = spans[0][0], spans[-1][1]
-        sure = ranges.satisfied[0] if ranges.satisfied else (last + 1, last)
-        rows.append([first, *sure, last])
-    return np.array(rows)
-
-
-def kept_us(prepared: Prepared, way: str, delay_us: int) -> int:
-    """Compute for how much stream time an event is kept, the mean of both streams, microseconds.
-
-    With `templates` the sliding window of PTJ Theorem 4, otherwise that of the reach of any pair.
-    """
-    if way == "templates":
-        least, greatest = grid_bounds(prepared.grid)
-    else:
-        least = int(prepared.ends["plain"][:, 0].min())
-        greatest = int(prepared.ends["plain"][:, 3].max())
-    return delay_us + (greatest - least) // 2
-
-
-def join(way: str, prepared: Prepared, a: Stream, b: Stream) -> Found:
-    """Find the satisfied pairs.
+class Join:
+    """A condition between two streams of templates.
 
     Parameters
     ----------
     way : str
         One of `WAYS`.
-    prepared : Prepared
-        Of the condition.
-    a, b : Stream
-        The events.
-
-    Returns
-    -------
-    Found
+    templates : (list of Histogram, list of Histogram)
+        Of either stream.
+    window : TimingWindow
+        The condition, a mutual deadline.
     """
-    ends = prepared.ends[way][a.shape]
-    first = np.searchsorted(b.latest, a.latest + ends[:, 0])
-    sure = np.searchsorted(b.latest, a.latest + ends[:, 1])
-    stop = np.searchsorted(b.latest, a.latest + ends[:, 2], side="right")
-    last = np.searchsorted(b.latest, a.latest + ends[:, 3], side="right")
-    sure = np.minimum(sure, last)
-    stop = np.maximum(stop, sure)
-    certain = _expand(sure, stop)
-    parts = [_expand(first, sure), _expand(stop, last)]
-    base, target = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    s = b.latest[target] - a.latest[base]
-    shapes = a.shape[base], b.shape[target]
-    if way == "templates":
-        satisfied = satisfied_templates(prepared.columns, *shapes, s)
-        computed = 0
-    else:
-        satisfied = satisfied_shapes(
-            prepared.shapes_a, shapes[0], prepared.shapes_b, shapes[1], s, prepared.window
+
+    def __init__(
+        self,
+        way: str,
+        templates: tuple[Sequence[Histogram], Sequence[Histogram]],
+        window: TimingWindow,
+    ) -> None:
+        self._way = way
+        self._templates = templates
+        self._window = window
+        self._streams = {
+            name: Stream(
+                *(name, name, LONGEST_US, DELAY_US, SHORTEST_US),
+                clock="replay",
+                histograms=way == ONE_BY_ONE,
+                templates=()
+                if way == ONE_BY_ONE
+                else tuple(Template(f"t{k}", it) for k, it in enumerate(mine)),
+            )
+            for name, mine in zip(_NAMES, templates, strict=True)
+        }
+
+    @property
+    def book(self) -> WindowBook:
+        """The s-windows of the condition, which its operator has."""
+        return share_book(self._window, *self._streams.values())
+
+    @property
+    def kept_us(self) -> int:
+        """For how much stream time an event is kept, the mean of both streams."""
+        least, greatest = stream_reach(self._window, *self._streams.values())
+        return DELAY_US + (greatest - least) // 2
+
+    def learn(self) -> float:
+        """Compute the s-windows of all templates; returns the processor time."""
+        book = self.book
+        begin = time.process_time()
+        book.table.settle(_UNTIL_KNOWN)
+        return time.process_time() - begin
+
+    def run(self, drawn: tuple[Drawn, Drawn]) -> Found:
+        """Find the satisfied pairs of two streams."""
+        blocks = list(self._cut(drawn))
+        program = Program(self._streams, dict.fromkeys(_NAMES, 1))
+        book = self.book
+        missed = book.missed
+        found: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        seconds, outcome = 0.0, program.advance(Block([self._control()]), _no_clock)
+        state = outcome.metrics["conditions"]["c"]
+        if state["state"] != "running":
+            raise ValueError(f"the condition is {state['state']}: {state['detail']}")
+        for block in blocks:
+            begin = time.process_time()
+            outcome = program.advance(block, _no_clock)
+            seconds += time.process_time() - begin
+            for pairs in outcome.results:
+                if isinstance(pairs, PairBatch):
+                    base = _numbers(pairs.a.id)[pairs.a_rows]
+                    found.append(base * len(drawn[1].latest) + _numbers(pairs.b.id)[pairs.b_rows])
+        counters = {
+            (name, labels.get("decided_by")): value
+            for name, labels, value in outcome.metrics["counters"]
+        }
+        certain = counters.get(("pairs_total", "satisfaction_region"), 0)
+        probed = counters.get(("probe_region_events_total", None), 0)
+        return Found(
+            np.sort(np.concatenate(found)),
+            int(certain + probed),
+            int(probed) if self._way in {"simple", "ssort"} else book.missed - missed,
+            seconds,
         )
-        computed = len(base)
-    return Found(
-        np.concatenate([certain[0], base[satisfied]]),
-        np.concatenate([certain[1], target[satisfied]]),
-        len(certain[0]) + len(base),
-        computed,
-    )
+
+    def _control(self) -> Control:
+        algorithm = "lazy" if self._way == ONE_BY_ONE else self._way
+        document = {
+            "kind": "mutual_deadline",
+            **dict(zip(_NAMES, _NAMES, strict=True)),
+            "window_us": self._window.upper_us,
+            "threshold": str(float(self._window.threshold)),
+            "algorithm": algorithm,
+        }
+        resource = Resource("condition", "c", 1, 0, document)
+        return Control(0, resource.key, resource.to_record())
+
+    def _cut(self, drawn: tuple[Drawn, Drawn]) -> Iterator[Block]:
+        """Make blocks of both streams, each event when it is detected."""
+        end = max(int(it.latest.max(initial=0)) for it in drawn) + 1
+        shapes = [[it.shape_bytes for it in mine] for mine in self._templates]
+        for begin in range(0, end, _BLOCK_US):
+            parts, progress = [], []
+            for name, it, mine in zip(_NAMES, drawn, shapes, strict=True):
+                first, last = np.searchsorted(it.latest, (begin, begin + _BLOCK_US)).tolist()
+                if first == last:
+                    continue
+                columns = it.latest[first:last].tolist(), it.shape[first:last].tolist()
+                template = self._templates[_NAMES.index(name)]
+                rows = [
+                    (b"k", k.to_bytes(8, "little"), t - template[shape].length_us, t, 0, k, t)
+                    for k, (t, shape) in enumerate(zip(*columns, strict=True), first)
+                ]
+                column = DictionaryColumn.from_list([mine[shape] for shape in columns[1]])
+                parts.append(replace(Events.from_rows(name, rows), shape=column))
+                progress.append(Progress(name, 0, last, columns[0][-1]))
+            yield Block((), parts, progress)
 
 
-def _expand(begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Write ranges of targets, one a base event, as pairs."""
-    sizes = end - begin
-    base = np.repeat(np.arange(len(sizes)), sizes)
-    starts = np.cumsum(sizes) - sizes
-    return base, np.arange(len(base)) + (begin - starts)[base]
+def _numbers(ids: BytesColumn) -> NDArray[np.int64]:
+    return np.frombuffer(ids.data.tobytes(), "<i8")[ids.offsets[:-1] // 8]
 
 
-def pair_codes(found: Found, targets: int) -> NDArray[np.int64]:
-    """Write pairs as sorted numbers, to compare what two joins found."""
-    return np.sort(found.base * targets + found.target)
+def _no_clock() -> int:
+    return 0

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.plotting import add_legend, make_axes
-from benchmarks.ptj.joins import prepare
 from benchmarks.ptj.texts import FIGURE_3
 from benchmarks.ptj.workload import draw_templates, mutual
 from benchmarks.report import Picture, Report
 from correlation.timing.histogram_filter import shape_probability
+from correlation.timing.shaped.classes import Classes
+from correlation.timing.shaped.pieces import CERTAIN, Pieces, split_by_supports, split_by_windows
+from correlation.timing.shaped.windows import WindowBook
+from correlation.timing.shapes import Shapes, pack_shapes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from benchmarks.ptj.joins import Prepared
+    from correlation.histogram import Histogram
+    from correlation.timing.window import TimingWindow
 
 # Example 5.
 WINDOW_MS, THRESHOLD, DETECTED_MS, TEMPLATES = 1_500, "0.8", 5_000, 500
@@ -58,36 +62,58 @@ def measure_partition(*, quick: bool) -> Partition:
     rng = np.random.default_rng(2006)
     base = draw_templates(1, rng)
     partners = draw_templates(50 if quick else TEMPLATES, rng)
-    prepared = prepare(base, partners, mutual(WINDOW_MS, THRESHOLD))
-    first, *_, last = (prepared.ends["support"][0] / 1e3).tolist()
+    window = mutual(WINDOW_MS, THRESHOLD)
+    shapes = pack_shapes(base), pack_shapes(partners)
+    ends = _find_ends(window, base, partners)
+    first, *_, last = ends["support"].tolist()
     s_ms = np.linspace(first - 200, last + 200, _PLACES)
     index = np.arange(len(partners))
     chances = np.array(
-        [_chances(prepared, index, np.full(len(index), round(s * 1e3))) for s in s_ms]
+        [_chances(shapes, window, index, np.full(len(index), round(s * 1e3))) for s in s_ms]
     )
     some = rng.integers(0, len(partners), _SHOWN)
     some_s = rng.integers(round(s_ms[0] * 1e3), round(s_ms[-1] * 1e3), _SHOWN)
     return Partition(
         base[0].length_us / 1e3,
-        {way: DETECTED_MS + prepared.ends[way][0] / 1e3 for way in ("support", "ranges")},
+        {way: DETECTED_MS + its for way, its in ends.items()},
         DETECTED_MS + s_ms,
         chances.min(axis=1),
         chances.max(axis=1),
-        np.column_stack([DETECTED_MS + some_s / 1e3, _chances(prepared, some, some_s)]),
+        np.column_stack([DETECTED_MS + some_s / 1e3, _chances(shapes, window, some, some_s)]),
     )
+
+
+def _find_ends(
+    window: TimingWindow, base: list[Histogram], partners: list[Histogram]
+) -> dict[str, NDArray[np.float64]]:
+    """Split the partners' times as a search does, in milliseconds from the base event's."""
+    a, b = Classes(pack_shapes(base), 0), Classes(pack_shapes(partners), 0)
+    book = WindowBook(window, base, partners)
+    book.table.settle(2**62)
+    grid = book.find_grid(a, b, base_is_a=True)
+    if grid is None:
+        raise ValueError("no s-window is known")
+    scalars = window.scalars()
+    return {
+        "support": _list_ends(split_by_supports(a, b, scalars)),
+        "ranges": _list_ends(split_by_windows(a, b, grid.columns, scalars)),
+    }
+
+
+def _list_ends(pieces: Pieces) -> NDArray[np.float64]:
+    """First probed, first and last certain, last probed."""
+    (certain,) = np.flatnonzero(pieces.how == CERTAIN).tolist()
+    first, last = pieces.reach
+    return np.array([first, pieces.low[certain], pieces.high[certain], last]) / 1e3
 
 
 def _chances(
-    prepared: Prepared, index: NDArray[np.int64], s: NDArray[np.int64]
+    shapes: tuple[Shapes, Shapes],
+    window: TimingWindow,
+    index: NDArray[np.int64],
+    s: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    return shape_probability(
-        prepared.shapes_a,
-        np.zeros(len(index), np.int64),
-        prepared.shapes_b,
-        index,
-        s,
-        prepared.window,
-    )
+    return shape_probability(shapes[0], np.zeros(len(index), np.int64), shapes[1], index, s, window)
 
 
 def report_partition(partition: Partition) -> Report:

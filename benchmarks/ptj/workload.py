@@ -62,9 +62,11 @@ def _draw_template(rng: np.random.Generator) -> Histogram:
     )
 
 
-def draw_stream(events: int, templates: Sequence[Histogram], rng: np.random.Generator) -> Stream:
-    """Draw events at `RATE`, each with any of the templates."""
-    span_us = events * 1_000_000 // RATE
+def draw_stream(
+    events: int, templates: Sequence[Histogram], rng: np.random.Generator, rate: int = RATE
+) -> Stream:
+    """Draw events at a rate, each with any of the templates."""
+    span_us = events * 1_000_000 // rate
     return Stream(
         np.sort(rng.integers(0, span_us, events)), rng.integers(0, len(templates), events)
     )

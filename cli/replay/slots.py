@@ -16,6 +16,7 @@ from cli.errors import UsageError
 from cli.replay.options import MOST_PROCESSES
 from correlation.program import Block, Program
 from correlation.progress import Heartbeat, Progress
+from spark_jobs.cache_files import cache_of_conditions
 
 if TYPE_CHECKING:
     from cli.replay.setup import Setup
@@ -82,7 +83,10 @@ class Slots:
 
     def __init__(self, setup: Setup, numbers: Iterable[int], *, alarms: bool) -> None:
         self._alarms = alarms
-        self._programs = {number: Program(setup.streams, setup.partitions) for number in numbers}
+        cache = cache_of_conditions()
+        self._programs = {
+            number: Program(setup.streams, setup.partitions, cache=cache) for number in numbers
+        }
         self._metrics: dict[int, Mapping[str, Any]] = {}
         for number, program in self._programs.items():
             outcome = program.advance(Block(setup.controls()), _no_clock)

@@ -39,7 +39,7 @@ from correlation.timing.meetings import may_meet
 from correlation.timing.pairs import DECIDED_BY, PROBE, Side
 from correlation.timing.shaped.final import ShapedTargets, find_shaped_targets
 from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.windows import WindowBook
+from correlation.timing.shaped.windows import share_book
 from correlation.timing.unmatched import mark_matched
 
 _VERSION = 2
@@ -98,7 +98,7 @@ class FinalOperator:
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
         self._reach = self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
-        self._book = WindowBook(condition.window)
+        self._book = share_book(condition.window, a, b)
         # Events of A before this have been released, or had become final before the condition came.
         self._released_below = UNKNOWN_MARK
         # Every B from here on was in the buffers when the condition came, or came later.
@@ -150,6 +150,7 @@ class FinalOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
+        self._book.advance(view.cache)
         final_below = self._final_below(view.marks)
         self._take_resets(view, final_below)
         due = self._take_due(view, final_below)

@@ -192,6 +192,13 @@ def _filter_pair_kernel(
     lost = _measure_lost_kernel(shapes_a, a, shapes_b, b, s, window)
     buckets = shapes_a.starts[a + 1] - shapes_a.starts[a]
     buckets += shapes_b.starts[b + 1] - shapes_b.starts[b]
+    verdict: int = _judge_lost_kernel(lost, buckets, window)
+    return verdict
+
+
+@njit(cache=True)
+def _judge_lost_kernel(lost: float, buckets: int, window: WindowScalars) -> int:
+    """Compare what is lost, in units of 10**-20 and computed for so many buckets, with 1 - ct."""
     allowed = window.slack * _WHOLE_PAIR
     margin = allowed - lost
     doubt = (buckets + _MORE) * _UNIT * (allowed + lost)

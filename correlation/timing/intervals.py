@@ -31,31 +31,3 @@ def unite(spans: Iterable[tuple[int, int]]) -> Intervals:
         else:
             united.append((low, high))
     return tuple(united)
-
-
-def intersect(one: Intervals, other: Intervals) -> Intervals:
-    """Return the integers inside both sets."""
-    found = []
-    i = j = 0
-    while i < len(one) and j < len(other):
-        low, high = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
-        if low <= high:
-            found.append((low, high))
-        if one[i][1] < other[j][1]:
-            i += 1
-        else:
-            j += 1
-    return tuple(found)
-
-
-def subtract(one: Intervals, other: Intervals) -> Intervals:
-    """Return the integers inside `one` and outside `other`."""
-    found = []
-    for low, high in one:
-        start = low
-        for cut_low, cut_high in other:
-            if cut_low <= high and cut_high >= start:
-                found.append((start, cut_low - 1))
-                start = cut_high + 1
-        found.append((start, high))
-    return unite(found)

@@ -28,7 +28,7 @@ from correlation.timing.shaped.algorithms import correlate_shaped
 from correlation.timing.shaped.classes import side_of
 from correlation.timing.shaped.reach import stream_reach
 from correlation.timing.shaped.rows import satisfied_rows
-from correlation.timing.shaped.windows import WindowBook
+from correlation.timing.shaped.windows import share_book
 
 
 class Search(NamedTuple):
@@ -74,7 +74,7 @@ class TimingOperator:
         ).algorithm
         self._self_correlation = condition.a == condition.b
         self._reach = self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
-        self._book = WindowBook(condition.window)
+        self._book = share_book(condition.window, a, b)
 
     def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
@@ -98,6 +98,7 @@ class TimingOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
+        self._book.advance(view.cache)
         return self._find_pairs(view, self._searches(view))
 
     def _find_pairs(self, view: View, searches_of_block: Iterable[Search]) -> Evaluation:

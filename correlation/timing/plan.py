@@ -29,12 +29,12 @@ _WHY = {
 }
 # How pairs are found in streams whose events are not all intervals.
 _WHY_SHAPED = (
-    "a stream declares templates or histograms: where few different shapes meet, each two of them "
-    "have their s-windows, computed once, which decide by position; where each event has one of "
-    "its own, the supports decide what they can (the regions below) and the rest is decided "
-    "one by one: most of it by quantiles of either histogram, the others by their probability. "
-    "indexed and lazy_lookup need few shapes and do as lazy does without (coincide_searches_total "
-    "counts what ran)"
+    "a stream declares templates or histograms: each two templates have their s-windows, computed "
+    "once, little by little from the registration on, which decide by position; until these are "
+    "known, and where each event has a histogram of its own, the supports decide what they can "
+    "(the regions below) and the rest is decided one by one: most of it by quantiles of either "
+    "histogram, the others by their probability. indexed and lazy_lookup need all s-windows of a "
+    "search and do as lazy does without (coincide_searches_total counts what ran)"
 )
 _WHY_COMPUTED = (
     "asked for: every pair (ssort: every pair near enough) is decided one by one, simple by the "

@@ -8,10 +8,12 @@ Cost. O(n) for n buckets together.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from correlation.histogram import Bucket, Histogram
 from correlation.timing.arguments import as_column
 from correlation.timing.histogram_exact import Steps, scale_steps
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from correlation.histogram import Histogram
 
 
 class Shapes(NamedTuple):
@@ -43,10 +43,25 @@ class Shapes(NamedTuple):
 
     def to_steps(self, i: int) -> Steps:
         """Return shape i as the exact decisions take it."""
-        first, last = int(self.starts[i]), int(self.starts[i + 1])
-        return scale_steps(
-            self.edges[first + i : last + i + 1].tolist(), self.masses[first:last].tolist()
+        return scale_steps(*(column.tolist() for column in self.at(i)))
+
+    def histogram(self, i: int) -> Histogram:
+        """Return shape i as a histogram that ends at 0."""
+        edges, masses = (column.tolist() for column in self.at(i))
+        return Histogram(
+            tuple(
+                Bucket(lo, hi, mass) for (lo, hi), mass in zip(pairwise(edges), masses, strict=True)
+            )
         )
+
+    def at(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the edges and the masses of shape i."""
+        first, last = int(self.starts[i]), int(self.starts[i + 1])
+        return self.edges[first + i : last + i + 1], self.masses[first:last]
+
+    def key(self, i: int) -> bytes:
+        """Return what tells shape i from every other: its edges, then its masses."""
+        return b"".join(column.tobytes() for column in self.at(i))
 
 
 def pack_shapes(histograms: Sequence[Histogram]) -> Shapes:

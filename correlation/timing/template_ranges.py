@@ -1,20 +1,17 @@
-"""What templates decide by position: ranges of targets and keep values.
+"""S-windows of pairs of shapes as arrays, and the decisions that they make.
 
-Problem. Two streams whose events have one of few shapes each (PTJ Definition 4: their templates).
-Decide pairs, split the targets of a base event and bound the buffers without computing a
-probability at run time.
+Problem. Two streams whose events have one of some shapes each (PTJ Definition 4: their templates).
+Decide pairs without computing a probability at run time.
 
-Definitions. The *grid* holds the s-windows of all pairs of shapes. A pair of shapes u and v is
-satisfied iff max_B - max_A lies in the s-window of (u, v) (PTJ Theorem 2). For a base event of
-shape u the *satisfaction range* SR is what all of row u have in common, the *probing range* PR the
-rest of what any of it reaches, and all else is violated (Theorem 3: in a wide window SR is
-[max s_lo, min s_hi] and PR lies to the left and to the right of it, [min s_lo, max s_lo) and
-(min s_hi, max s_hi]). The least and the greatest s of all of the grid are the ends of the sliding
-window (Theorem 4). In a narrow window the ranges may have gaps (docs/proofs.md, P-TEMPLATES).
+Definitions. A *cell* holds the s-window of two shapes: a pair of shapes u and v is satisfied iff
+max_B - max_A lies in the s-window of (u, v) (PTJ Theorem 2; docs/proofs.md, P-TEMPLATES). A cell is
+two numbers: both ends of its only interval, included; `EMPTY`; or, where the first is `GAPS` or
+greater, the place of its intervals in a list, and their number. A cell may be *unknown* so far, or
+for good (`NEVER`): such pairs are decided by their probability.
 
-Reference. Mok, Woo and Lee 2006, Theorems 2, 3 and 4.
+Reference. Mok, Woo and Lee 2006, Theorem 2.
 
-Cost. One s-window a pair of shapes, once; then O(log k) a decision for k intervals.
+Cost. O(1) a decision, O(k) for k intervals; 16 bytes a cell, and 16 an interval of several.
 """
 
 from __future__ import annotations
@@ -24,182 +21,73 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from correlation.timing.arguments import as_column, as_columns
-from correlation.timing.intervals import Intervals, intersect, subtract, unite
-from correlation.timing.s_windows import s_windows
+from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED, VIOLATED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
 
-    from numpy.typing import ArrayLike, NDArray
-
-    from correlation.histogram import Histogram
-    from correlation.timing.window import TimingWindow
-
-Grid = tuple[tuple[Intervals, ...], ...]
-
-
-class Ranges(NamedTuple):
-    """Where the targets of a base event lie, as s = max_B - max_A in microseconds.
-
-    Attributes
-    ----------
-    satisfied : Intervals
-        SR: satisfied, whatever the target's shape.
-    probed : Intervals
-        PR: it depends on the target's shape. All that lies in neither is violated.
-    """
-
-    satisfied: Intervals
-    probed: Intervals
+# The first number of a cell without a single interval; s never reaches the last three.
+EMPTY, UNKNOWN, NEVER, GAPS = 1, 2**62, 2**62 + 1, 2**62 + 2
+# Place of a class without a row or a column: no sum of two places reaches 0 with it.
+NOWHERE = -(2**62)
 
 
 class GridColumns(NamedTuple):
-    """A grid of s-windows as the kernels take it.
+    """The s-windows of the classes of a search as the kernels take them.
 
     Attributes
     ----------
     width : int
-        Number of shapes of B.
-    starts : ndarray of int64, shape (pairs of shapes + 1,)
-        Shapes (u, v) have the intervals starts[u * width + v] to starts[u * width + v + 1].
-    low, high : ndarray of int64
-        Their ends, both included, microseconds.
+        Number of classes of targets; 0 where no s-window is to be used.
+    bases, targets : ndarray of int64, shape (classes,)
+        Classes (u, v) have the cell bases[u] + targets[v]; NOWHERE of a class without any.
+    cells : ndarray of int64, shape (k, 2)
+        The s-windows, see above.
+    spans : ndarray of int64, shape (n, 2)
+        The intervals of those that have several, ascending.
+    sign : int
+        1 if the base events are of A; -1 if they are of B: cells are of max_B - max_A.
     """
 
     width: int
-    starts: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    bases: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    spans: NDArray[np.int64]
+    sign: int
 
 
-def make_grid(us: Sequence[Histogram], vs: Sequence[Histogram], window: TimingWindow) -> Grid:
-    """Compute the s-windows of all pairs of shapes.
-
-    Parameters
-    ----------
-    us, vs : sequence of Histogram
-        The shapes that occur in A and in B.
-    window : TimingWindow
-        The condition, wide or narrow.
-
-    Returns
-    -------
-    tuple of tuple of Intervals
-        A row for each of `us`, with a set for each of `vs`.
-    """
-    return tuple(tuple(s_windows(u, v, window) for v in vs) for u in us)
-
-
-def split_targets(windows: Sequence[Intervals]) -> Ranges:
-    """Compute the ranges of a base event's targets (PTJ Theorem 3).
-
-    Parameters
-    ----------
-    windows : sequence of Intervals
-        The row of the grid at the shape of a base event of A, or the column at that of one of B;
-        either way s is max_B - max_A. Not empty.
-
-    Returns
-    -------
-    Ranges
-    """
-    satisfied = windows[0]
-    for other in windows[1:]:
-        satisfied = intersect(satisfied, other)
-    reached = unite(span for window in windows for span in window)
-    return Ranges(satisfied, subtract(reached, satisfied))
-
-
-def grid_bounds(grid: Grid) -> tuple[int, int]:
-    """Compute the least and the greatest s of any satisfied pair (PTJ Theorem 4).
-
-    Parameters
-    ----------
-    grid : Grid
-        Of all shapes that occur.
-
-    Returns
-    -------
-    least, greatest : int
-        Both are reached; events of B with max_B < W_A + least and of A with max_A < W_B - greatest
-        can be forgotten. If no pair can be satisfied, least exceeds greatest.
-    """
-    reached = unite(span for row in grid for window in row for span in window)
-    return (reached[0][0], reached[-1][1]) if reached else (1, 0)
-
-
-def pack_grid(grid: Grid) -> GridColumns:
-    """Write a grid as arrays."""
-    windows = [window for row in grid for window in row]
-    starts = np.concatenate([[0], np.cumsum([len(window) for window in windows], dtype=np.int64)])
-    ends = np.array([span for window in windows for span in window], np.int64).reshape(-1, 2)
-    return GridColumns(
-        len(grid[0]) if grid else 0,
-        as_column(starts),
-        as_column(ends[:, 0]),
-        as_column(ends[:, 1]),
-    )
-
-
-def satisfied_templates(
-    grid: GridColumns, index_a: ArrayLike, index_b: ArrayLike, s: ArrayLike
-) -> NDArray[np.bool_]:
-    """Decide pairs by the s-windows of their shapes (PTJ Theorem 2).
-
-    Parameters
-    ----------
-    grid : GridColumns
-        Of all shapes that occur.
-    index_a, index_b : array_like of int, shape (n,) or scalar
-        The shapes of the pair, as positions in the rows and columns of the grid.
-    s : array_like of int, shape (n,) or scalar
-        max_B - max_A, microseconds.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        Whether the pair is satisfied.
-
-    Raises
-    ------
-    ValueError
-        If a position lies outside the grid.
-    """
-    rows, columns, differences = as_columns(index_a, index_b, s)
-    height = (len(grid.starts) - 1) // max(grid.width, 1)
-    for name, index, size in (("index_a", rows, height), ("index_b", columns, grid.width)):
-        if len(index) and not 0 <= index.min() <= index.max() < size:
-            raise ValueError(f"{name}: a position lies outside the grid")
-    out = np.empty(differences.shape, np.bool_)
-    _decide_templates_kernel(grid, rows, columns, differences, out)
-    return out
-
-
-@njit(cache=True)
-def _decide_templates_kernel(
-    grid: GridColumns,
-    index_a: NDArray[np.int64],
-    index_b: NDArray[np.int64],
-    s: NDArray[np.int64],
-    out: NDArray[np.bool_],
-) -> None:
-    for k in range(len(out)):
-        out[k] = _decide_template_kernel(grid, index_a[k], index_b[k], s[k])
+def no_grid() -> GridColumns:
+    """Return the grid of a search without s-windows."""
+    nowhere = np.zeros(0, np.int64)
+    nothing = np.zeros((0, 2), np.int64)
+    return GridColumns(0, nowhere, nowhere, nothing, nothing, 1)
 
 
 @njit(cache=True)
 def _decide_template_kernel(grid: GridColumns, a: int, b: int, s: int) -> bool:
-    """Tell whether s lies in an interval of shapes (a, b)."""
-    cell = a * grid.width + b
-    begin = grid.starts[cell]
-    end = grid.starts[cell + 1]
-    # The last interval that begins at or below s.
-    while begin < end:
-        middle = (begin + end) >> 1
-        if grid.low[middle] <= s:
-            begin = middle + 1
-        else:
-            end = middle
-    inside: bool = begin > grid.starts[cell] and s <= grid.high[begin - 1]
+    """Tell whether s lies in the s-window of classes (a, b), which is known."""
+    place = grid.bases[a] + grid.targets[b]
+    inside: bool = _decide_cell_kernel(grid.cells, grid.spans, place, grid.sign * s) == SATISFIED
     return inside
+
+
+@njit(cache=True)
+def _decide_cell_kernel(
+    cells: NDArray[np.int64], spans: NDArray[np.int64], place: int, s: int
+) -> int:
+    """SATISFIED, VIOLATED, or DOUBTFUL where the s-window is not known."""
+    if place < 0:
+        return DOUBTFUL
+    low = cells[place, 0]
+    high = cells[place, 1]
+    if low <= high:
+        return SATISFIED if low <= s <= high else VIOLATED
+    if low < UNKNOWN:
+        return VIOLATED
+    if low < GAPS:
+        return DOUBTFUL
+    for k in range(low - GAPS, low - GAPS + high):
+        if s <= spans[k, 1]:
+            return SATISFIED if spans[k, 0] <= s else VIOLATED
+    return VIOLATED

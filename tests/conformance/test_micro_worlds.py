@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from correlation.histogram import Histogram
 from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.shaped import windows as shaped_windows
 from correlation.timing.shaped.algorithms import correlate_shaped
 from correlation.timing.shaped.windows import WindowBook
 from correlation.timing.window import TimingWindow
@@ -217,9 +216,7 @@ def test_algorithm_returns_the_judges_pairs_of_a_shaped_micro_world(
     make: Callable[[int, int, tuple[int, int]], World],
     ends: Ends,
     name: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shaped_windows, "PROBES_PER_WINDOW", 0)
     world, verdicts = judged_world(make, SHAPES, ends)
     base, target = (
         side_of_events([SHAPES[event.shape].moved(event.latest) for event in events])
@@ -227,6 +224,8 @@ def test_algorithm_returns_the_judges_pairs_of_a_shaped_micro_world(
     )
     for threshold, expected in verdicts.items():
         book = WindowBook(TimingWindow(*ends, threshold))
+        # S-windows are computed at the first search.
+        book.credit = 10**9
         pairs, _ = correlate_shaped(
             name, base, target, world.groups, book, base_is_a=True, exclude_same=False
         )

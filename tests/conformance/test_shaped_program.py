@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -88,7 +89,8 @@ def test_program_reports_the_judges_pairs_of_shaped_events_once(
     slot = shaped_slot(declared)
     controls = [it for it in control_records(algorithm) if it.key[10:].decode() in names]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaped_windows, "PROBES_PER_WINDOW", 0 if cheap else 100)
+        patch.setattr(shaped_windows, "_KEPT", OrderedDict())
+        patch.setattr(shaped_windows, "SLICE", 10**9 if cheap else 0)
         slot.advance(make_block([], controls))
         alarms = feed(slot, rng, arrivals, restarts=restarts)
     for name in names:
@@ -120,7 +122,8 @@ def test_program_reports_the_judges_best_or_none_of_shaped_events_once(
     slot = shaped_slot(declared)
     document = {**CONDITIONS[name], "emit": emit}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaped_windows, "PROBES_PER_WINDOW", rng.choice([0, 100]))
+        patch.setattr(shaped_windows, "_KEPT", OrderedDict())
+        patch.setattr(shaped_windows, "SLICE", rng.choice([0, 1, 10**9]))
         slot.advance(make_block([], [control_record(0, "c", document)]))
         alarms = feed(slot, rng, arrivals, restarts=restarts)
         closed = [Heartbeat(stream, None, CLOSED, None) for stream in "xy"]

@@ -24,8 +24,8 @@ from tests.support.shaped import draw_events, draw_histogram, one_group, side_of
 from tests.unit.timing.histogram_strategies import histograms
 from tests.unit.timing.strategies import judged, windows
 
-# Whether s-windows are there, will be bought, or can never be.
-WAYS = ("bought", "computed")
+# Whether all s-windows are known, the first of them, or none.
+WAYS = ("known", "partly", "computed")
 
 
 class Case(NamedTuple):
@@ -52,17 +52,20 @@ def expected_pairs(case: Case) -> list[tuple[int, int]]:
 
 
 def run(name: str, case: Case, way: str) -> tuple[Pairs, str]:
+    book = WindowBook(case.window)
     with pytest.MonkeyPatch.context() as patch:
-        if way == "bought":
-            patch.setattr(shaped_windows, "PROBES_PER_WINDOW", 0)
+        if way == "known":
+            book.credit = 10**9
         else:
-            patch.setattr(shaped_windows, "CLASS_PAIR_LIMIT", -1)
+            # One cell takes more.
+            patch.setattr(shaped_windows, "AT_ONCE", 0)
+            book.credit = int(way == "partly")
         return correlate_shaped(
             name,
             side_of_events(case.base),
             side_of_events(case.target),
             case.groups,
-            WindowBook(case.window),
+            book,
             base_is_a=case.base_is_a,
             exclude_same=case.exclude_same,
         )
@@ -200,17 +203,28 @@ def test_algorithms_run_by_their_names_when_classes_are_few() -> None:
     window = TimingWindow(-15, 15, None, None, Fraction(2, 5))
     case = Case(base, target, one_group(base, target), window)
     for name in ALGORITHM_CHOICES:
-        pairs, ran = check(name, case, "bought")
-        assert ran == ("indexed" if name == "auto" else name)
+        pairs, ran = check(name, case, "known")
+        assert ran == ("lazy" if name == "auto" else name)
         if ran == "indexed":
             assert set(pairs.decided_by.tolist()) == {SATISFACTION_REGION}
+
+
+@pytest.mark.parametrize(("targets", "expected"), [(40, "lazy"), (600, "indexed")])
+def test_auto_is_indexed_where_few_classes_have_many_targets_to_probe(
+    targets: int, expected: str
+) -> None:
+    rng = np.random.default_rng(1)
+    base, target = (draw_events(rng, [MODES, STEPS, SHORT], size, 100) for size in (9, targets))
+    window = TimingWindow(-15, 15, None, None, Fraction(2, 5))
+    _, ran = check("auto", Case(base, target, one_group(base, target), window), "known")
+    assert ran == expected
 
 
 def test_lazy_lookup_decides_by_its_table() -> None:
     rng = np.random.default_rng(4)
     base, target = (draw_events(rng, [MODES, STEPS, SHORT], 200, 200) for _ in range(2))
     window = TimingWindow(-150, 150, None, None, Fraction(7, 10))
-    pairs, _ = check("lazy_lookup", Case(base, target, one_group(base, target), window), "bought")
+    pairs, _ = check("lazy_lookup", Case(base, target, one_group(base, target), window), "known")
     assert int((pairs.decided_by == LOOKUP).sum()) == pairs.counts.lookup_hits
     assert pairs.counts.lookup_hits > 0.2 * pairs.counts.probe_region
 

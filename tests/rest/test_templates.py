@@ -238,3 +238,15 @@ def test_templates_survive_a_restart(kafka_bootstrap: str) -> None:
         after = [service.client.get(it).json() for it in ("/v1/templates", "/v1/streams")]
         assert after == before
         assert problem(service.client.delete("/v1/templates/t"), 409, 40902) == [f"streams.{name}"]
+
+
+def test_a_stream_has_more_templates_than_a_record_of_a_megabyte_holds(service: Service) -> None:
+    """Longer than a Kafka client sends by default."""
+    buckets = [[k * 1_000_003, (k + 1) * 1_000_003, "0.01"] for k in range(100)]
+    paths = [fresh() for _ in range(300)]
+    for path in paths:
+        assert put(service, path, buckets).status_code == 201
+    stream_name = put_stream(service, longest="2min", templates=[name_of(path) for path in paths])
+    read = service.client.get(f"/v1/streams/{stream_name}").json()
+    assert [len(it["buckets"]) for it in read["templates"]] == [100] * 300
+    assert len(orjson.dumps(read["templates"])) > 1_000_000

@@ -1,9 +1,10 @@
 """The correlation algorithms for shaped events by the names a condition uses.
 
 Which one runs. simple computes every probability, ssort decides every pair in reach; the others
-take the s-windows of the classes that meet where these are few and it pays (`shaped.windows`).
-Without them indexed and lazy_lookup do as lazy does: there is nothing to index by, and no table of
-shifts. auto is indexed with s-windows, and lazy without.
+take the s-windows of the classes that meet as far as they are known (`shaped.windows`). indexed
+needs all of them, lazy_lookup all of them and few classes of base events; both do as lazy does
+otherwise. auto is indexed where all are known and the targets to be probed are many for the classes
+that they have, and lazy elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from correlation.timing.shaped.locating import locate_block
 from correlation.timing.shaped.search import make_search
 from correlation.timing.shaped.simple import correlate_simple
 from correlation.timing.shaped.ssort import correlate_ssort
-from correlation.timing.shaped.windows import PRICE_AT_ONCE, mirror_grid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from correlation.timing.shaped.classes import ShapedSide
     from correlation.timing.shaped.search import Search
     from correlation.timing.shaped.windows import WindowBook
-    from correlation.timing.template_ranges import Grid
+    from correlation.timing.template_ranges import GridColumns
 
 _COMPUTED = {"simple": correlate_simple, "ssort": correlate_ssort}
 _LOCATED = {"eager": correlate_eager, "lazy": correlate_lazy}
+# What indexed does for a base event and a class of targets (two searches), in decisions by
+# s-window: between 4 and 16 classes both took about as long for some hundred targets in reach.
+_PROBES_PER_CLASS = 16
 
 
 def correlate_shaped(
@@ -70,39 +73,38 @@ def correlate_shaped(
     """
     window = book.window if base_is_a else book.window.mirrored()
 
-    def prepare(grid: Grid | None) -> Search:
+    def prepare(grid: GridColumns | None) -> Search:
         return make_search(base, target, groups, window, grid, exclude_same=exclude_same)
 
     search = prepare(None)
     if asked in _COMPUTED:
         return _COMPUTED[asked](search), asked
-    name = asked if asked in _LOCATED else "lazy"
-    grid = shifts = None
+    grid = None
     if search.reach[0] <= search.reach[1]:
-        grid = _find_grid(asked, base, target, book, search, base_is_a=base_is_a)
+        grid = book.find_grid(
+            base.classes, target.classes, base_is_a=base_is_a, at_once=asked == "indexed"
+        )
     if grid is not None:
-        search = prepare(grid)
-        if asked in {"indexed", AUTO}:
-            return correlate_indexed(search), "indexed"
-        shifts = book.find_shifts(base.classes) if asked == "lazy_lookup" else None
+        search = prepare(grid.columns)
+    found = _correlate(asked, base, search, book, is_complete=grid is not None and grid.is_complete)
+    book.note_missed(search)
+    return found
+
+
+def _correlate(
+    asked: str, base: ShapedSide, search: Search, book: WindowBook, *, is_complete: bool
+) -> tuple[Pairs, str]:
+    """Find the pairs by what is asked for, or by lazy where that needs s-windows that it lacks."""
+    if is_complete and (asked == "indexed" or (asked == AUTO and _has_few_classes(search))):
+        return correlate_indexed(search), "indexed"
+    shifts = book.find_shifts(base.classes) if is_complete and asked == "lazy_lookup" else None
     if shifts is not None:
         return correlate_lazy_lookup(search, shifts), "lazy_lookup"
+    name = asked if asked in _LOCATED else "lazy"
     return _LOCATED[name](search), name
 
 
-def _find_grid(
-    asked: str,
-    base: ShapedSide,
-    target: ShapedSide,
-    book: WindowBook,
-    search: Search,
-    *,
-    base_is_a: bool,
-) -> Grid | None:
-    """Give the s-windows of the classes, base events being of A, if they are to be used."""
-    a, b = (base.classes, target.classes) if base_is_a else (target.classes, base.classes)
-    price, probes = book.price(a, b), None
-    if price > (PRICE_AT_ONCE if asked == "indexed" else 0):
-        probes = locate_block(search).probed
-    grid = book.find_grid(a, b, probes)
-    return grid if grid is None or base_is_a else mirror_grid(grid, len(b))
+def _has_few_classes(search: Search) -> bool:
+    """Tell whether the classes of targets cost less than the targets in probed pieces."""
+    bases = int((search.groups[:, 1] - search.groups[:, 0]).sum())
+    return locate_block(search).probed >= _PROBES_PER_CLASS * bases * search.grid.width

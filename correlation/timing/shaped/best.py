@@ -163,9 +163,9 @@ class _Pairs:
         return shape_probability(shapes[0], base, shapes[1], target, self._s(), self.window)
 
     def _exact_probability(self, base: int, target: int, s: int) -> Fraction:
-        a = self.base_side.classes.histogram(base)
+        a = self.base_side.classes.shapes.histogram(base)
         return exact_probability(
-            a, self.target_side.classes.histogram(target).moved(s), self.window
+            a, self.target_side.classes.shapes.histogram(target).moved(s), self.window
         )
 
     def _starts(self) -> Int64s:
@@ -206,4 +206,4 @@ def _means(classes: Classes) -> NDArray[np.float64]:
 
 def _exact_moment(classes: Classes, i: int) -> int:
     """Twice the expected time of a class before its latest one, in units of 10**-10 µs."""
-    return sum(mass * (lo + hi) for lo, hi, mass in classes.histogram(i).buckets)
+    return sum(mass * (lo + hi) for lo, hi, mass in classes.shapes.histogram(i).buckets)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.histogram import WHOLE_MASS
 from correlation.timing.arguments import as_column
 from correlation.timing.shapes import Shapes
 
@@ -55,30 +54,6 @@ class Classes:
         """Length of each class, in µs."""
         places = self.shapes.starts[:-1] + np.arange(len(self))
         return as_column(-self.shapes.edges[places])
-
-    @cached_property
-    def edge_counts(self) -> list[int]:
-        """Number of edges of each class."""
-        return [count + 1 for count in np.diff(self.shapes.starts).tolist()]
-
-    @cached_property
-    def keys(self) -> tuple[bytes, ...]:
-        """What tells each class from every other, in whatever segment it occurs."""
-        return tuple(b"".join(column.tobytes() for column in self._at(i)) for i in range(len(self)))
-
-    def histogram(self, i: int) -> Histogram:
-        """Give a class as a histogram that ends at 0."""
-        edges, masses = (column.tolist() for column in self._at(i))
-        return Histogram(
-            tuple(
-                Bucket(lo, hi, mass) for (lo, hi), mass in zip(pairwise(edges), masses, strict=True)
-            )
-        )
-
-    def _at(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Edges and masses of a class."""
-        first, last = int(self.shapes.starts[i]), int(self.shapes.starts[i + 1])
-        return self.shapes.edges[first + i : last + i + 1], self.shapes.masses[first:last]
 
 
 class ShapedSide(NamedTuple):

@@ -23,7 +23,6 @@ from correlation.timing.shaped.best import choose_best
 from correlation.timing.shaped.classes import side_of
 from correlation.timing.shaped.gathering import NONE, gather_targets
 from correlation.timing.shaped.lazy import correlate_lazy
-from correlation.timing.shaped.locating import locate_block
 from correlation.timing.shaped.search import make_search
 from correlation.timing.shaped.unmatched import mark_matched
 
@@ -54,6 +53,8 @@ class ShapedTargets:
         The condition.
     search : Search
         Of the ones among the others.
+    book : WindowBook
+        The condition's.
     left_out : int64[b]
         Row of the target that is the base event itself; -1 where none is.
     """
@@ -62,6 +63,7 @@ class ShapedTargets:
     segment: Segment
     window: TimingWindow
     search: Search
+    book: WindowBook
     left_out: Int64s
 
     def find_best(self) -> tuple[Int64s, Int64s, int]:
@@ -91,6 +93,7 @@ class ShapedTargets:
                     self.window,
                 )
             )
+        self.book.note_missed(self.search)
         bases, targets = zip(*found, strict=True)
         return np.concatenate(bases), np.concatenate(targets), looked_at
 
@@ -107,7 +110,9 @@ class ShapedTargets:
         int
             Targets decided one by one.
         """
-        return mark_matched(self.search, matched, self.left_out)
+        decided = mark_matched(self.search, matched, self.left_out)
+        self.book.note_missed(self.search)
+        return decided
 
 
 def find_shaped_targets(
@@ -144,13 +149,10 @@ def find_shaped_targets(
     left_out = as_column(nothing if own is None else gathered.find(*own))
     sides = side_of(base), side_of(gathered.segment)
     groups = match_groups(base, gathered.segment)
-    search = make_search(*sides, groups, book.window, None, exclude_same=False)
-    classes = sides[0].classes, sides[1].classes
-    probes = locate_block(search).probed if book.price(*classes) else None
-    grid = book.find_grid(*classes, probes)
-    if grid is not None:
-        search = make_search(*sides, groups, book.window, grid, exclude_same=False)
-    return ShapedTargets(base, gathered.segment, book.window, search, left_out)
+    grid = book.find_grid(sides[0].classes, sides[1].classes, base_is_a=True)
+    columns = None if grid is None else grid.columns
+    search = make_search(*sides, groups, book.window, columns, exclude_same=False)
+    return ShapedTargets(base, gathered.segment, book.window, search, book, left_out)
 
 
 def _split(groups: Int64s) -> Iterator[Int64s]:

@@ -35,6 +35,7 @@ from correlation.timing.classes import (
 )
 from correlation.timing.indexed import _double_ranges_kernel, collect_ranges
 from correlation.timing.searching import _gallop_kernel
+from correlation.timing.template_ranges import GAPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def correlate_indexed(search: Search) -> Pairs:
     Parameters
     ----------
     search : Search
-        With the s-windows of all classes.
+        With the s-windows of all classes, all of them known.
     """
     base_rows, base_groups, target_rows, target_groups = _list_in_reach_kernel(
         search.base_latest, search.target_latest, search.groups, search.reach
@@ -97,7 +98,7 @@ def _find_ranges_kernel(
         begin = bases.runs[r, RUN_BEGIN]
         end = bases.runs[r, RUN_END]
         group = bases.runs[r, RUN_GROUP]
-        row = bases.lengths[bases.runs[r, RUN_CLASS]] * grid.width
+        row = grid.bases[bases.lengths[bases.runs[r, RUN_CLASS]]]
         earliest_reach = bases.latest[begin] + reach[0]
         latest_reach = bases.latest[end - 1] + reach[1]
         for q in range(starts[group], starts[group + 1]):
@@ -105,16 +106,15 @@ def _find_ranges_kernel(
             stop = targets.runs[q, RUN_END]
             if targets.latest[stop - 1] < earliest_reach or targets.latest[least] > latest_reach:
                 continue
-            cell = row + targets.lengths[targets.runs[q, RUN_CLASS]]
-            for w in range(grid.starts[cell], grid.starts[cell + 1]):
+            cell = row + grid.targets[targets.lengths[targets.runs[q, RUN_CLASS]]]
+            for w in range(_count_spans_kernel(grid, cell)):
+                low, high = _take_span_kernel(grid, cell, w)
                 first = least
                 last = least
                 for k in range(begin, end):
                     latest = bases.latest[k]
-                    first = _gallop_kernel(targets.latest, first, stop, latest + grid.low[w])
-                    last = _gallop_kernel(
-                        targets.latest, max(first, last), stop, latest + grid.high[w] + 1
-                    )
+                    first = _gallop_kernel(targets.latest, first, stop, latest + low)
+                    last = _gallop_kernel(targets.latest, max(first, last), stop, latest + high + 1)
                     if first == stop:
                         break
                     if first == last:
@@ -127,3 +127,24 @@ def _find_ranges_kernel(
                     found += 1
                     total += last - first
     return ranges[:found], total
+
+
+@njit(cache=True)
+def _count_spans_kernel(grid: GridColumns, cell: int) -> int:
+    """Count the intervals of a cell that is known."""
+    low = grid.cells[cell, 0]
+    high = grid.cells[cell, 1]
+    count: int = high if low >= GAPS else int(low <= high)
+    return count
+
+
+@njit(cache=True)
+def _take_span_kernel(grid: GridColumns, cell: int, w: int) -> tuple[int, int]:
+    """Interval w of a cell, as max_target - max_base."""
+    low = grid.cells[cell, 0]
+    high = grid.cells[cell, 1]
+    if low >= GAPS:
+        place = low - GAPS + w
+        low = grid.spans[place, 0]
+        high = grid.spans[place, 1]
+    return (low, high) if grid.sign > 0 else (-high, -low)

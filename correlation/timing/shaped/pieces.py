@@ -3,10 +3,11 @@
 Problem. Split the axis s = max_B - max_A for base events of A of one class, and targets of any of
 the classes that occur, into what is certain, what has to be probed, and the rest: violated.
 
-Definitions. A *piece* is an interval of s. With the s-windows of the classes at hand: the certain
-pieces are the satisfaction range SR, the probed ones the probing range PR (PTJ Theorem 3;
-docs/proofs.md, P-TEMPLATES), with gaps in narrow windows. Without them, of a base event of length a
-and targets up to π long, by their supports alone (P-SUPPORT):
+Definitions. A *piece* is an interval of s. With the s-windows of the classes at hand the certain
+piece is the satisfaction range SR, [max s_lo, min s_hi] of all of them, and the probed ones are the
+probing range PR, [min s_lo, max s_lo) and (min s_hi, max s_hi] (PTJ Theorem 3; docs/proofs.md,
+P-TEMPLATES); where an s-window has gaps or is empty nothing is certain. Without them, of a base
+event of length a and targets up to π long, by their supports alone (P-SUPPORT):
 
     P > 0 needs  lower - a ≤ s ≤ upper + π,     P = 1 holds for  lower + π ≤ s ≤ upper - a.
 
@@ -14,7 +15,7 @@ A probed piece is *left* up to upper - a, where the upper end does not cut, and 
 
 Reference. Mok, Woo and Lee 2006, Theorem 3; LL10 section 4.1.
 
-Cost. O(k) for k intervals of s-windows; O(1) a class without them.
+Cost. O(c) a class of base events for c classes of targets that have s-windows; O(1) without them.
 """
 
 from __future__ import annotations
@@ -22,20 +23,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from correlation.timing.arguments import as_column
-from correlation.timing.template_ranges import split_targets
+from correlation.timing.template_ranges import GAPS, NEVER, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from correlation.timing.shaped.classes import Classes
-    from correlation.timing.template_ranges import Grid, Ranges
+    from correlation.timing.template_ranges import GridColumns
     from correlation.timing.window import WindowScalars
 
 CERTAIN, LEFT, RIGHT = range(3)
+# Of a class: both sides of the certain one, each cut where the upper end begins to cut.
+_MOST_PIECES = 5
+# Beyond every end.
+_NO_END = 2**62
 
 
 class Pieces(NamedTuple):
@@ -64,35 +68,140 @@ class Pieces(NamedTuple):
         return int(self.low.min()), int(self.high.max())
 
 
-def split_by_windows(bases: Classes, grid: Grid, window: WindowScalars) -> Pieces:
-    """Split by the s-windows of all classes.
+def split_by_windows(
+    bases: Classes, targets: Classes, grid: GridColumns, window: WindowScalars
+) -> Pieces:
+    """Split by the s-windows of the classes, by supports where these are not known.
 
     Parameters
     ----------
-    bases : Classes
-        Of the base events.
-    grid : Grid
-        A row for each of them.
+    bases, targets : Classes
+        Of either side.
+    grid : GridColumns
+        Their s-windows, as far as they are known.
     window : WindowScalars
         The condition, base events being of A.
     """
-    listed = [
-        sorted(_name_pieces(split_targets(row), window.upper - length)) if row else []
-        for row, length in zip(grid, bases.lengths.tolist(), strict=True)
-    ]
-    starts = np.concatenate([[0], np.cumsum([len(found) for found in listed], dtype=np.int64)])
-    columns = np.array([piece for found in listed for piece in found], np.int64).reshape(-1, 3)
-    return Pieces(as_column(starts), *(as_column(columns[:, k]) for k in range(3)))
+    placed = np.flatnonzero(grid.targets >= 0)
+    # Targets without an s-window count as one of any shape that is as long as the longest of them.
+    others = targets.lengths[grid.targets < 0]
+    starts = np.zeros(len(bases) + 1, np.int64)
+    columns = np.empty((len(bases) * _MOST_PIECES, 3), np.int64)
+    count = _split_by_windows_kernel(
+        bases.lengths,
+        targets.lengths,
+        (int(targets.lengths.max(initial=-1)), int(others.max(initial=-1))),
+        placed,
+        grid,
+        window,
+        starts,
+        columns,
+    )
+    found = columns[:count]
+    return Pieces(as_column(starts), *(as_column(found[:, k]) for k in range(3)))
 
 
-def _name_pieces(ranges: Ranges, uncut: int) -> Iterator[tuple[int, int, int]]:
-    for low, high in ranges.satisfied:
-        yield low, high, CERTAIN
-    for low, high in ranges.probed:
-        if low <= uncut:
-            yield low, min(high, uncut), LEFT
-        if high > uncut:
-            yield max(low, uncut + 1), high, RIGHT
+@njit(cache=True)
+def _split_by_windows_kernel(
+    lengths: NDArray[np.int64],
+    target_lengths: NDArray[np.int64],
+    longest: tuple[int, int],
+    placed: NDArray[np.int64],
+    grid: GridColumns,
+    window: WindowScalars,
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> int:
+    """Fill `starts` and `columns`; returns the number of pieces.
+
+    `longest` is the length of the longest target, and of the longest without an s-window, -1 where
+    there is none; `placed` are the classes of targets that have one.
+    """
+    count = 0
+    for a in range(len(lengths)):
+        uncut = window.upper - lengths[a]
+        first, sure, stop, last = _bound_row_kernel(
+            a, lengths[a], target_lengths, longest, placed, grid, window
+        )
+        first = max(first, window.floor)
+        last = min(last, window.ceiling)
+        sure = max(sure, first)
+        stop = min(stop, last)
+        if sure > stop:
+            sure = last + 1
+            stop = last
+        count = _add_piece_kernel(columns, count, first, min(sure - 1, uncut), LEFT)
+        count = _add_piece_kernel(columns, count, max(first, uncut + 1), sure - 1, RIGHT)
+        count = _add_piece_kernel(columns, count, sure, stop, CERTAIN)
+        count = _add_piece_kernel(columns, count, stop + 1, min(last, uncut), LEFT)
+        count = _add_piece_kernel(columns, count, max(stop, uncut) + 1, last, RIGHT)
+        starts[a + 1] = count
+    return count
+
+
+@njit(cache=True)
+def _bound_row_kernel(
+    a: int,
+    length: int,
+    target_lengths: NDArray[np.int64],
+    longest: tuple[int, int],
+    placed: NDArray[np.int64],
+    grid: GridColumns,
+    window: WindowScalars,
+) -> tuple[int, int, int, int]:
+    """Where class a reaches any target from, satisfies all from and up to, and reaches any up to.
+
+    Floor and ceiling apart; the second exceeds the third where nothing is certain.
+    """
+    uncut = window.upper - length
+    low = window.lower - length
+    first = _NO_END
+    sure = -_NO_END
+    stop = _NO_END
+    last = -_NO_END
+    has_row = grid.bases[a] >= 0
+    loose = longest[1] if has_row else longest[0]
+    if loose >= 0:
+        first = low
+        sure = window.lower + loose
+        stop = uncut
+        last = window.upper + loose
+    for k in range(len(placed) if has_row else 0):
+        b = placed[k]
+        place = grid.bases[a] + grid.targets[b]
+        begin = grid.cells[place, 0]
+        end = grid.cells[place, 1]
+        if begin in (UNKNOWN, NEVER):
+            first = min(first, low)
+            sure = max(sure, window.lower + target_lengths[b])
+            stop = min(stop, uncut)
+            last = max(last, window.upper + target_lengths[b])
+            continue
+        if begin > end:
+            # Empty, or with gaps.
+            sure = _NO_END
+            if begin < GAPS:
+                continue
+            end = grid.spans[begin - GAPS + end - 1, 1]
+            begin = grid.spans[begin - GAPS, 0]
+        if grid.sign < 0:
+            begin, end = -end, -begin
+        first = min(first, begin)
+        sure = max(sure, begin)
+        stop = min(stop, end)
+        last = max(last, end)
+    return first, sure, stop, last
+
+
+@njit(cache=True)
+def _add_piece_kernel(columns: NDArray[np.int64], count: int, low: int, high: int, how: int) -> int:
+    """Write a piece unless it is empty; returns the number of pieces."""
+    if low > high:
+        return count
+    columns[count, 0] = low
+    columns[count, 1] = high
+    columns[count, 2] = how
+    return count + 1
 
 
 def split_by_supports(bases: Classes, targets: Classes, window: WindowScalars) -> Pieces:

@@ -2,14 +2,14 @@
 
 Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for events of known classes.
 
-Algorithm. With the s-windows of the classes at hand a pair is satisfied iff s lies in theirs (PTJ
-Theorem 2). Without them most pairs are decided by quantiles (`shaped.quantiles`); of the others the
-probability is computed in float64, and pairs nearer to ct than rounding allows are written down as
-doubtful; afterwards they are decided in integers, each combination of classes and s once
+Algorithm. Where the s-window of two classes is known, a pair of them is satisfied iff s lies in it
+(PTJ Theorem 2). Without it most pairs are decided by quantiles (`shaped.quantiles`); of the others
+the probability is computed in float64, and pairs nearer to ct than rounding allows are written
+down as doubtful; afterwards they are decided in integers, each combination of classes and s once
 (docs/proofs.md, P-HISTOGRAM). The plain reference, simple, asks no quantiles.
 
 Cost. O(k) a pair for k intervals of an s-window; without, O(1) if quantiles decide it, otherwise
-O(n + m) for n and m buckets.
+O(n + m) for n and m buckets. Pairs decided without an s-window are counted: `Search.missed`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numba import njit
 from correlation.timing.collecting import collect_parts
 from correlation.timing.histogram_filter import (
     DOUBTFUL,
+    SATISFIED,
     VIOLATED,
     _filter_pair_kernel,
     decide_exactly,
@@ -35,7 +36,11 @@ from correlation.timing.shaped.quantiles import (
     _know_quantiles_kernel,
     make_quantiles,
 )
-from correlation.timing.template_ranges import _decide_template_kernel, pack_grid
+from correlation.timing.template_ranges import (
+    NOWHERE,
+    _decide_cell_kernel,
+    no_grid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +51,7 @@ if TYPE_CHECKING:
     from correlation.timing.pairs import ProbeCounts
     from correlation.timing.shaped.classes import ShapedSide
     from correlation.timing.shapes import Shapes
-    from correlation.timing.template_ranges import Grid, GridColumns
+    from correlation.timing.template_ranges import GridColumns
     from correlation.timing.window import TimingWindow, WindowScalars
 
 # In `decided_by`, until it is decided.
@@ -71,13 +76,15 @@ class Search(NamedTuple):
     reach : (int, int)
         Least and greatest s of any piece.
     grid : GridColumns
-        The s-windows of all classes; of width 0 where there are none.
+        The s-windows of the classes, as far as they are known; of width 0 where none are used.
     quantiles : Quantiles
-        Of the classes; of none of them where there are s-windows.
+        Of the classes, found as they are needed.
     window : WindowScalars
         The condition.
     exclude_same : bool
         Leave out the pairs of equal positions.
+    missed : ndarray of int64, shape (1,)
+        Counts the pairs that were decided without an s-window.
     """
 
     base_latest: NDArray[np.int64]
@@ -93,6 +100,7 @@ class Search(NamedTuple):
     quantiles: Quantiles
     window: WindowScalars
     exclude_same: bool
+    missed: NDArray[np.int64]
 
 
 def make_search(
@@ -100,7 +108,7 @@ def make_search(
     target: ShapedSide,
     groups: NDArray[np.int64],
     window: TimingWindow,
-    grid: Grid | None,
+    grid: GridColumns | None,
     *,
     exclude_same: bool,
 ) -> Search:
@@ -110,8 +118,8 @@ def make_search(
     ----------
     base, target, groups, window, exclude_same
         As `pairs.Correlate` takes them, the sides with their classes.
-    grid : Grid or None
-        The s-windows of their classes, base events being of A.
+    grid : GridColumns or None
+        The s-windows of their classes, base events being of A, where they are to be used.
 
     Raises
     ------
@@ -121,10 +129,8 @@ def make_search(
     scalars = window.scalars()
     if grid is None:
         pieces = split_by_supports(base.classes, target.classes, scalars)
-        quantiles = make_quantiles(len(base.classes), len(target.classes), scalars)
     else:
-        pieces = split_by_windows(base.classes, grid, scalars)
-        quantiles = make_quantiles(0, 0, scalars)
+        pieces = split_by_windows(base.classes, target.classes, grid, scalars)
     return Search(
         base.latest,
         base.codes,
@@ -135,10 +141,11 @@ def make_search(
         target.classes.shapes,
         pieces,
         pieces.reach,
-        pack_grid(() if grid is None else grid),
-        quantiles,
+        no_grid() if grid is None else grid,
+        make_quantiles(len(base.classes), len(target.classes), scalars),
         scalars,
         exclude_same,
+        np.zeros(1, np.int64),
     )
 
 
@@ -189,37 +196,39 @@ def settle(
 
 @njit(cache=True)
 def _decide_kernel(search: Search, i: int, j: int) -> int:
-    """SATISFIED, VIOLATED or DOUBTFUL; floor and ceiling are the caller's."""
-    a = search.base_codes[i]
-    b = search.target_codes[j]
-    s = search.target_latest[j] - search.base_latest[i]
-    verdict: int
-    if search.grid.width > 0:
-        # SATISFIED is 1 and VIOLATED 0.
-        verdict = int(_decide_template_kernel(search.grid, a, b, s))
-    else:
-        verdict = _filter_pair_kernel(
-            search.base_shapes, a, search.target_shapes, b, s, search.window
-        )
+    """SATISFIED, VIOLATED or DOUBTFUL by the probability; floor and ceiling are the caller's."""
+    verdict: int = _filter_pair_kernel(
+        search.base_shapes,
+        search.base_codes[i],
+        search.target_shapes,
+        search.target_codes[j],
+        search.target_latest[j] - search.base_latest[i],
+        search.window,
+    )
     return verdict
 
 
 @njit(cache=True)
 def _decide_quickly_kernel(search: Search, i: int, j: int) -> int:
-    """Decide as `_decide_kernel` does, by quantiles where these tell."""
+    """Decide as `_decide_kernel` does, by s-window or by quantiles where these tell."""
     a = search.base_codes[i]
     b = search.target_codes[j]
-    verdict: int = DOUBTFUL
-    if search.grid.width == 0:
-        quantiles = search.quantiles
-        lost = quantiles.lost
-        kept = quantiles.kept
-        _know_quantiles_kernel(quantiles.bases, search.base_shapes, a, lost, kept)
-        _know_quantiles_kernel(quantiles.targets, search.target_shapes, b, lost, kept)
-        s = search.target_latest[j] - search.base_latest[i]
-        verdict = _decide_by_quantiles_kernel(
-            quantiles.bases, a, quantiles.targets, b, s, search.window
-        )
+    s = search.target_latest[j] - search.base_latest[i]
+    grid = search.grid
+    if grid.width > 0:
+        place = grid.bases[a] + grid.targets[b]
+        known: int = _decide_cell_kernel(grid.cells, grid.spans, place, grid.sign * s)
+        if known != DOUBTFUL:
+            return known
+    search.missed[0] += 1
+    quantiles = search.quantiles
+    lost = quantiles.lost
+    kept = quantiles.kept
+    _know_quantiles_kernel(quantiles.bases, search.base_shapes, a, lost, kept)
+    _know_quantiles_kernel(quantiles.targets, search.target_shapes, b, lost, kept)
+    verdict: int = _decide_by_quantiles_kernel(
+        quantiles.bases, a, quantiles.targets, b, s, search.window
+    )
     return verdict if verdict != DOUBTFUL else _decide_kernel(search, i, j)
 
 
@@ -238,11 +247,6 @@ def _probe_kernel(
     targets = search.target_latest
     latest = search.base_latest[i]
     a = search.base_codes[i]
-    if search.grid.width > 0:
-        found = _probe_windows_kernel(
-            i, begin, end, own, a, latest, codes, targets, search.grid, out, found
-        )
-        return found, decided
     bases = search.base_shapes
     shapes = search.target_shapes
     lost = search.quantiles.lost
@@ -251,53 +255,36 @@ def _probe_kernel(
     of_target = search.quantiles.targets
     window = search.window
     base_index, target_index, decided_by = out
-    _know_quantiles_kernel(of_base, bases, a, lost, kept)
+    places = search.grid.targets
+    cells = search.grid.cells
+    spans = search.grid.spans
+    sign = search.grid.sign
+    row = search.grid.bases[a] if search.grid.width > 0 else NOWHERE
+    missed = 0
     for j in range(begin, end):
         if j == own:
             continue
         b = codes[j]
         s = targets[j] - latest
-        if not of_target[b, KNOWN]:
-            _know_quantiles_kernel(of_target, shapes, b, lost, kept)
-        verdict = _decide_by_quantiles_kernel(of_base, a, of_target, b, s, window)
+        verdict = DOUBTFUL
+        if row >= 0:
+            verdict = _decide_cell_kernel(cells, spans, row + places[b], sign * s)
+        how = PROBE
         if verdict == DOUBTFUL:
-            verdict = _filter_pair_kernel(bases, a, shapes, b, s, window)
+            if missed == 0:
+                _know_quantiles_kernel(of_base, bases, a, lost, kept)
+            missed += 1
+            if not of_target[b, KNOWN]:
+                _know_quantiles_kernel(of_target, shapes, b, lost, kept)
+            verdict = _decide_by_quantiles_kernel(of_base, a, of_target, b, s, window)
+            if verdict == DOUBTFUL:
+                verdict = _filter_pair_kernel(bases, a, shapes, b, s, window)
+                how = PROBE if verdict == SATISFIED else DOUBT
         if verdict == VIOLATED:
             continue
         base_index[found] = i
         target_index[found] = j
-        decided_by[found] = DOUBT if verdict == DOUBTFUL else PROBE
+        decided_by[found] = how
         found += 1
+    search.missed[0] += missed
     return found, decided
-
-
-@njit(cache=True)
-def _probe_windows_kernel(
-    i: int,
-    begin: int,
-    end: int,
-    own: int,
-    a: int,
-    latest: int,
-    codes: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    grid: GridColumns,
-    out: Columns,
-    found: int,
-) -> int:
-    """Decide by the s-windows of class a, all but target `own`; returns what is found."""
-    starts = grid.starts
-    low = grid.low
-    high = grid.high
-    row = a * grid.width
-    base_index, target_index, decided_by = out
-    for j in range(begin, end):
-        cell = row + codes[j]
-        s = targets[j] - latest
-        for w in range(starts[cell], starts[cell + 1]):
-            if low[w] <= s <= high[w] and j != own:
-                base_index[found] = i
-                target_index[found] = j
-                decided_by[found] = PROBE
-                found += 1
-    return found

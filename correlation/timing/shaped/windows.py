@@ -1,48 +1,62 @@
-"""The s-windows of the classes that meet, computed once and kept across blocks.
+"""The s-windows of a condition: computed little by little, kept across blocks and restarts.
 
-Problem. With the s-windows of all pairs of classes every pair of events is decided by its s
-(docs/proofs.md, P-TEMPLATES). One takes as long as to decide some thousand pairs: that pays where
-shapes come again, as templates do, and does not where every event has one of its own.
+Problem. With the s-windows of its shapes every pair of events is decided by its s (docs/proofs.md,
+P-TEMPLATES). One costs some 50 evaluations of a probability, 5 to 20 µs, so that those of 1,000 x
+1,000 templates take ten seconds: too long for a block to wait.
 
-Algorithm. Searches without s-windows decide every pair that positions leave open. These are
-credited. When the credit is what the missing s-windows cost, they are computed: so the search costs
-at most about twice what the better of both ways would have cost, whatever comes (ski rental; Karlin
-et al. 1988). S-windows of two intervals are nearly for nothing.
+Algorithm. Until an s-window is known, the pairs that need it are decided without, with the same
+result. S-windows are computed from two budgets, both counted in evaluations (`shaped.table`):
 
-Cost. O(1) to look one up; at most `_KEPT` are kept, and at most `_KEPT_GRIDS` sets of them.
+- of declared shapes, which come again: a slice of `SLICE` for each block, from the registration of
+  the condition on until all are known;
+- of whatever meets: as many evaluations as pairs were decided for want of s-windows. So the search
+  costs at most about twice what the better of both ways would have cost, whatever comes (ski
+  rental; Karlin et al. 1988).
+
+Computing is neither a thread's work nor that of a clock: how far it has come is a function of the
+blocks. The operators of a process that evaluate the same window over the same shapes share their
+s-windows, and what was computed is put into a cache that outlives the process.
+
+Cost. O(1) to look one up. Memory: `MOST_CELLS` s-windows a process; conditions beyond do without
+those of declared shapes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
-from correlation.timing.s_windows import s_windows
-from correlation.timing.satisfaction import s_window
+from correlation.histogram import Histogram
+from correlation.timing.shaped.stored_windows import dump_table, load_table, name_table
+from correlation.timing.shaped.table import Grid, WindowTable
 from correlation.timing.stochastic_order import tabulate_shifts
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from correlation.timing.intervals import Intervals
+    from correlation.operators import Cache
+    from correlation.streams import Stream
     from correlation.timing.shaped.classes import Classes
-    from correlation.timing.template_ranges import Grid
+    from correlation.timing.shaped.search import Search
     from correlation.timing.window import TimingWindow
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-# Pairs of classes of one search for which s-windows are computed at all.
-CLASS_PAIR_LIMIT = 1024
-# What an s-window costs, in pairs decided without it: 0.1 to 0.4 ms against 0.04 to 0.07 µs were
-# measured (benchmarks/ptj), and more where there are more pairs of edges than so many: 50 ms of
-# 2,600 in a narrow window. It serves the searches to come as well.
-PROBES_PER_WINDOW = 3000
-_CHEAP_EDGES = 200
-# What may be spent at once where s-windows are asked for: about a tenth of a second.
-PRICE_AT_ONCE = 1_500_000
-# A few MB of intervals and keys.
-_KEPT = 8192
-_KEPT_GRIDS = 64
+# Evaluations for s-windows of declared shapes, each block of a slot: about a fortieth of a second.
+SLICE = 250_000
+# The same for a search, if the credit allows it or s-windows are asked for: a tenth of a second.
+AT_ONCE = 1_000_000
+# Evaluations after which what is known is stored, though not all is: some seconds.
+_STORE_AFTER = 30_000_000
+# S-windows of a process: 256 MB.
+MOST_CELLS = 2**24
+# Of these, kept for operators that come back: slots move between processes, programs are restored.
+_KEPT_CELLS = 2**22
+# Pairs of classes of base events whose shifts are tabulated.
+_SHIFT_LIMIT = 1024
+_KEPT_SHIFTS = 64
 
 
 class WindowBook:
@@ -52,109 +66,143 @@ class WindowBook:
     ----------
     window : TimingWindow
         The condition's.
+    declared_a, declared_b : sequence of Histogram
+        Shapes that the events of A and of B are known to have.
     """
 
-    def __init__(self, window: TimingWindow) -> None:
+    def __init__(
+        self,
+        window: TimingWindow,
+        declared_a: Sequence[Histogram] = (),
+        declared_b: Sequence[Histogram] = (),
+    ) -> None:
         self.window = window
-        self._windows: dict[tuple[bytes, bytes], Intervals] = {}
-        self._grids: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], Grid] = {}
+        self.table = WindowTable(window, declared_a, declared_b)
+        # Evaluations that may be spent for whatever meets.
+        self.credit = 0
+        # Evaluations for s-windows, and pairs decided for want of them, so far.
+        self.work = self.missed = 0
         self._shifts: dict[tuple[bytes, ...], NDArray[np.int64]] = {}
-        self._credit = 0
+        self._is_loaded = False
+        self._not_stored = 0
 
-    def find_grid(self, a: Classes, b: Classes, probes: int | None) -> Grid | None:
-        """Give the s-windows of all classes of A and B, if that pays.
+    def advance(self, cache: Cache | None) -> None:
+        """Compute a slice of the s-windows of declared shapes; called once a block.
 
         Parameters
         ----------
-        a, b : Classes
-            That meet.
-        probes : int or None
-            Pairs to be decided without them; None: they are wanted at any price.
+        cache : Cache or None
+            Where s-windows were kept, and are.
+        """
+        if cache is not None and not self._is_loaded:
+            self._load(cache)
+        if not self.table.is_settled:
+            work = self.table.settle(SLICE)
+            self.work += work
+            self._not_stored += work
+        if cache is None or not self._not_stored:
+            return
+        if self.table.is_settled or self._not_stored >= _STORE_AFTER:
+            # Another process may have stored more, and has it.
+            self._load(cache)
+            cache.put(name_table(self.table), dump_table(self.table))
+            self._not_stored = 0
+
+    def _load(self, cache: Cache) -> None:
+        self._is_loaded = True
+        blob = cache.get(name_table(self.table)) if self.table.has_declared else None
+        if blob is not None:
+            load_table(self.table, blob)
+
+    def find_grid(
+        self, base: Classes, target: Classes, *, base_is_a: bool, at_once: bool = False
+    ) -> Grid | None:
+        """Return the s-windows of the classes of a search, after what the credit pays for.
+
+        Parameters
+        ----------
+        base, target : Classes
+            Of its base events and of its targets.
+        base_is_a : bool
+            Whether the base events are of A.
+        at_once : bool
+            Whether some that are missing are computed on credit.
 
         Returns
         -------
-        tuple of tuple of Intervals, or None
-            A row for each class of A; None where there are too many or it does not pay yet.
+        Grid or None
+            None if none of them is known.
         """
-        if len(a) * len(b) > CLASS_PAIR_LIMIT:
-            return None
-        if probes is not None:
-            price = self.price(a, b)
-            self._credit += probes
-            if price > self._credit:
-                return None
-            self._credit -= price
-        return self._compute(a, b)
+        budget = AT_ONCE if at_once else min(self.credit, AT_ONCE)
+        if budget > 0:
+            work = self.table.fill(*((base, target) if base_is_a else (target, base)), budget)
+            self.work += work
+            self.credit = max(self.credit - work, 0)
+        return self.table.view(base, target, base_is_a=base_is_a)
+
+    def note_missed(self, search: Search) -> None:
+        """Count the pairs of a search that were decided for want of s-windows."""
+        self.missed += int(search.missed[0])
+        self.credit += int(search.missed[0])
+        search.missed[0] = 0
 
     def find_shifts(self, bases: Classes) -> NDArray[np.int64] | None:
-        """Give the shifts between classes of base events, if these are few.
+        """Return the shifts between classes of base events, if these are few.
 
         Returns
         -------
         ndarray of int64, shape (c, c), or None
             `stochastic_order.shift` of each two, microseconds.
         """
-        if len(bases) ** 2 > CLASS_PAIR_LIMIT:
+        if len(bases) ** 2 > _SHIFT_LIMIT:
             return None
-        shifts = self._shifts.get(bases.keys)
+        keys = tuple(bases.shapes.key(i) for i in range(len(bases)))
+        shifts = self._shifts.get(keys)
         if shifts is None:
-            shapes = [bases.histogram(i) for i in range(len(bases))]
+            shapes = [bases.shapes.histogram(i) for i in range(len(bases))]
             shifts = tabulate_shifts(shapes, shapes)
-            _keep(self._shifts, bases.keys, shifts, _KEPT_GRIDS)
+            if len(self._shifts) >= _KEPT_SHIFTS:
+                self._shifts.pop(next(iter(self._shifts)))
+            self._shifts[keys] = shifts
         return shifts
 
-    def price(self, a: Classes, b: Classes) -> int:
-        """Give what those s-windows cost that are not kept, in pairs decided without them."""
-        if len(a) * len(b) > CLASS_PAIR_LIMIT or (a.keys, b.keys) in self._grids:
-            return 0
-        edges_a, edges_b = a.edge_counts, b.edge_counts
-        return sum(
-            PROBES_PER_WINDOW * max(edges_a[i] * edges_b[j] // _CHEAP_EDGES, 1)
-            for i, u in enumerate(a.keys)
-            for j, v in enumerate(b.keys)
-            if (i >= a.intervals or j >= b.intervals) and (u, v) not in self._windows
-        )
 
-    def _compute(self, a: Classes, b: Classes) -> Grid:
-        grid = self._grids.get((a.keys, b.keys))
-        if grid is None:
-            grid = tuple(
-                tuple(self._find(a, i, b, j) for j in range(len(b))) for i in range(len(a))
-            )
-            _keep(self._grids, (a.keys, b.keys), grid, _KEPT_GRIDS)
-        return grid
-
-    def _find(self, a: Classes, i: int, b: Classes, j: int) -> Intervals:
-        key = (a.keys[i], b.keys[j])
-        found = self._windows.get(key)
-        if found is not None:
-            return found
-        if i < a.intervals and j < b.intervals:
-            (low,), (high,) = s_window(a.lengths[i], b.lengths[j], self.window)
-            return ((int(low), int(high)),) if low <= high else ()
-        found = s_windows(a.histogram(i), b.histogram(j), self.window)
-        _keep(self._windows, key, found, _KEPT)
-        return found
+# The books of this process that some operator holds, and those that are kept for others.
+_LIVE: WeakSet[WindowBook] = WeakSet()
+_KEPT: OrderedDict[Hashable, WindowBook] = OrderedDict()
 
 
-def mirror_grid(grid: Grid, width: int) -> Grid:
-    """Turn rows into columns and s around: the same s-windows for base events of B.
+def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
+    """Return the book of all operators of this process that need the same s-windows.
 
     Parameters
     ----------
-    grid : Grid
-        With a row for each class of A.
-    width : int
-        Number of classes of B.
+    window : TimingWindow
+        The condition's.
+    a, b : Stream
+        Declare the shapes of their events.
     """
-    return tuple(
-        tuple(tuple((-high, -low) for low, high in reversed(row[j])) for row in grid)
-        for j in range(width)
-    )
+    declared: tuple[tuple[Histogram, ...], tuple[Histogram, ...]] = (), ()
+    if a.has_shapes or b.has_shapes:
+        declared = _declared_shapes(a), _declared_shapes(b)
+    key = (window, *declared)
+    book = _KEPT.pop(key, None)
+    if book is None:
+        cells = len(declared[0]) * len(declared[1])
+        if cells + sum(it.table.cells for it in _LIVE) > MOST_CELLS:
+            _KEPT.clear()
+        if cells + sum(it.table.cells for it in _LIVE) > MOST_CELLS:
+            declared = (), ()
+        book = WindowBook(window, *declared)
+        _LIVE.add(book)
+    _KEPT[key] = book
+    while len(_KEPT) > 1 and sum(it.table.cells for it in _KEPT.values()) > _KEPT_CELLS:
+        _KEPT.popitem(last=False)
+    return book
 
 
-def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
-    """Keep a value, and let the oldest go where there are too many."""
-    if len(kept) >= most:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
+def _declared_shapes(stream: Stream) -> tuple[Histogram, ...]:
+    shapes = {template.histogram: None for template in stream.templates}
+    if stream.shortest_us == stream.longest_us:
+        shapes[Histogram.from_interval(-stream.longest_us, 0)] = None
+    return tuple(shapes)

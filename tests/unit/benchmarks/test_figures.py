@@ -30,8 +30,9 @@ from benchmarks.ll10.sorted_buffer import ArrivalBuffer
 from benchmarks.ll10.thresholds import THRESHOLDS, measure_thresholds
 from benchmarks.plotting import add_legend, draw_lines, make_axes, save
 from benchmarks.ptj.comparing import measure_joins
-from benchmarks.ptj.joins import WAYS
+from benchmarks.ptj.joins import ONE_BY_ONE, WAYS
 from benchmarks.ptj.own import measure_own
+from benchmarks.ptj.sizes import measure_sizes
 from benchmarks.report import Picture, Report
 from tests.oracle.intervals import satisfied_pairs
 
@@ -96,15 +97,23 @@ def test_thresholds_more_pairs_the_lower_they_are() -> None:
 def test_joins_prune_without_losing_pairs() -> None:
     points = measure_joins(quick=True)
     assert [(point.window_ms, point.threshold) for point in points] == [
-        (window, threshold) for window in (1_500, 2_000) for threshold in ("0.05", "0.5", "0.95")
+        (window, threshold) for window in (1_500, 2_000) for threshold in ("0.05", "0.95")
     ]
     for point in points:
-        computed = [point.computed[way] for way in WAYS]
-        assert computed[0] == point.reached
+        computed = [point.missed[way] for way in WAYS]
         assert computed == sorted(computed, reverse=True)
-        assert computed[-1] == 0
-        assert 0 < point.pairs < point.reached
-        assert point.kept["templates"] < point.kept["plain"]
+        # With s-windows nothing is computed.
+        assert computed[WAYS.index("lazy") :] == [0, 0, 0]
+        assert 0 < point.pairs < point.missed["simple"]
+        assert point.kept["lazy"] < point.kept[ONE_BY_ONE]
+
+
+@pytest.mark.slow
+def test_more_templates_are_decided_by_s_windows_too() -> None:
+    for point in measure_sizes(quick=True):
+        assert point.found["lazy"].missed == 0
+        assert 0 < point.found[ONE_BY_ONE].missed
+        assert len(point.found["at once"].pairs) == len(point.found[ONE_BY_ONE].pairs) > 0
 
 
 @pytest.mark.slow

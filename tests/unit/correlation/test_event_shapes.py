@@ -291,11 +291,21 @@ def test_a_wrong_mapping_of_shapes_names_its_field(changes: dict[str, Any], fiel
     assert invalid.value.field == field
 
 
+def test_a_stream_may_have_a_thousand_templates() -> None:
+    """The 500 of PTJ Example 5, and twice as many."""
+    names = [f"t{n}" for n in range(1_000)]
+    stream = _stream(templates=tuple(Template(name, PHI) for name in names))
+    assert [it.name for it in stream.templates] == names
+    again = (*stream.templates[1:], stream.templates[-1])
+    with pytest.raises(InvalidFieldError, match="'t999' stands there twice"):
+        _stream(templates=again)
+
+
 @pytest.mark.parametrize(
     ("count", "detail"),
     [
         (2, "'x' is none of the stream's templates: t0, t1"),
-        (TEMPLATE_LIMIT, "'x' is none of the stream's templates: 200 others"),
+        (TEMPLATE_LIMIT, "'x' is none of the stream's templates: 1000 others"),
     ],
 )
 def test_detail_of_an_unknown_template_stays_short(count: int, detail: str) -> None:

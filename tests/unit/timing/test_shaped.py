@@ -18,7 +18,7 @@ from correlation.streams import Stream
 from correlation.template import Template
 from correlation.timing.pairs import LOOKUP, SATISFACTION_REGION
 from correlation.timing.satisfaction import bounds
-from correlation.timing.shaped import algorithms as shaped_algorithms
+from correlation.timing.shaped import reach as shaped_reach
 from correlation.timing.shaped import windows as shaped_windows
 from correlation.timing.shaped.algorithms import correlate_shaped
 from correlation.timing.shaped.best import choose_best
@@ -141,11 +141,13 @@ def test_p_shaped_keep_of_interval_templates_is_that_of_lengths(
     assert stream_reach(window, replace(a, templates=(named,)), b) == expected
 
 
-def test_reach_of_own_histograms_is_that_of_supports() -> None:
+@pytest.mark.parametrize("limit", ["_MOST_STEPS", "_MOST_EXACT"])
+def test_reach_of_own_histograms_is_that_of_supports(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
     window = TimingWindow(-100, 300, None, None, Fraction(9, 10))
     a, b = (Stream(n, n, pi, 0, histograms=True) for n, pi in (("a", 20), ("b", 50)))
     assert stream_reach(window, a, b) == (-120, 350)
-    # Too many templates to look at each two of them.
     many = tuple(
         Template(f"t{k}", described((-20, -k - 1, "0.5"), (-k - 1, 0, "0.5"))) for k in range(15)
     )
@@ -153,7 +155,11 @@ def test_reach_of_own_histograms_is_that_of_supports() -> None:
     assert stream_reach(window, *templates)[0] > -120
     more = tuple(replace(it, name=f"{it.name}-{k}") for it in many for k in range(4))
     crowded = [replace(it, templates=more) for it in templates]
-    assert stream_reach(window, *crowded) == (-120, 320)
+    assert stream_reach(window, *crowded) == stream_reach(window, *templates)
+    # Too many buckets to look at each two templates, and too many ends to be computed exactly.
+    monkeypatch.setattr(shaped_reach, limit, 1)
+    fewer = [replace(it, templates=more[:-1]) for it in templates]
+    assert stream_reach(window, *fewer) == (-120, 320)
 
 
 def test_reach_of_a_window_without_an_end_stops_at_its_horizon() -> None:
@@ -168,15 +174,20 @@ def test_reach_of_a_window_without_an_end_stops_at_its_horizon() -> None:
 def test_a_side_gives_each_event_its_shape(events: list[tuple[Histogram, int]]) -> None:
     timed = [shape.shape().moved(t) for shape, t in events]
     side = side_of_events(timed)
-    assert [side.classes.histogram(k) for k in side.codes.tolist()] == [it.shape() for it in timed]
+    assert [side.classes.shapes.histogram(k) for k in side.codes.tolist()] == [
+        it.shape() for it in timed
+    ]
     assert [side.classes.lengths[k] for k in side.codes] == [it.length_us for it in timed]
-    assert len(set(side.classes.keys)) == len(side.classes) == len({it.shape() for it in timed})
+    keys = {side.classes.shapes.key(k) for k in range(len(side.classes))}
+    assert len(keys) == len(side.classes) == len({it.shape() for it in timed})
 
 
 def test_a_side_names_its_classes_alike_in_whatever_order_they_come() -> None:
     shapes = [MODES, described((-4, -1, "0.5"), (-1, 0, "0.5")), Histogram.from_interval(-7, 0)]
     one, other = side_of_events(shapes), side_of_events(shapes[::-1])
-    assert one.classes.keys == other.classes.keys
+    assert [one.classes.shapes.key(k) for k in range(3)] == [
+        other.classes.shapes.key(k) for k in range(3)
+    ]
     assert one.codes.tolist() == other.codes.tolist()[::-1]
 
 
@@ -272,17 +283,17 @@ def test_p_stochastic_lookup_of_a_search_is_not_read_when_the_lower_end_cuts() -
     shape = described((-10, -6, "0.5"), (-6, 0, "0.5"))
     base = [shape.moved(t) for t in range(-20, 21)]
     target = [MODES.moved(5), shape.moved(5)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaped_windows, "PROBES_PER_WINDOW", 0)
-        pairs, ran = correlate_shaped(
-            "lazy_lookup",
-            side_of_events(base),
-            side_of_events(target),
-            one_group(base, target),
-            WindowBook(window),
-            base_is_a=True,
-            exclude_same=False,
-        )
+    book = WindowBook(window)
+    book.credit = 10**9
+    pairs, ran = correlate_shaped(
+        "lazy_lookup",
+        side_of_events(base),
+        side_of_events(target),
+        one_group(base, target),
+        book,
+        base_is_a=True,
+        exclude_same=False,
+    )
     expected = [
         (i, j)
         for i, a in enumerate(base)
@@ -315,15 +326,37 @@ def test_s_windows_are_bought_when_probes_have_cost_as_much() -> None:
         )
         return ran
 
-    # Each search probes 40 x 40 pairs; the one s-window costs as much as 3,000 of them.
-    assert [run() for _ in range(3)] == ["lazy", "indexed", "indexed"]
-    assert book.price(base_side.classes, target_side.classes) == 0
+    # Each search decides 40 x 40 pairs for want of the one s-window, which costs less.
+    assert [run() for _ in range(3)] == ["lazy", "lazy", "lazy"]
+    assert book.missed == 40 * 40
+    assert 0 < book.work < book.missed
 
 
-def test_indexed_waits_where_s_windows_cost_too_much_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(shaped_algorithms, "PRICE_AT_ONCE", 2 * shaped_windows.PROBES_PER_WINDOW)
+def test_s_windows_cost_no_more_than_was_decided_for_want_of_them() -> None:
+    window = TimingWindow(-12, 12, None, None, Fraction(1, 2))
+    shapes = [described((-90, -k, "0.5"), (-k, 0, "0.5")) for k in range(1, 21)]
+    base, target = shapes, [it.moved(5) for it in shapes]
+    book = WindowBook(window)
+    spent = []
+    for _ in range(80):
+        correlate_shaped(
+            "auto",
+            side_of_events(base),
+            side_of_events(target),
+            one_group(base, target),
+            book,
+            base_is_a=True,
+            exclude_same=False,
+        )
+        # More by less than one s-window costs.
+        assert book.work <= book.missed + 5_000
+        spent.append(book.work)
+    # Little by little, and then no more.
+    assert len(set(spent)) > 3
+    assert spent[-1] == spent[-2]
+
+
+def test_indexed_computes_some_s_windows_on_credit(monkeypatch: pytest.MonkeyPatch) -> None:
     window = TimingWindow(-90, 90, None, None, Fraction(1, 2))
     shapes = [described((-9, -k, "0.5"), (-k, 0, "0.5")) for k in (1, 2, 3)]
 
@@ -339,28 +372,17 @@ def test_indexed_waits_where_s_windows_cost_too_much_at_once(
             exclude_same=False,
         )[1]
 
-    # One pair of classes, and four.
+    assert [run(1), run(2)] == ["indexed", "indexed"]
+    # As many as a budget allows: the first.
+    monkeypatch.setattr(shaped_windows, "AT_ONCE", 1)
     assert [run(1), run(2)] == ["indexed", "lazy"]
-
-
-def test_of_many_s_windows_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shaped_windows, "_KEPT", 1)
-    monkeypatch.setattr(shaped_windows, "_KEPT_GRIDS", 1)
-    other = described((-9, -3, "0.5"), (-3, 0, "0.5"))
-    book = WindowBook(TimingWindow(-90, 90, None, None, Fraction(1, 2)))
-    one, two = (side_of_events([it]).classes for it in (MODES, other))
-    assert book.find_grid(one, one, None) == book.find_grid(one, one, None)
-    assert book.price(one, one) == 0
-    book.find_grid(two, two, None)
-    assert book.price(one, one) == shaped_windows.PROBES_PER_WINDOW
 
 
 @pytest.mark.parametrize(("own", "matched"), [(None, True), (0, False)])
 def test_a_tie_that_float_cannot_tell_matches_unless_it_is_the_event_itself(
-    monkeypatch: pytest.MonkeyPatch, own: int | None, *, matched: bool
+    own: int | None, *, matched: bool
 ) -> None:
     # Without s-windows: P = 1/2 is computed, and lies within the rounding bound of the threshold.
-    monkeypatch.setattr(shaped_windows, "CLASS_PAIR_LIMIT", -1)
     book = WindowBook(TimingWindow(None, 0, -500, None, Fraction(1, 2)))
     segment = _segment([MODES], [b"a"], [False])
     places = None if own is None else (np.array([0]), np.array([own]))
