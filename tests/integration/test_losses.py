@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.workload import Occurrence
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
 ]
 
 
@@ -30,7 +30,7 @@ def remove_before(job: JobUnderTest, offset: int) -> None:
     client = AdminClient({"bootstrap.servers": job.bootstrap})
     place = TopicPartition(job.streams["a"].topic, 0, offset)
     for removed in client.delete_records([place]).values():
-        removed.result(30)
+        removed.result(PATIENCE_SECONDS)
 
 
 def test_losses_stay_counted_when_the_job_starts_again(

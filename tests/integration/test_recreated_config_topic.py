@@ -11,6 +11,7 @@ import pytest
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import recreate_topic, topic_id
+from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence, stream_resource
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def job(
     prefix = f"config{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
     for name in "ab":
-        stream = Stream(name, f"{prefix}-{name}", LONGEST_US, max_delay_us=3_600_000_000)
+        stream = Stream(name, f"{prefix}-{name}", LONGEST_US, max_delay_us=MAX_DELAY_US)
         job.add_stream(stream, partitions=1)
     job.register(DROPPED.resource, KEPT.resource)
     job.start()

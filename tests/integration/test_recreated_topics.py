@@ -12,6 +12,7 @@ import pytest
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total, unfinish_last_batch
 from tests.support.kafka import recreate_topic, topic_id
+from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def begin(bootstrap: str, jars: Path, folder: Path) -> JobUnderTest:
 
 
 def stream(job: JobUnderTest, name: str) -> Stream:
-    return Stream(name, f"{job.prefix}-{name}", LONGEST_US, max_delay_us=3_600_000_000)
+    return Stream(name, f"{job.prefix}-{name}", LONGEST_US, max_delay_us=MAX_DELAY_US)
 
 
 def pairs_of(name: str, count: int) -> list[Occurrence]:

@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
 ]
 
 LONGEST_US = 20_000

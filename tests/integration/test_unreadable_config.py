@@ -12,6 +12,7 @@ import pytest
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
+from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence, Workload, alarm_pairs
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ GONE = NearCondition("gone", "a", "b", 40_000, "0.4")
 
 
 def stream(name: str) -> Stream:
-    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=60_000_000)
+    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
 
 
 def live_events(seed: int) -> list[Occurrence]:

@@ -15,13 +15,14 @@ from correlation.streams import Stream
 from tests.rest.running import fresh_settings, running
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
+from tests.support.patience import MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"clocks{uuid.uuid4().hex[:10]}"
 LIVE = NearCondition("live", "a", "b", 1_000_000, "0.6")
@@ -30,8 +31,8 @@ YEAR_3000_US = 32_503_680_000_000_000
 
 
 def stream(name: str, clock: str) -> Stream:
-    plain = Stream(name, f"{PREFIX}-{name}", longest_us=20_000, max_delay_us=5_000_000)
-    return replace(plain, clock=clock)  # type: ignore[arg-type]
+    plain = Stream(name, f"{PREFIX}-{name}", longest_us=20_000, max_delay_us=MAX_DELAY_US)
+    return plain if clock == "live" else replace(plain, max_delay_us=5_000_000, clock="replay")
 
 
 def pairs_at(begin_us: int, label: str, streams: str) -> tuple[list[Occurrence], list[Occurrence]]:

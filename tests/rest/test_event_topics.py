@@ -34,7 +34,7 @@ def test_topic_that_was_deleted_is_created_again_by_the_same_document(service: S
 
     assert there() == set(topics)
     for deleted in admin.delete_topics(topics).values():
-        deleted.result(10)
+        deleted.result(PATIENCE_SECONDS)
     wait_until(lambda: not there())
     before = head(service)
     for found, document in documents.items():
@@ -64,7 +64,7 @@ def test_topic_that_does_not_exist_is_refused_when_none_are_created(kafka_bootst
         admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
         answer = client.put("/v1/streams/s", json=stream(service))
         assert problem(answer, 422, 42203) == ["topic"]
-        admin.create_topics([NewTopic(events, 1)])[events].result(10)
+        admin.create_topics([NewTopic(events, 1)])[events].result(PATIENCE_SECONDS)
         assert client.put("/v1/streams/s", json=stream(service)).status_code == 201
         answer = client.put("/v1/conditions/c", json=pair("s", "s", output_topic="nowhere"))
         assert problem(answer, 422, 42203) == ["output_topic"]

@@ -13,6 +13,7 @@ import pytest
 
 from service.turns import MOST_WAITING
 from tests.rest.running import fresh_settings, running, wait_until
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 WRITES = 60
 # No write gives up while the broker hangs: what the test sees does not wait for it.
-PATIENCE_SECONDS = 240
+HELD_SECONDS = 240
 
 
 @contextmanager
@@ -52,8 +53,8 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
 ) -> None:
     settings = fresh_settings(
         own_broker.bootstrap,
-        broker_timeout_seconds=PATIENCE_SECONDS,
-        write_timeout_seconds=PATIENCE_SECONDS,
+        broker_timeout_seconds=HELD_SECONDS,
+        write_timeout_seconds=HELD_SECONDS,
     )
     stream = {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
     with running(settings) as service, ThreadPoolExecutor(WRITES) as pool:
@@ -93,7 +94,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
 
 def test_write_whose_turn_does_not_come_is_told_so(own_broker: EmbeddedBroker) -> None:
     settings = fresh_settings(
-        own_broker.bootstrap, broker_timeout_seconds=PATIENCE_SECONDS, write_timeout_seconds=1
+        own_broker.bootstrap, broker_timeout_seconds=HELD_SECONDS, write_timeout_seconds=1
     )
     stream = {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
     with running(settings) as service, ThreadPoolExecutor(2) as pool:

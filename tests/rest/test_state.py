@@ -57,7 +57,7 @@ def test_own_topics_are_created_with_the_right_settings(service: Service) -> Non
     }
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics.all()]
     described = {
-        resource.name: future.result(10)
+        resource.name: future.result(PATIENCE_SECONDS)
         for resource, future in admin.describe_configs(resources).items()
     }
     policies = {name: it["cleanup.policy"].value for name, it in described.items()}

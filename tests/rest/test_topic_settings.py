@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 from cli.broker import EmbeddedBroker
 from tests.rest.running import fresh_settings, running
 from tests.support.kafka import create_topics
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ AUTHORISING = {
 def retention(settings: Settings, topic: str) -> str | None:
     admin = AdminClient({"bootstrap.servers": settings.bootstrap})
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    found = admin.describe_configs([resource])[resource].result(30)
+    found = admin.describe_configs([resource])[resource].result(PATIENCE_SECONDS)
     value: str | None = found["delete.retention.ms"].value
     return value
 
@@ -102,4 +103,4 @@ def allow_all_but_altering(bootstrap: str, topic: str) -> None:
     # Kept in a variable: requests end with their client.
     client = AdminClient({"bootstrap.servers": bootstrap})
     for created in client.create_acls(bindings).values():
-        created.result(30)
+        created.result(PATIENCE_SECONDS)

@@ -11,6 +11,7 @@ import pytest
 
 from cli.errors import ProcessError
 from cli.processes import ChildProcess
+from tests.support.patience import PATIENCE_SECONDS
 
 _READY = "import signal; print('ready', flush=True); signal.pause()"
 _STUBBORN = (
@@ -30,7 +31,7 @@ def _is_ready(child: ChildProcess) -> bool:
 def test_stop_ends_the_process_by_sigterm(tmp_path: Path) -> None:
     child = _child(_READY, tmp_path)
     child.start()
-    child.wait_until(lambda: _is_ready(child), 30)
+    child.wait_until(lambda: _is_ready(child), PATIENCE_SECONDS)
     assert child.running
     assert child.stop() == -15
     assert (child.running, child.pid) == (False, None)
@@ -39,7 +40,7 @@ def test_stop_ends_the_process_by_sigterm(tmp_path: Path) -> None:
 def test_stop_kills_a_process_that_does_not_end(tmp_path: Path) -> None:
     child = _child(_STUBBORN, tmp_path)
     child.start()
-    child.wait_until(lambda: _is_ready(child), 30)
+    child.wait_until(lambda: _is_ready(child), PATIENCE_SECONDS)
     assert child.stop(patience_seconds=0.2) == -9
 
 
@@ -47,7 +48,7 @@ def test_wait_until_shows_the_end_of_the_log_when_the_process_ends(tmp_path: Pat
     child = _child("print('why it failed'); raise SystemExit(3)", tmp_path)
     child.start()
     with pytest.raises(ProcessError, match=r"(?s)child ended with exit code 3; .*why it failed"):
-        child.wait_until(lambda: False, 30)
+        child.wait_until(lambda: False, PATIENCE_SECONDS)
 
 
 def test_wait_until_gives_up_after_the_timeout(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_environment_is_added_to_that_of_the_parent(tmp_path: Path) -> None:
     child = ChildProcess("child", command, tmp_path / "child.log", {"COINCIDE_X": "x"})
     child.start()
     with pytest.raises(ProcessError, match="x True"):
-        child.wait_until(lambda: False, 30)
+        child.wait_until(lambda: False, PATIENCE_SECONDS)
 
 
 def _has_said(log: Path, text: str) -> bool:
@@ -90,7 +91,7 @@ def test_log_is_rotated_while_the_process_goes_on_writing(tmp_path: Path) -> Non
     with fifo.open("w") as lines:
         for number in range(6):
             print(f"round {number}", file=lines, flush=True)
-            child.wait_until(partial(_has_said, log, f"round {number}"), 60)
+            child.wait_until(partial(_has_said, log, f"round {number}"), PATIENCE_SECONDS)
             child.check()
     child.stop()
     kept = sorted(path.name for path in tmp_path.glob("child.log*"))
@@ -108,6 +109,6 @@ def test_log_that_is_too_long_is_rotated_at_the_start(tmp_path: Path) -> None:
     child = ChildProcess("child", [sys.executable, "-c", "print('new')"], log, log_bytes=1000)
     child.start()
     with pytest.raises(ProcessError):
-        child.wait_until(lambda: False, 60)
+        child.wait_until(lambda: False, PATIENCE_SECONDS)
     assert log.read_text() == "new\n"
     assert (tmp_path / "child.log.1").read_text() == "old\n" * 1000
