@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # What brokers answer that give topics no ids.
 _ZERO_ID = "A" * 22
+_URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 class TopicIdentity:
@@ -48,9 +49,11 @@ class TopicIdentity:
             TopicCollection([self._topic]), request_timeout=timeout_seconds
         )
         try:
-            found = str(described[self._topic].result(timeout_seconds).topic_id)
+            known = described[self._topic].result(timeout_seconds).topic_id
         except (KafkaException, FutureTimeoutError):
             return
+        # As Kafka's own tools write it, in the alphabet of URLs.
+        found = str(known).translate(_URL_ALPHABET)
         if found == _ZERO_ID:
             return
         if self._id is None:

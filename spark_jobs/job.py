@@ -101,6 +101,8 @@ class Job:
         self._topics = EventTopics(self._begun.topics, parts.offsets.is_deleted)
         self._known = KnownOffsets()
         self._losses = LossCounter(parts.checkpoint, parts.reporter.lost)
+        # Only now: what a running query begins may be of a topic that was recreated meanwhile.
+        self._known.note_ends(parts.checkpoint.begun_offsets())
 
     def run(self) -> None:
         """Run until told to stop, or until everything is read where that is wanted.
@@ -163,7 +165,6 @@ class Job:
         # Asked first: a broker that does not answer must not have the losses counted again.
         ends = parts.offsets.ends(wanted.places)
         known.note_read(parts.checkpoint.completed_offsets())
-        known.note_ends(parts.checkpoint.begun_offsets())
         parts.reporter.recreated(recreated)
         deleted = {*recreated, *gone}
         self._losses.add(known.unread(deleted), DELETED)

@@ -17,6 +17,7 @@ _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 # What brokers answer that give topics no ids.
 _ZERO_ID = "A" * 22
+_URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 class FoundTopic(NamedTuple):
@@ -99,7 +100,8 @@ class KafkaOffsets:
                 if error.args[0].code() < 0:
                     raise
             else:
-                known = str(topic.topic_id)
+                # As Kafka's own tools write it, in the alphabet of URLs.
+                known = str(topic.topic_id).translate(_URL_ALPHABET)
                 found[name] = FoundTopic(
                     len(topic.partitions), None if known == _ZERO_ID else known
                 )

@@ -99,10 +99,10 @@ def recreate_topic(
 
 
 def topic_id(bootstrap: str, topic: str) -> str:
-    """Return the id that Kafka gave a topic."""
+    """Return the id that Kafka gave a topic, as Kafka's own tools write it."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     described = client.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_SECONDS)
-    return str(described.topic_id)
+    return str(described.topic_id).replace("+", "-").replace("/", "_")
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
@@ -223,8 +223,7 @@ def _read(
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
     # Where records keep coming the client never says that it is at the end: that of now counts.
     ends = {
-        number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout_seconds)[1]
-        for number in partitions
+        number: _end(consumer, TopicPartition(topic, number), deadline) for number in partitions
     }
     received: list[Received] = []
     ended: set[int] = set()
@@ -248,6 +247,23 @@ def _read(
         else:
             raise KafkaException(error)
     return received
+
+
+def _end(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
+    """Return where a partition ends, as soon as it has a leader: it may be a moment old."""
+    while True:
+        left = max(deadline - time.monotonic(), _POLL_SECONDS)
+        try:
+            return int(consumer.get_watermark_offsets(place, left)[1])
+        except KafkaException as error:
+            moving = error.args[0].code() in {
+                KafkaError.NOT_LEADER_FOR_PARTITION,
+                KafkaError.LEADER_NOT_AVAILABLE,
+            }
+            if not moving or time.monotonic() > deadline:
+                raise
+            # Lets the client ask for the leader again.
+            consumer.poll(_POLL_SECONDS)
 
 
 def _received(message: Message) -> Received:
