@@ -53,19 +53,38 @@ def json_object(value: object, example: str) -> Mapping[str, Any]:
     """
     if isinstance(value, Mapping):
         return value
-    try:
-        found = json.loads(str(value), object_pairs_hook=_without_duplicates)
-    except json.JSONDecodeError as error:
-        raise wrong_setting(
-            f"is not valid JSON ({error.msg}, at character {error.pos + 1}); "
-            f"write an object such as {example}"
-        ) from None
+    found = _parsed(value, "an object", example)
     if not isinstance(found, dict):
         raise wrong_setting(
             f"must be a JSON object; got {_JSON_TYPES[type(found)]}; "
             f"write an object such as {example}"
         )
     return found
+
+
+def json_list(value: object, example: str) -> tuple[object, ...]:
+    """Parse the JSON list in a setting.
+
+    Parameters
+    ----------
+    value
+        The text; a list or tuple is returned as it is.
+    example
+        A valid value, for the error message.
+
+    Raises
+    ------
+    PydanticCustomError
+        It is not JSON, or not a list.
+    """
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    found = _parsed(value, "a list", example)
+    if not isinstance(found, list):
+        raise wrong_setting(
+            f"must be a JSON list; got {_JSON_TYPES[type(found)]}; write a list such as {example}"
+        )
+    return tuple(found)
 
 
 def string_properties(value: object, example: str) -> dict[str, str]:
@@ -89,6 +108,17 @@ def string_properties(value: object, example: str) -> dict[str, str]:
                 "put the value in quotation marks"
             )
     return dict(found)
+
+
+def _parsed(value: object, wanted: str, example: str) -> object:
+    """Parse the JSON of a setting."""
+    try:
+        return json.loads(str(value), object_pairs_hook=_without_duplicates)
+    except json.JSONDecodeError as error:
+        raise wrong_setting(
+            f"is not valid JSON ({error.msg}, at character {error.pos + 1}); "
+            f"write {wanted} such as {example}"
+        ) from None
 
 
 def wrong_setting(message: str) -> PydanticCustomError:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from functools import partial
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.checks import check_topic
 from correlation.topics import Topics
-from kafka_client.settings import KafkaProperties, Properties
+from kafka_client.settings import KafkaProperties, Properties, json_list
 
 # A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
 _PREFIX_LENGTH = 200
@@ -67,7 +70,9 @@ class Settings(BaseSettings):
         description="Create the topic of a stream (or a condition's output topic) that does "
         "not exist yet; otherwise registering it is refused.",
     )
-    output_topics: tuple[str, ...] = Field(
+    output_topics: Annotated[
+        tuple[str, ...], NoDecode, BeforeValidator(partial(json_list, example='["siem", "out-*"]'))
+    ] = Field(
         default=(),
         description="Topics that conditions may name as output_topic, as a JSON list: names, or "
         "their begin and *. Empty: any that no rule forbids.",

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicCollection
 
+from kafka_client.topic_ids import read_topic_id
 from service.errors import LogStoppedError
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
-
-# What brokers answer that give topics no ids.
-_ZERO_ID = "A" * 22
-_URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 class TopicIdentity:
@@ -52,9 +49,8 @@ class TopicIdentity:
             known = described[self._topic].result(timeout_seconds).topic_id
         except (KafkaException, FutureTimeoutError):
             return
-        # As Kafka's own tools write it, in the alphabet of URLs.
-        found = str(known).translate(_URL_ALPHABET)
-        if found == _ZERO_ID:
+        found = read_topic_id(known)
+        if found is None:
             return
         if self._id is None:
             self._id = found

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from kafka_client.topic_ids import read_topic_id
+
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
 Place = tuple[str, int]
 _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
-# What brokers answer that give topics no ids.
-_ZERO_ID = "A" * 22
-_URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 class FoundTopic(NamedTuple):
@@ -100,11 +99,7 @@ class KafkaOffsets:
                 if error.args[0].code() < 0:
                     raise
             else:
-                # As Kafka's own tools write it, in the alphabet of URLs.
-                known = str(topic.topic_id).translate(_URL_ALPHABET)
-                found[name] = FoundTopic(
-                    len(topic.partitions), None if known == _ZERO_ID else known
-                )
+                found[name] = FoundTopic(len(topic.partitions), read_topic_id(topic.topic_id))
         return found
 
     def is_deleted(self, topic: str) -> bool:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest, total
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import Occurrence
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_losses_stay_counted_when_the_job_starts_again(
     prefix = f"lost{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
     topic = f"{prefix}-a"
-    job.add_stream(Stream("a", topic, 0, 300_000_000), partitions=1)
+    job.add_stream(Stream("a", topic, 0, MAX_DELAY_US), partitions=1)
     sent = 0
 
     def send(count: int) -> None:

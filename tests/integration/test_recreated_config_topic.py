@@ -11,7 +11,7 @@ import pytest
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import recreate_topic, topic_id
-from tests.support.patience import MAX_DELAY_US
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import NearCondition, Occurrence, stream_resource
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ KEPT = NearCondition("kept", "a", "b", 30_000, "0.6")
 DROPPED = NearCondition("dropped", "a", "b", 40_000, "0.5")
 ADDED = NearCondition("added", "b", "a", 40_000, "0.4")
 MOMENT_US = time.time_ns() // 1_000
-_EXIT_SECONDS = 120
 
 
 @pytest.fixture
@@ -64,7 +63,7 @@ def recreate_config(job: JobUnderTest) -> tuple[str, str]:
 
 
 def wait_for_exit(job: JobUnderTest) -> int | None:
-    deadline = time.monotonic() + _EXIT_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while job.process.running:
         assert time.monotonic() < deadline, "the job goes on"
     return job.process.exit_code
@@ -136,7 +135,7 @@ def test_acceptance_survives_kills(job: JobUnderTest) -> None:
     )
     for step in steps:
         job.process.start()
-        job.process.wait_until(step, _EXIT_SECONDS)
+        job.process.wait_until(step, PATIENCE_SECONDS)
         job.kill()
         job.process.stop(5)
     job.start()

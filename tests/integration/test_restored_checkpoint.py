@@ -16,6 +16,7 @@ from correlation.streams import Stream
 from spark_jobs.envelope import Record
 from spark_jobs.transactions import PartitionProducer, Target
 from tests.support.job import JobUnderTest
+from tests.support.patience import END_SECONDS, MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ pytestmark = [
 
 LONGEST_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
-END_SECONDS = 300
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> Jo
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
     for name in "ab":
         # Events are kept longer than the test takes.
-        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, 300_000_000), partitions=1)
+        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US), partitions=1)
     job.register(NEAR.resource)
     return job
 

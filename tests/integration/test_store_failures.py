@@ -11,12 +11,14 @@ import pytest
 from cli.errors import ProcessError
 from correlation.streams import Stream
 from tests.support.job import JobUnderTest
+from tests.support.patience import END_SECONDS, MAX_DELAY_US
 from tests.support.workload import NearCondition, Workload
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.workload import Occurrence
+    from tests.support.patience import END_SECONDS, MAX_DELAY_US
+from tests.support.workload import Occurrence
 
 pytestmark = [
     pytest.mark.kafka,
@@ -26,7 +28,6 @@ pytestmark = [
 
 LONGEST_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
-END_SECONDS = 300
 
 
 class Store:
@@ -72,7 +73,7 @@ def job(
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
         # Events are kept longer than the test takes.
-        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, 300_000_000))
+        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US))
     job.register(NEAR.resource)
     return job
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 WRITES = 60
-# No write gives up while the broker hangs: what the test sees does not wait for it.
-HELD_SECONDS = 240
+# No write gives up while the broker hangs: the longest limit that the settings take.
+HELD_SECONDS = 300
 
 
 @contextmanager
@@ -100,7 +100,8 @@ def test_write_whose_turn_does_not_come_is_told_so(own_broker: EmbeddedBroker) -
     with running(settings) as service, ThreadPoolExecutor(2) as pool:
         client = service.client
         client.timeout = 2 * PATIENCE_SECONDS
-        assert client.put("/v1/streams/x", json=stream).status_code == 201
+        # A record that is not read back within a second answers 202.
+        assert client.put("/v1/streams/x", json=stream).status_code in {201, 202}
         with hanging(own_broker):
             writes = [
                 pool.submit(client.put, f"/v1/streams/y{number}", json=stream)
@@ -108,4 +109,6 @@ def test_write_whose_turn_does_not_come_is_told_so(own_broker: EmbeddedBroker) -
             ]
             wait_until(lambda: any(it.done() for it in writes), PATIENCE_SECONDS)
             assert answered(writes) == Counter({(503, 50304): 1})
-        assert {it.result().status_code for it in writes} == {503, 201}
+        refused, accepted = sorted((it.result().status_code for it in writes), reverse=True)
+        assert refused == 503
+        assert accepted in {201, 202}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import ValidationError
 
 from correlation.topics import Topics
 from service.settings import Settings
@@ -133,5 +134,5 @@ def test_list_of_output_topics_is_read_from_the_environment(
     assert Settings().output_topics == ("siem", "alarms-*", "*")
     for wrong in ('["a b"]', '["*-alarms"]', '[""]', "siem"):
         monkeypatch.setenv("COINCIDE_OUTPUT_TOPICS", wrong)
-        with pytest.raises(ValueError, match="output_topics"):
+        with pytest.raises(ValidationError, match="output_topics"):
             Settings()

@@ -291,9 +291,7 @@ def test_metrics_record_that_cannot_be_read_is_counted(kafka_bootstrap: str) -> 
 
 
 def test_not_ready_and_no_writes_while_the_broker_is_away(own_broker: EmbeddedBroker) -> None:
-    settings = fresh_settings(
-        own_broker.bootstrap, broker_timeout_seconds=10, write_timeout_seconds=2
-    )
+    settings = fresh_settings(own_broker.bootstrap, broker_timeout_seconds=10)
     with running(settings) as service:
         client = service.client
         document = {"topic": "events", "longest": "1s", "max_delay": "1s"}

@@ -7,7 +7,7 @@ are as old as a whole run of the tests.
 
 PATIENCE_SECONDS = 600
 # How long the service waits for Kafka, where a test does not take Kafka away.
-SERVICE_SECONDS = 240
+SERVICE_SECONDS = 300
 # Of processes that have nothing more to do than to end.
 END_SECONDS = 300
 # max_delay of live streams, in µs: no restart and no command takes as long.

@@ -23,6 +23,8 @@ OBJECTS = [
 ]
 # The setting, its value, what is said after the setting's name.
 WRONG_MEMBERS = [
+    ("OUTPUT_TOPICS", "siem", "is not valid JSON (Expecting value, at character 1); write a list "),
+    ("OUTPUT_TOPICS", '{"siem": 1}', "must be a JSON list; got an object; write a list such as "),
     (
         "KAFKA_PROPERTIES",
         '{"sasl.password": ["x"]}',
@@ -110,8 +112,8 @@ def test_what_is_no_json_object_is_named(
 def test_a_wrong_member_is_named(
     variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readers = EVERYBODY if variable == "KAFKA_PROPERTIES" else JOB
-    for settings in readers:
+    readers = {"KAFKA_PROPERTIES": EVERYBODY, "OUTPUT_TOPICS": (ServiceSettings,)}
+    for settings in readers.get(variable, JOB):
         (sentence,) = _said(settings, variable, value, monkeypatch)
         assert sentence.startswith(f"COINCIDE_{variable}: {said}")
 
