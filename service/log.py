@@ -50,6 +50,7 @@ _BROKEN_LOG = frozenset(
 # Errors of a topic that was created, or moved, a moment ago.
 _SETTLING = frozenset(
     {
+        KafkaError._NOENT,  # noqa: SLF001  as above; "No leaders found"
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,

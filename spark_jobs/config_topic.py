@@ -19,7 +19,6 @@ from spark_jobs.errors import ConfigTopicError
 if TYPE_CHECKING:
     from spark_jobs.checkpoint import Checkpoint
 
-_FILE = "config_topic.json"
 _VERSION = 1
 
 
@@ -98,8 +97,8 @@ class ConfigTopic:
         self._store(_Stored(self._read_id, self._stored.epoch + 1))
 
     def _store(self, stored: _Stored) -> None:
-        document = {"v": _VERSION, "id": stored.id, "epoch": stored.epoch}
-        self._checkpoint.write(_FILE, orjson.dumps(document))
+        document = {"v": _VERSION, "id": stored.id}
+        self._checkpoint.write(_file(stored.epoch), orjson.dumps(document))
         self._stored = stored
 
     def _refusal(self, former: str | None, now: str | None) -> ConfigTopicError:
@@ -113,11 +112,18 @@ class ConfigTopic:
         )
 
 
+def _file(epoch: int) -> str:
+    """Return the file of an epoch: a local file system cannot replace a file in one step."""
+    return f"config_topic-{epoch}.json"
+
+
 def _read(checkpoint: Checkpoint) -> _Stored:
-    content = checkpoint.read(_FILE)
-    if content is None:
-        return _Stored(None, 0)
-    document = orjson.loads(content)
-    if document["v"] != _VERSION:
-        raise UnknownRecordVersionError(f"{_FILE} of version {document['v']}")
-    return _Stored(document["id"], document["epoch"])
+    stored = _Stored(None, 0)
+    epoch = 0
+    while (content := checkpoint.read(_file(epoch))) is not None:
+        document = orjson.loads(content)
+        if document["v"] != _VERSION:
+            raise UnknownRecordVersionError(f"{_file(epoch)} of version {document['v']}")
+        stored = _Stored(document["id"], epoch)
+        epoch += 1
+    return stored

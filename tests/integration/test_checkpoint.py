@@ -245,7 +245,7 @@ def test_config_topic_of_another_id_is_refused_until_it_is_accepted(
 
 
 def test_config_topic_of_another_version_is_refused(checkpoint: Checkpoint) -> None:
-    checkpoint.write("config_topic.json", b'{"v":2}')
+    checkpoint.write("config_topic-0.json", b'{"v":2}')
     with pytest.raises(UnknownRecordVersionError, match="version 2"):
         ConfigTopic(checkpoint, "p.config", "one", None)
 

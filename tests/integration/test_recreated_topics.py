@@ -149,7 +149,10 @@ def test_topic_recreated_under_an_unfinished_batch_enters_anew_after_it(job: Job
     job.send([event("a", "a1")])
     awaited = {("near", "a1", "b1"), ("with-c", "a1", "kept"), ("with-c", "a1", "new")}
     found = job.alarms("near", "with-c", awaited=awaited)
-    assert found == sorted(awaited)
+    # The state of the begun batch may have been stored: then its events are there all the same.
+    begun = {("with-c", "a1", "lost1"), ("with-c", "a1", "lost2")}
+    assert len(found) == len(set(found))
+    assert awaited <= set(found) <= awaited | begun
     job.wait_for_job(
         lambda record: said(job) == ids and record["lost"] == {job.streams["c"].topic: {"0": 2}}
     )
@@ -167,7 +170,7 @@ def test_topic_that_was_truncated_goes_on_from_its_end(
         job.stop()
         # As after an unclean leader election: the partitions lose what was written last.
         own_broker.stop()
-        kept = [own_broker.data / f"{stream.topic}-0" for stream in job.streams.values()]
+        kept = [own_broker.data / "kafka" / f"{stream.topic}-0" for stream in job.streams.values()]
         for folder in kept:
             shutil.copytree(folder, tmp_path / folder.name)
         own_broker.start()

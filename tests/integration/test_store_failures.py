@@ -17,8 +17,7 @@ from tests.support.workload import NearCondition, Workload
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.patience import END_SECONDS, MAX_DELAY_US
-from tests.support.workload import Occurrence
+    from tests.support.workload import Occurrence
 
 pytestmark = [
     pytest.mark.kafka,

@@ -101,8 +101,17 @@ def recreate_topic(
 def topic_id(bootstrap: str, topic: str) -> str:
     """Return the id that Kafka gave a topic, as Kafka's own tools write it."""
     client = AdminClient({"bootstrap.servers": bootstrap})
-    described = client.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_SECONDS)
-    return str(described.topic_id).replace("+", "-").replace("/", "_")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            described = client.describe_topics(TopicCollection([topic]))[topic].result()
+        except KafkaException as error:
+            # A topic that was created a moment ago may not be seen yet.
+            unseen = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if not unseen or time.monotonic() > deadline:
+                raise
+        else:
+            return str(described.topic_id).replace("+", "-").replace("/", "_")
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
