@@ -226,7 +226,7 @@ def test_replay_needs_neither_spark_nor_kafka(replay: Command) -> None:
     arguments = ["replay", "-f", "r.yaml", *NEAR, "--events", f"a={a}", "--events", f"b={b}"]
     program = (
         "import sys\n"
-        "for name in ('pyspark', 'confluent_kafka', 'spark_jobs'): sys.modules[name] = None\n"
+        "for name in ('pyspark', 'py4j', 'confluent_kafka'): sys.modules[name] = None\n"
         f"from cli.main import main\nmain({arguments!r})"
     )
     # This Python, without what may be missing where replay is all that is wanted.

@@ -37,7 +37,8 @@ def test_warm_up_fills_the_cache_and_the_next_run_adds_nothing(tmp_path: Path) -
     kernels = {".".join(name.split(".")[:2]).split("-")[0] for name in first}
     assert kernels >= {
         "search._probe_kernel",
-        "search._probe_windows_kernel",
+        "windowing._find_windows_kernel",
+        "pieces._split_by_windows_kernel",
         "lazy_lookup._collect_probed_kernel",
         "indexed._find_ranges_kernel",
     }

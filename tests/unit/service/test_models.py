@@ -173,7 +173,7 @@ def test_stream_reads_a_mapping() -> None:
         ({"longest_us": 3}, ["longest"]),
         ({"templates": "s1"}, ["templates"]),
         ({"templates": ["s1", "No Name", 5]}, ["templates[1]", "templates[2]"]),
-        ({"templates": [f"t{n}" for n in range(201)]}, ["templates"]),
+        ({"templates": [f"t{n}" for n in range(1001)]}, ["templates"]),
         ({"histograms": "yes"}, ["histograms"]),
         ({"mapping": {"detected": ""}}, ["mapping.detected"]),
     ],
