@@ -116,7 +116,11 @@ class Checkpoint:
 
     def has_unfinished_batch(self) -> bool:
         """Tell whether the newest batch that was begun has not been completed."""
-        return self.newest_batch() > self._newest("query/commits")
+        return self.newest_batch() > self.completed_batch()
+
+    def completed_batch(self) -> int:
+        """Return the newest batch that was completed, -1 when there is none."""
+        return self._newest("query/commits")
 
     def completed_offsets(self) -> dict[Place, int]:
         """Give up to where the completed batches have read each (topic, partition)."""

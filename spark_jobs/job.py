@@ -24,8 +24,7 @@ from spark_jobs.checkpoint import Checkpoint, Layout, check_layout, parse_offset
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.event_topics import EventTopics
 from spark_jobs.heartbeats import WAKE_UP, Ticker
-from spark_jobs.known_offsets import KnownOffsets
-from spark_jobs.losses import DELETED, TRUNCATED, LossCounter
+from spark_jobs.losses import LossCounter
 from spark_jobs.operator import InForce
 from spark_jobs.query import start_query
 from spark_jobs.reports import Reporter, describe
@@ -99,10 +98,12 @@ class Job:
             StreamsInForce({}, {}) if stored is None else StreamsInForce.from_bytes(stored)
         )
         self._topics = EventTopics(self._begun.topics, parts.offsets.is_deleted)
-        self._known = KnownOffsets()
         self._losses = LossCounter(parts.checkpoint, parts.reporter.lost)
         # Only now: what a running query begins may be of a topic that was recreated meanwhile.
-        self._known.note_ends(parts.checkpoint.begun_offsets())
+        self._losses.note_begun(
+            _of(parts.checkpoint.begun_offsets(), self._begun.places),
+            parts.checkpoint.newest_batch(),
+        )
 
     def run(self) -> None:
         """Run until told to stop, or until everything is read where that is wanted.
@@ -146,7 +147,9 @@ class Job:
                 _log.info("completing the batch that was begun")
                 self._complete(begun, recreated)
                 return
-        checkpoint.change_offsets(others | self._begun.topics.keys() - wanted.topics.keys())
+        changed = others | self._begun.topics.keys() - wanted.topics.keys()
+        checkpoint.change_offsets(changed)
+        self._losses.forget(changed)
         checkpoint.write(_FILE, wanted.to_bytes())
         self._begun = wanted
         if accepting:
@@ -161,20 +164,18 @@ class Job:
         wanted: StreamsInForce,
     ) -> None:
         """Report what is lost of topics that were deleted or truncated, as far as is known."""
-        parts, known = self._parts, self._known
-        # Asked first: a broker that does not answer must not have the losses counted again.
+        parts, losses, checkpoint = self._parts, self._losses, self._parts.checkpoint
         ends = parts.offsets.ends(wanted.places)
-        known.note_read(parts.checkpoint.completed_offsets())
+        completed = _of(checkpoint.completed_offsets(), self._begun.places)
+        losses.note_read(completed, checkpoint.completed_batch())
         parts.reporter.recreated(recreated)
-        deleted = {*recreated, *gone}
-        self._losses.add(known.unread(deleted), DELETED)
-        known.forget(deleted)
-        truncated = known.truncated(ends)
-        if truncated:
-            self._losses.add(truncated, TRUNCATED)
-            ends = {place: ends[place] for place in truncated}
-            parts.checkpoint.change_offsets((), ends)
-            known.set_ends(ends)
+        # Nobody waits for what is left in the topic of a stream that was deleted.
+        registered = {stream.topic for stream in parts.watch.streams.values()}
+        losses.count_deleted(registered & {*recreated, *gone})
+        ends = {place: end for place, end in ends.items() if place[0] not in recreated}
+        losses.count_truncated(ends, checkpoint.newest_batch())
+        checkpoint.change_offsets((), ends)
+        losses.save()
 
     def _wanted(self) -> StreamsInForce:
         """Return the streams that are registered now and can be read.
@@ -255,9 +256,9 @@ class Job:
             streams=sorted(in_force.streams),
             waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
         )
-        watched = _Watched(parts, in_force, self._losses, self._known)
+        watched = _Watched(parts, in_force, self._losses)
         # Before the query passes over what is gone, it is counted.
-        watched.look_for_losses(parts.checkpoint.completed_offsets())
+        watched.look_for_losses()
         reporter.heartbeats([WAKE_UP])
         query = self._start(in_force)
         try:
@@ -281,6 +282,7 @@ class Job:
                 query, parts.settings.stop_seconds if parts.stop.is_set() else _BOUNDARY_SECONDS
             )
             self._end(query)
+        self._losses.save()
         if parts.settings.until_end and not parts.stop.is_set():
             watched.take_progress(query.lastProgress)
             self._is_done = True
@@ -303,13 +305,10 @@ class Job:
 class _Watched:
     """What the driver looks at while a query runs."""
 
-    def __init__(
-        self, parts: Parts, in_force: StreamsInForce, losses: LossCounter, known: KnownOffsets
-    ) -> None:
+    def __init__(self, parts: Parts, in_force: StreamsInForce, losses: LossCounter) -> None:
         self._parts = parts
         self._in_force = in_force
         self._losses = losses
-        self._known = known
         self._is_truncated = False
         self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
         self._completed: dict[Place, int] = {}
@@ -317,9 +316,9 @@ class _Watched:
         self._next_tick = 0.0
         self._registered = parts.watch.streams
 
-    def look_for_losses(self, completed: dict[Place, int]) -> None:
+    def look_for_losses(self) -> None:
         """Report what is gone between the completed batches and the oldest records."""
-        self._losses.count(self._ticker.begins(), completed)
+        self._losses.look(self._ticker.begins(), {})
 
     def take_progress(self, progress: Any) -> bool:  # noqa: ANN401 - a dict of Spark's
         """Take in Spark's progress; tell whether a batch was completed."""
@@ -332,7 +331,7 @@ class _Watched:
         went_back = any(ends.get(place, at) < at for place, at in self._completed.items())
         self._is_truncated = self._is_truncated or went_back
         self._completed = ends
-        self._known.note_read(ends)
+        self._losses.note_read(_of(ends, self._in_force.places), progress["batchId"])
         reporter = self._parts.reporter
         reporter.progress(progress, self._parts.settings.topics.config)
         if progress["batchId"] == self._batch:
@@ -373,10 +372,13 @@ class _Watched:
             # The query itself says whether it can go on without an answer.
             _log.warning("the broker does not answer: %s", error)
             return
-        self._is_truncated = self._is_truncated or bool(self._known.truncated(found.ends))
-        self._known.note_ends(found.ends)
+        self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
         self._parts.reporter.heartbeats(found.heartbeats)
-        self._losses.count(found.begins, self._completed)
+        self._losses.look(found.begins, found.ends)
+
+
+def _of(offsets: Mapping[Place, int], places: Collection[Place]) -> dict[Place, int]:
+    return {place: offset for place, offset in offsets.items() if place in places}
 
 
 def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:

@@ -105,13 +105,16 @@ def test_losses_are_counted_once_and_kept(checkpoint: Checkpoint) -> None:
     reported: list[Mapping[Place, int]] = []
     first, second = ("events", 0), ("events", 1)
     losses = LossCounter(checkpoint, reported.append)
-    losses.count({first: 20, second: 5}, {first: 12, second: 5})
+    losses.note_read({first: 12, second: 5}, 0)
+    losses.look({first: 20, second: 5}, {})
     # The query has not passed over the gap when it starts again, in this job or in the next.
-    losses.count({first: 20}, {first: 12})
+    losses.look({first: 20}, {})
     losses = LossCounter(checkpoint, reported.append)
-    losses.count({first: 20}, {first: 12})
-    losses.count({first: 23, second: 9}, {first: 12, second: 6})
-    losses.count({first: 23, second: 9}, {first: 50, second: 9})
+    losses.look({first: 20}, {})
+    losses.note_read({first: 12, second: 6}, 1)
+    losses.look({first: 23, second: 9}, {})
+    losses.note_read({first: 50, second: 9}, 2)
+    losses.look({first: 23, second: 9}, {})
     assert reported == [{}, {first: 8}, {first: 8}, {first: 11, second: 3}]
 
 
@@ -119,7 +122,7 @@ def test_records_gone_before_the_job_ever_read_the_topic_are_no_loss(
     checkpoint: Checkpoint,
 ) -> None:
     reported: list[Mapping[Place, int]] = []
-    LossCounter(checkpoint, reported.append).count({("events", 0): 20}, {})
+    LossCounter(checkpoint, reported.append).look({("events", 0): 20}, {("events", 0): 30})
     assert reported == [{}]
 
 
@@ -129,9 +132,12 @@ def test_losses_of_a_topic_created_anew_are_counted_from_its_beginning(
     reported: list[Mapping[Place, int]] = []
     place = ("events", 0)
     losses = LossCounter(checkpoint, reported.append)
-    losses.count({place: 100}, {place: 90})
-    losses.count({place: 7}, {place: 4})
-    losses.count({place: 7}, {place: 4})
+    losses.note_read({place: 90}, 0)
+    losses.look({place: 100}, {})
+    losses.forget({"events"})
+    losses.note_read({place: 4}, 1)
+    losses.look({place: 7}, {})
+    losses.look({place: 7}, {})
     assert reported == [{}, {place: 10}, {place: 13}]
 
 
@@ -142,10 +148,11 @@ def test_losses_that_cannot_be_kept_are_counted_when_they_can(
     place = ("events", 0)
     (tmp_path / "job").write_bytes(b"")
     losses = LossCounter(checkpoint, reported.append)
+    losses.note_read({place: 12}, 0)
     with pytest.raises(CheckpointStoreError):
-        losses.count({place: 20}, {place: 12})
+        losses.look({place: 20}, {})
     (tmp_path / "job").unlink()
-    losses.count({place: 20}, {place: 12})
+    losses.look({place: 20}, {})
     assert reported == [{}, {place: 8}]
 
 
