@@ -13,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from cli.committed import read_committed
 from cli.errors import BrokerError
-from correlation.config_records import Unreadable, parse_config_record
-from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
-from service.fold import deletion_headers
+from correlation.config_records import Unreadable
+from correlation.newest_records import NewestRecords, deletion_headers
+from kafka_client.messages import as_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,12 +43,7 @@ class Found(NamedTuple):
 
     def to_document(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return {
-            "offset": self.record.offset,
-            "key": self.record.shown_key,
-            "problem": self.record.problem,
-            "newer_version": self.is_newer,
-        }
+        return self.record.to_document() | {"newer_version": self.is_newer}
 
 
 def find_unreadable(settings: Settings) -> list[Found]:
@@ -64,11 +59,7 @@ def find_unreadable(settings: Settings) -> list[Found]:
     BrokerError
         The broker does not answer, or has no config topic.
     """
-    newest: dict[bytes, Message] = {}
-    for message in read_committed(settings, settings.topics.config):
-        newest[_as_bytes(message.key())] = message
-    found = (_problem(key, message) for key, message in newest.items())
-    return sorted((it for it in found if it is not None), key=lambda it: it.record.offset)
+    return _found(_read_newest(settings))
 
 
 def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
@@ -84,7 +75,8 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
     BrokerError
         The broker does not answer, or does not take a tombstone.
     """
-    still = set(find_unreadable(settings))
+    newest = _read_newest(settings)
+    still = set(_found(newest))
     removed = [it for it in shown if it in still]
     failures: list[KafkaError] = []
 
@@ -100,8 +92,8 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
                 None,
                 it.record.key,
                 partition=0,
-                # Its version is not known. Each took an offset, so that none was higher.
-                headers=list(deletion_headers(it.record.offset)),
+                # The highest that it may have had: the next one repeats none.
+                headers=list(deletion_headers(newest.version(it.record.key))),
                 on_delivery=delivered,
             )
         left = producer.flush(_SEND_SECONDS)
@@ -113,18 +105,15 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
     return removed
 
 
-def _problem(key: bytes, message: Message) -> Found | None:
-    value, offset = message.value(), message.offset() or 0
-    if value is None:
-        return None
-    try:
-        parse_config_record(key, _as_bytes(value), orjson.loads)
-    except UnreadableRecordError as error:
-        return Found(Unreadable(key, offset, str(error)), is_newer=False)
-    except UnknownRecordVersionError as error:
-        return Found(Unreadable(key, offset, str(error)), is_newer=True)
-    return None
+def _read_newest(settings: Settings) -> NewestRecords:
+    newest = NewestRecords(orjson.loads)
+    for message in read_committed(settings, settings.topics.config):
+        key, value = as_bytes(message.key()) or b"", as_bytes(message.value())
+        newest.take(message.offset() or 0, key, value, dict(message.headers() or ()).items())
+    return newest
 
 
-def _as_bytes(value: str | bytes | None) -> bytes:
-    return value.encode() if isinstance(value, str) else value or b""
+def _found(newest: NewestRecords) -> list[Found]:
+    found = [Found(it, is_newer=False) for it in newest.unreadable()]
+    found += [Found(it, is_newer=True) for it in newest.newer()]
+    return sorted(found, key=lambda it: it.record.offset)

@@ -28,7 +28,10 @@ class Origin:
 
 
 class Control(NamedTuple):
-    """A record of the config topic: its key and parsed value; None deletes."""
+    """A record of the config topic: its key and parsed value.
+
+    None deletes; a string is the reason why the value cannot be read.
+    """
 
     offset: int
     key: bytes

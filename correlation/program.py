@@ -153,7 +153,7 @@ class Program:
             entry = Registered(read_config_record(control.key, control.record), control.offset)
         except (UnreadableRecordError, UnknownRecordVersionError) as error:
             # That of a newer version stops the driver: the software that knows it reads it here.
-            self._set_aside[name] = SetAside(control.offset, control.record, str(error))
+            self._set_aside[name] = SetAside.of(control, error)
             self._conditions.pop(name, None)
             return
         previous = self._conditions.get(name)

@@ -302,7 +302,8 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
     if not isinstance(record, Mapping):
         raise InvalidFieldError("heartbeat", "is not an object", 'use {"stream", "read_up_to"}')
     if record.get("v", VERSION) != VERSION:
-        raise InvalidFieldError("v", f"is {record['v']!r}", f"use {VERSION}")
+        # Without the value: `repr` of one that is nested deep raises RecursionError.
+        raise InvalidFieldError("v", f"is not {VERSION}", f"use {VERSION}, or leave it out")
     stream = _need(record, "stream")
     if not isinstance(stream, str):
         raise InvalidFieldError("stream", "is not a text", "write the stream's name")

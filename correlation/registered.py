@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from correlation.errors import CorrelationError
+from correlation.blocks import Control
+from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.kinds import KINDS
 from correlation.operators import Condition, Operator
 from correlation.records import Resource
@@ -76,6 +77,16 @@ class SetAside:
     config_offset: int
     record: object
     problem: str
+
+    @classmethod
+    def of(cls, control: Control, error: CorrelationError) -> SetAside:
+        """Build it with what is stored: the record of a newer version, else only the problem."""
+        problem = str(error)
+        if isinstance(error, UnknownRecordVersionError):
+            return cls(control.offset, control.record, problem)
+        if isinstance(control.record, str):
+            problem = control.record or problem
+        return cls(control.offset, problem, problem)
 
     def describe(self) -> dict[str, Any]:
         """Return its part of the slot's record for the metrics topic."""

@@ -50,7 +50,7 @@ _HELP = {
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
     "consumer_lag_records": "Records not yet read by the job.",
-    "records_lost_total": "Records that Kafka had dropped before the job read them.",
+    "records_lost_total": "Records lost by retention, deletion or truncation of a topic, at least.",
     "missing_output_topics": "Output topics of conditions that do not exist.",
     "event_topic_recreated_timestamp_seconds": "When the job noticed another topic of this name.",
     "config_applied_offset": "Newest record of the config topic that the job has applied.",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from correlation.config_records import Unreadable, list_unreadable
 from correlation.contract import ContractFacts, declaration
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class MetricsView:
         key = record.key or b""
         try:
             value = None if record.value is None else _checked(key, orjson.loads(record.value))
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             self.unreadable += 1
             _LOGGER.error(  # noqa: TRY400  the trace says no more than the sentence
                 "record at offset %s of the metrics topic cannot be read: %s", record.offset, error
@@ -282,6 +283,10 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
 
 def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
     rate = value.get("input_rate")
+    unreadable = [
+        Unreadable(str(found["key"]).encode(), int(found["offset"]), str(found["problem"]))
+        for found in value.get("unreadable_records") or ()
+    ]
     return {
         "at": int(value["at"]),
         "state": str(value["state"]),
@@ -293,14 +298,8 @@ def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
         # Null: not known yet.
         "lost": None if value.get("lost") is None else _by_partition(value["lost"]),
         "missing_topics": [str(topic) for topic in value.get("missing_topics") or ()],
-        "unreadable_records": [
-            {
-                "key": str(found["key"]),
-                "offset": int(found["offset"]),
-                "problem": str(found["problem"]),
-            }
-            for found in value.get("unreadable_records") or ()
-        ],
+        "unreadable_records": list_unreadable(unreadable),
+        "unreadable_records_total": int(value.get("unreadable_records_total", len(unreadable))),
         "recreated_topics": {
             str(topic): {
                 "former_id": str(found["former_id"]),

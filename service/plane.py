@@ -14,6 +14,7 @@ import orjson
 
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
+from correlation.newest_records import deletion_headers
 from correlation.records import (
     Resource,
     ResourceKind,
@@ -26,7 +27,7 @@ from service.errors import (
     ServiceError,
 )
 from service.explaining import Explainer
-from service.fold import Stored, deletion_headers
+from service.fold import Stored
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry

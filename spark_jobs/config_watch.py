@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import orjson
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from correlation.config_records import Unreadable, parse_config_record, read_key
-from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
+from correlation.config_records import Unreadable, read_key
+from correlation.errors import UnreadableRecordError
+from correlation.newest_records import NewestRecords
+from correlation.records import Resource
+from kafka_client.messages import as_bytes
 from spark_jobs.errors import SparkJobError
 
 if TYPE_CHECKING:
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from correlation.records import Resource
     from correlation.streams import Stream
     from spark_jobs.settings import Properties
 
@@ -56,9 +58,7 @@ class ConfigWatch:
         self._consumer.assign([self._place])
         self._streams: dict[str, Stream] = {}
         self._output_topics: dict[str, str] = {}
-        self._unreadable: dict[bytes, Unreadable] = {}
-        self._newer: dict[bytes, UnknownRecordVersionError] = {}
-        self._is_following = False
+        self._newest = NewestRecords(orjson.loads)
         self._changed_at = time.monotonic()
 
     @property
@@ -74,7 +74,7 @@ class ConfigWatch:
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Records that cannot be read and are the newest of their keys, by offset."""
-        return tuple(sorted(self._unreadable.values(), key=lambda it: it.offset))
+        return tuple(self._newest.unreadable())
 
     @property
     def quiet_seconds(self) -> float:
@@ -97,9 +97,7 @@ class ConfigWatch:
             if time.monotonic() > deadline:
                 raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
             self.poll(0.1)
-        for error in self._newer.values():
-            raise error
-        self._is_following = True
+        self._newest.follow()
 
     def _position(self) -> int:
         # Before the first record the position is not known; then it is the beginning.
@@ -124,20 +122,17 @@ class ConfigWatch:
                 raise KafkaException(error)
 
     def _take(self, message: Message) -> None:
-        key, value, offset = _as_bytes(message.key()) or b"", message.value(), message.offset() or 0
-        self._unreadable.pop(key, None)
-        self._newer.pop(key, None)
-        resource = None
-        try:
-            if value is not None:
-                resource = parse_config_record(key, _as_bytes(value) or b"", orjson.loads)
-        except UnreadableRecordError as error:
-            _log.error("config record %d cannot be read and is not in force: %s", offset, error)
-            self._unreadable[key] = Unreadable(key, offset, str(error))
-        except UnknownRecordVersionError as error:
-            if self._is_following:
-                raise
-            self._newer[key] = error
+        key = as_bytes(message.key()) or b""
+        found = self._newest.take(message.offset() or 0, key, as_bytes(message.value()))
+        if isinstance(found, Unreadable):
+            _log.error(
+                "the record at offset %d of the config topic, %s, cannot be read and is not in "
+                "force: %s",
+                found.offset,
+                found.shown_key,
+                found.problem,
+            )
+        resource = found if isinstance(found, Resource) else None
         try:
             kind, name = read_key(key)
         except UnreadableRecordError:
@@ -177,7 +172,3 @@ class ConfigWatch:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _as_bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value

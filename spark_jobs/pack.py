@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from correlation.columns import BytesColumn
-from correlation.config_records import parse_config_record
+from correlation.config_records import parse_config_record, read_key
 from correlation.errors import (
     CorrelationError,
     RejectedEventError,
@@ -50,6 +50,8 @@ _PACKED = pa.schema(
     ]
 )
 Row = tuple[int, str, int, bytes]
+# Longer records of a newer version are not kept: every slot stores them with every batch.
+_MAX_KEPT_BYTES = 65_536
 # First byte of the packed headers: whether the record has a key, which may also be empty.
 NO_KEY, KEY = b"\0", b"\1"
 
@@ -179,26 +181,21 @@ class _Task:
     def _pack_controls(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
         for row in run.rows:
             key, value, offset = run.keys[row] or b"", run.values[row], int(run.offsets[row])
-            record = None
-            if value is not None:
-                try:
-                    record = orjson.loads(value)
-                except ValueError:
-                    # No JSON object either, so that the slots set the condition aside too.
-                    record = ""
-                try:
-                    parse_config_record(key, value, orjson.loads)
-                except UnreadableRecordError as error:
-                    rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
-                except UnknownRecordVersionError:
-                    # The driver stops the job; the slots keep the record for the next one.
-                    _log.error("config record %d has a newer version", offset)
+            record: object = None
             try:
-                control = {"key": key.decode(), "record": record}
-            except UnicodeDecodeError:
-                # Not the key of a condition.
-                continue
-            yield from self._to_every_slot(CONTROL, offset, orjson.dumps(control))
+                if value is not None:
+                    record = parse_config_record(key, value, orjson.loads).to_record()
+            except UnreadableRecordError as error:
+                rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
+                # Not its content, which may be of any size and depth.
+                record = str(error)
+            except UnknownRecordVersionError as error:
+                # The driver stops the job; the slots keep the record for the next one.
+                _log.error("config record %d has a newer version", offset)
+                record = _kept_record(value or b"", error)
+            if _names_resource(key):
+                control = orjson.dumps({"key": key.decode(), "record": record})
+                yield from self._to_every_slot(CONTROL, offset, control)
 
     def _pack_heartbeats(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
         for row in run.rows:
@@ -275,6 +272,21 @@ class _Task:
         """Send copies of the events to their slots."""
         for slot, mine in reader.partitioner.spread(events):
             yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
+
+
+def _names_resource(key: bytes) -> bool:
+    try:
+        read_key(key)
+    except UnreadableRecordError:
+        return False
+    return True
+
+
+def _kept_record(value: bytes, error: UnknownRecordVersionError) -> object:
+    """Return what the slots keep of a record of a newer version."""
+    if len(value) <= _MAX_KEPT_BYTES:
+        return orjson.loads(value)
+    return f"{error}; it is longer than {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
 
 
 def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
+from correlation.config_records import list_unreadable
 from correlation.records import heartbeat_to_record
 from spark_jobs.checkpoint import parse_offsets
 
@@ -82,6 +83,7 @@ class Reporter:
             "lost": None,
             "missing_topics": [],
             "unreadable_records": [],
+            "unreadable_records_total": 0,
             "recreated_topics": {},
         }
         self._written_at = -_LEAST_SECONDS
@@ -147,10 +149,9 @@ class Reporter:
         self._facts["missing_topics"] = missing
 
     def unreadable_records(self, records: Sequence[Unreadable]) -> None:
-        """Take in which records of the config topic cannot be read."""
-        self._facts["unreadable_records"] = [
-            {"key": it.shown_key, "offset": it.offset, "problem": it.problem} for it in records
-        ]
+        """Take in which records of the config topic cannot be read: the first ones are listed."""
+        self._facts["unreadable_records"] = list_unreadable(records)
+        self._facts["unreadable_records_total"] = len(records)
 
     def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
         """Take in Spark's progress of a batch; it is written at most once a second.
@@ -195,9 +196,9 @@ class Reporter:
     def _produce(self, topic: str, key: bytes, value: bytes) -> None:
         try:
             self._producer.produce(topic, value, key)
-        except BufferError:
-            # The broker does not answer; the next record says the same.
-            _log.warning("a record of the job for %s was not taken", topic)
+        except (BufferError, KafkaException) as error:
+            # The broker does not answer, or the record is too large; the next one follows.
+            _log.warning("a record of the job for %s was not taken: %s", topic, error)
 
     def close(self) -> None:
         """Write what is waiting."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from kafka_client.messages import as_bytes
 from spark_jobs.errors import ProducerFencedError, SparkJobError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class TransactionalProducer:
             return
         topic = message.topic() or ""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            refused = Refused(topic, _as_bytes(message.key()), _as_bytes(message.value()))
+            refused = Refused(topic, as_bytes(message.key()), as_bytes(message.value()))
             self._failures.too_large.add(refused)
         elif self._outputs.refuse(topic, error):
             self._failures.avoided.add(topic)
@@ -298,7 +299,3 @@ def _as_own_error(error: KafkaException) -> SparkJobError:
     if cause.fatal() or cause.code() in _FENCED:
         return ProducerFencedError(str(error))
     return UnusableProducerError(f"the transaction failed: {error}")
-
-
-def _as_bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 
+from correlation.config_records import list_unreadable
 from service.api.common import Plane, WrongTopic
 from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
@@ -30,9 +31,11 @@ class Live(BaseModel):
 class UnreadableRecord(BaseModel):
     """The newest record of a key of the config topic, which cannot be read."""
 
-    key: str = Field(description="Its key; bytes that are not UTF-8 are escaped.")
+    key: str = Field(
+        description="Its key, up to 200 characters; bytes that are not UTF-8 are escaped."
+    )
     offset: int = Field(description="Its offset in the config topic.")
-    problem: str = Field(description="Why it cannot be read.")
+    problem: str = Field(description="Why it cannot be read, up to 200 characters.")
 
 
 class Ready(BaseModel):
@@ -44,8 +47,9 @@ class Ready(BaseModel):
         description="Topics that were there with other settings than Coincide needs."
     )
     unreadable_records: list[UnreadableRecord] = Field(
-        description="Records of the config topic whose resources are not in force for it."
+        description="The first 20 records of the config topic that cannot be read; not in force."
     )
+    unreadable_records_total: int = Field(description="Number of all such records.")
 
 
 class RecreatedTopic(BaseModel):
@@ -67,14 +71,15 @@ class JobState(BaseModel):
     input_rate: float | None = Field(description="Records read per second.")
     lag: dict[str, dict[str, int]] = Field(description="Records not yet read, topic → partition.")
     lost: dict[str, dict[str, int]] = Field(
-        description="Records that Kafka had dropped before they were read, topic → partition."
+        description="Records that were lost, at least: by retention, deletion or truncation of the topic."
     )
     missing_topics: list[str] = Field(
         description="Output topics of conditions that do not exist; their alarms are dead letters."
     )
     unreadable_records: list[UnreadableRecord] = Field(
-        description="Records of the config topic that the job cannot read; not in force."
+        description="The first 20 records of the config topic that the job cannot read."
     )
+    unreadable_records_total: int = Field(description="Number of all such records.")
     recreated_topics: dict[str, RecreatedTopic] = Field(
         description="Event topics that were deleted and created again since the job was started."
     )
@@ -138,14 +143,13 @@ def _readiness(plane: ControlPlane) -> Ready:
     if position < end and not plane.log.wait_for(end - 1, _BROKER_SECONDS):
         detail = f"the config topic is read up to offset {plane.log.position} of {end}"
         raise NotReadyError(detail, (FieldProblem("registry", detail, "wait"),))
+    unreadable = plane.registry.unreadable()
     return Ready(
         ready=True,
         config_position=plane.log.position,
         topic_problems=[WrongTopic(**it._asdict()) for it in plane.topic_problems],
-        unreadable_records=[
-            UnreadableRecord(key=it.shown_key, offset=it.offset, problem=it.problem)
-            for it in plane.registry.unreadable()
-        ],
+        unreadable_records=[UnreadableRecord(**it) for it in list_unreadable(unreadable)],
+        unreadable_records_total=len(unreadable),
     )
 
 
@@ -177,6 +181,7 @@ async def get_job(plane: Plane) -> JobState:
         lost=found.get("lost") or {},
         missing_topics=found.get("missing_topics", []),
         unreadable_records=[UnreadableRecord(**it) for it in found.get("unreadable_records", [])],
+        unreadable_records_total=found.get("unreadable_records_total", 0),
         recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
         exception=found.get("exception"),

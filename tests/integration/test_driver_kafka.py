@@ -57,7 +57,7 @@ def test_record_of_a_newer_version_stops_the_job(kafka_bootstrap: str, topic: st
     produce(kafka_bootstrap, topic, [Sent(json.dumps(record).encode(), b"stream/a")])
     with (
         ConfigWatch({"bootstrap.servers": kafka_bootstrap}, topic) as watch,
-        pytest.raises(UnknownRecordVersionError),
+        pytest.raises(UnknownRecordVersionError, match="offset 0 of the config topic, stream/a: "),
     ):
         watch.read_to_end()
     # Once another record of the key follows, it is the past.

@@ -31,6 +31,7 @@ def unreadable(client: httpx.Client) -> list[dict[str, Any]]:
     answer = client.get("/readyz")
     assert answer.status_code == 200
     found: list[dict[str, Any]] = answer.json()["unreadable_records"]
+    assert answer.json()["unreadable_records_total"] == len(found)
     return found
 
 

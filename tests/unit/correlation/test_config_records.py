@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,13 +43,13 @@ def test_resource_comes_back_from_its_record() -> None:
         (b"condition/x", RECORD, "another resource"),
         (b"stream/x", [RECORD], "not a JSON object"),
         (b"stream/x", "", "not a JSON object"),
-        (b"stream/x", RECORD | {"v": 0}, "its v is 0"),
-        (b"stream/x", RECORD | {"v": True}, "its v is True"),
-        (b"stream/x", RECORD | {"v": 1.0}, "its v is 1.0"),
-        (b"stream/x", RECORD | {"v": "9" * 99}, "its v is '999"),
+        (b"stream/x", RECORD | {"v": 0}, "its v is not 1"),
+        (b"stream/x", RECORD | {"v": True}, "its v is not 1"),
+        (b"stream/x", RECORD | {"v": 1.0}, "its v is not 1"),
+        (b"stream/x", RECORD | {"v": "9" * 99}, "its v is not 1"),
         (b"stream/x", {"v": 1, "kind": "stream"}, "does not hold a stream"),
-        (b"stream/x", RECORD | {"version": 0}, "its version is 0"),
-        (b"stream/x", RECORD | {"version": None}, "its version is None"),
+        (b"stream/x", RECORD | {"version": 0}, "its version is not a number from 1"),
+        (b"stream/x", RECORD | {"version": None}, "its version is not a number from 1"),
         (b"stream/x", RECORD | {"updated_at": "now"}, "its updated_at"),
         (b"stream/x", RECORD | {"document": []}, "its document"),
         (b"stream/x", RECORD | {"document": {}}, "topic: is missing"),
@@ -67,6 +68,30 @@ def test_record_that_is_not_a_resource_is_unreadable(
 ) -> None:
     with pytest.raises(UnreadableRecordError, match=problem):
         read_config_record(key, record)
+
+
+DEEP = b"[" * 1_000 + b"]" * 1_000
+
+
+@pytest.mark.parametrize("field", ["v", "kind", "name", "version", "updated_at", "paused", "more"])
+def test_record_of_any_depth_is_unreadable(field: str) -> None:
+    value = orjson.dumps(CONDITION | {field: 0})[:-1] + b',"%s":%s}' % (field.encode(), DEEP)
+    with pytest.raises(UnreadableRecordError, match="nested deeper than 64 levels"):
+        parse_config_record(b"condition/c", value, orjson.loads)
+
+
+@pytest.mark.parametrize("value", [b'{"v":2,"more":%s}' % DEEP, DEEP, b"[" * 99_999])
+def test_deep_value_is_unreadable_whatever_its_version_and_parser(value: bytes) -> None:
+    for loads in (orjson.loads, json.loads):
+        with pytest.raises(UnreadableRecordError):
+            parse_config_record(b"condition/c", value, loads)
+
+
+def test_problem_is_short_however_long_the_value_is() -> None:
+    document = PAIR | {"threshold": "x" * 100_000}
+    with pytest.raises(UnreadableRecordError) as caught:
+        read_config_record(b"condition/c", CONDITION | {"document": document})
+    assert len(str(caught.value)) <= 300
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"\xff"])

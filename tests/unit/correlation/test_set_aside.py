@@ -60,3 +60,16 @@ def test_software_that_can_read_the_record_puts_it_in_force_at_its_start() -> No
     assert states(program, OTHER, Control(2, KEY, newer))["c"] == ("unreadable", 2)
     upgraded = restored(program, ('"v": 2, "kind"', '"v": 1, "kind"'))
     assert states(upgraded) == {"other": ("running", 0), "c": ("running", 2)}
+
+
+def test_slot_keeps_the_problem_of_a_record_that_cannot_be_read_not_its_content() -> None:
+    program = Program(STREAMS, {"x": 1})
+    long = READABLE | {"v": 0, "more": "content" * 10_000}
+    records = [(long, "its v is not 1"), ("its value is not JSON", "its value is not JSON")]
+    for offset, (record, problem) in enumerate(records):
+        outcome = program.advance(Block([Control(offset, KEY, record)]), lambda: 0)
+        assert outcome.metrics["conditions"]["c"]["detail"] == problem
+        assert "content" not in json.dumps(program.snapshot().manifest)
+        program = restored(program)
+        again = program.advance(Block(), lambda: 0).metrics["conditions"]["c"]
+        assert again["detail"] == problem

@@ -232,6 +232,28 @@ def test_job_gives_its_newest_record() -> None:
     assert view.unreadable == 1
 
 
+def test_job_lists_few_of_many_records_that_cannot_be_read() -> None:
+    view = MetricsView()
+    found = [{"key": "k" * 1_000, "offset": it, "problem": "p" * 1_000} for it in range(30)]
+    record = {"v": 1, "at": 1, "state": "running", "unreadable_records": found}
+    for more, total in (({}, 30), ({"unreadable_records_total": 99}, 99)):
+        view.apply(LogRecord(0, b"job", orjson.dumps(record | more), 0))
+        job = view.job()
+        assert job is not None
+        assert [it["offset"] for it in job["unreadable_records"]] == list(range(20))
+        assert {len(it["key"]) for it in job["unreadable_records"]} == {200}
+        assert {len(it["problem"]) for it in job["unreadable_records"]} == {200}
+        assert job["unreadable_records_total"] == total
+
+
+def test_record_of_any_depth_is_counted_as_unreadable() -> None:
+    view = MetricsView()
+    deep = b"[" * 1_000 + b"]" * 1_000
+    for offset, value in enumerate([b'{"v":%s}' % deep, deep]):
+        view.apply(LogRecord(offset, b"job", value, 0))
+    assert view.unreadable == 2
+
+
 def test_losses_are_known_until_a_job_that_starts_knows_them_again() -> None:
     view = view_of()
     said = (

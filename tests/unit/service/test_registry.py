@@ -9,6 +9,7 @@ import pytest
 
 from correlation.config_records import Unreadable
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.newest_records import deletion_headers
 from correlation.records import Resource, stream_to_document
 from correlation.streams import Stream
 from service.errors import (
@@ -16,7 +17,6 @@ from service.errors import (
     InvalidDocumentError,
     TemplateInUseError,
 )
-from service.fold import deletion_headers
 from service.log import LogRecord
 from service.registry import Registry, checked_condition
 
@@ -86,7 +86,7 @@ def test_fold_keeps_the_newest_record_of_every_key(
         (b"stream/x", b"{", "is not JSON"),
         (b"stream/x", b"\xff", "is not JSON"),
         (b"stream/x", b"[]", "not a JSON object"),
-        (b"stream/x", b"{}", "its v is None"),
+        (b"stream/x", b"{}", "its v is not 1"),
         (b"planet/x", b"{}", "not kind/name"),
         (b"\xff", b"{}", "not kind/name"),
         (None, b"{}", "not kind/name"),
@@ -114,8 +114,8 @@ def test_record_that_cannot_be_read_takes_its_resource_out_of_force(
 def test_newer_record_heals_one_that_cannot_be_read() -> None:
     registry = fold(stream("x"))
     registry.apply(LogRecord(7, b"stream/x", b"{", 0))
-    # Its version may have been any up to its offset.
-    assert registry.next_version("stream", "x") == 8
+    # Its version may have been any up to its offset + 1: versions begin at 1, offsets at 0.
+    assert registry.next_version("stream", "x") == 9
     healed = orjson.dumps(stream("x", 8).to_record())
     registry.apply(LogRecord(8, b"stream/x", healed, 0))
     assert registry.unreadable() == []
@@ -306,6 +306,30 @@ def test_deletion_alone_remembers_the_version_that_it_deleted() -> None:
     # One that says nothing, written by other means, takes nothing away.
     registry.apply(LogRecord(10, key, None, 0))
     assert registry.next_version("condition", "x") == 8
+
+
+def test_version_never_goes_back() -> None:
+    """A backup that was written back has versions above its offsets."""
+    registry = fold(condition("x", 37))
+    registry.apply(LogRecord(9, b"condition/x", b"{", 0))
+    assert registry.next_version("condition", "x") == 38
+    registry.apply(LogRecord(10, b"condition/x", None, 0, deletion_headers(10)))
+    assert registry.next_version("condition", "x") == 38
+    registry.apply(LogRecord(11, b"condition/x", None, 0, (("coincide.version", b"9" * 5_000),)))
+    assert registry.next_version("condition", "x") == 38
+
+
+def test_first_record_of_the_topic_may_have_had_version_1() -> None:
+    registry = Registry(10**9)
+    registry.apply(LogRecord(0, b"condition/x", b"{", 0))
+    assert registry.next_version("condition", "x") == 2
+
+
+def test_deep_record_takes_its_resource_out_of_force() -> None:
+    registry = fold(condition("x"))
+    value = b'{"v":%s}' % (b"[" * 1_000 + b"]" * 1_000)
+    registry.apply(LogRecord(7, b"condition/x", value, 0))
+    assert [it.key for it in registry.unreadable()] == [b"condition/x"]
 
 
 def test_stream_takes_the_templates_that_it_names_as_they_are_now() -> None:

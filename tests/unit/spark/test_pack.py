@@ -269,11 +269,14 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
         (key, offset) for offset in (4, 5, 6, 7) for key in SLOT_KEYS
     ]
     # Also those that cannot be read: they take their condition out of force.
-    assert list(dict.fromkeys(row[3] for row in rows_of(rows, "control"))) == [
-        b'{"key":"condition/c","record":{"v":1}}',
-        b'{"key":"condition/c","record":null}',
-        b'{"key":"condition/d","record":""}',
-        b'{"key":"condition/e","record":{"v":2}}',
+    controls = [
+        orjson.loads(it) for it in dict.fromkeys(row[3] for row in rows_of(rows, "control"))
+    ]
+    assert [(it["key"], it["record"]) for it in controls] == [
+        ("condition/c", "it does not hold a condition: config record without 'kind'"),
+        ("condition/c", None),
+        ("condition/d", "its value is not JSON: unexpected end of data: line 1 column 2 (char 1)"),
+        ("condition/e", {"v": 2}),
     ]
     assert [row[0] for row in rows_of(rows, "heartbeat")] == list(SLOT_KEYS)
     assert orjson.loads(next(rows_of(rows, "heartbeat"))[3]) == ["s", None, 9, None, 0]
@@ -285,6 +288,46 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
         b"bad_heartbeat",
         b"bad_heartbeat",
     ]
+
+
+@pytest.mark.parametrize("levels", [100, 253, 254, 1_000])
+@pytest.mark.parametrize("key", [b"condition/c", b"planet/x"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_control_of_any_depth_reaches_the_slots_as_its_problem(
+    key: bytes, levels: int, version: int
+) -> None:
+    value = b'{"v":%d,"more":%s}' % (version, b"[" * levels + b"]" * levels)
+    rows = pack([SourceRecord("p.config", value, key, 0, 4)])
+    (letter,) = dead_letters(rows)
+    assert letter.value == value
+    # No slot has anything under a key that does not name a resource.
+    assert {row[3] for row in rows_of(rows, "control")} == (
+        {b'{"key":"condition/c","record":"its value is nested deeper than 64 levels"}'}
+        if key == b"condition/c"
+        else set()
+    )
+
+
+def test_heartbeat_of_any_depth_is_a_dead_letter() -> None:
+    deep = b"[" * 1_000 + b"]" * 1_000
+    values = [b'{"v":%s}' % deep, b'{"stream":"s","read_up_to":%s}' % deep, deep]
+    rows = pack(
+        [
+            SourceRecord("p.heartbeats", value, b"s", 0, offset)
+            for offset, value in enumerate(values)
+        ]
+    )
+    assert [letter.value for letter in dead_letters(rows)] == values
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_long_control_that_cannot_be_read_reaches_the_slots_as_its_problem(version: int) -> None:
+    value = orjson.dumps({"v": version, "more": "x" * 100_000})
+    rows = pack([SourceRecord("p.config", value, b"condition/c", 0, 4)])
+    controls = [orjson.loads(row[3])["record"] for row in rows_of(rows, "control")]
+    assert len(controls) == len(SLOT_KEYS)
+    problem = {0: "its v is not 1", 2: "write it again after the upgrade"}[version]
+    assert all(problem in record for record in controls)
 
 
 def test_a_time_and_a_mass_of_more_digits_than_float64_holds_are_exact() -> None:

@@ -1,0 +1,36 @@
+"""The job's own record: it stays small, and one that is refused does not stop the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from correlation.config_records import Unreadable
+from correlation.topics import Topics
+from spark_jobs.reports import Reporter
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def reporter() -> Reporter:
+    # Nothing listens there: what is produced waits in the client.
+    return Reporter({"bootstrap.servers": "127.0.0.1:1"}, Topics("p"), lambda: 0, str)
+
+
+def test_records_that_cannot_be_read_do_not_fill_the_record_of_the_job(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reports = reporter()
+    reports.unreadable_records(
+        [Unreadable(b"k" * 1_000_000, offset, "p" * 1_000) for offset in range(50)]
+    )
+    reports.state("running")
+    assert caplog.messages == []
+
+
+def test_record_that_the_client_refuses_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    reports = reporter()
+    reports.state("failed", streams=["s" * 2_000_000])
+    (message,) = caplog.messages
+    assert "p.metrics was not taken" in message
+    assert "MSG_SIZE_TOO_LARGE" in message
