@@ -71,7 +71,8 @@ class JobState(BaseModel):
     input_rate: float | None = Field(description="Records read per second.")
     lag: dict[str, dict[str, int]] = Field(description="Records not yet read, topic → partition.")
     lost: dict[str, dict[str, int]] = Field(
-        description="Records that were lost, at least: by retention, deletion or truncation of the topic."
+        description="Least number of records lost by retention, or with a topic that was deleted "
+        "or truncated, topic → partition."
     )
     missing_topics: list[str] = Field(
         description="Output topics of conditions that do not exist; their alarms are dead letters."
