@@ -272,6 +272,19 @@ class TransactionalProducer:
                 KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged")  # noqa: SLF001 - the client's public name
             )
 
+    def _abort_transaction(self) -> None:
+        """Abort; an attempt that takes long goes on after the client's events were served."""
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while True:
+            try:
+                self._producer.abort_transaction(_PATIENCE_SECONDS)
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
+                self._producer.poll(_POLL_SECONDS)
+            else:
+                return
+
     def _abort(self, error: KafkaException) -> NoReturn:
         """Abort the transaction and say what that means: always raises."""
         cause = error.args[0]
@@ -282,7 +295,7 @@ class TransactionalProducer:
             if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 # Kafka does not say which topic may not be written any more.
                 failures.avoided |= self._outputs.refuse_missing()
-            self._producer.abort_transaction(_TIMEOUT_SECONDS)
+            self._abort_transaction()
         except KafkaException as second:
             # Where the first record was not authorised, there is nothing to abort for Kafka.
             if not failures.avoided:

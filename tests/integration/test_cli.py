@@ -116,8 +116,8 @@ def test_apply_tells_what_it_created_changed_and_left(
     file = _write_resources(tmp_path, topic_prefix, longest="200ms")
     again = coincide("apply", "-f", file, "--json", environment=environment)
     assert [json.loads(line) for line in again.stdout.splitlines()] == [
-        {"kind": "stream", "name": "acoustic", "change": "changed"},
-        {"kind": "stream", "name": "seismic", "change": "unchanged"},
+        {"kind": "stream", "name": "acoustic", "change": "changed", "warnings": []},
+        {"kind": "stream", "name": "seismic", "change": "unchanged", "warnings": []},
         {"kind": "condition", "name": "near", "change": "unchanged"},
     ]
     assert (dry.returncode, first.returncode, again.returncode) == (0, 0, 0)
