@@ -181,7 +181,7 @@ class Histogram:
 
 
 def check_count(count: int) -> None:
-    """Raise InvalidFieldError when a histogram cannot have so many buckets."""
+    """Raise InvalidFieldError when a histogram has too few or too many buckets."""
     if not 1 <= count <= BUCKET_LIMIT:
         raise InvalidFieldError(
             "buckets", f"are {count}", f"use 1 to {BUCKET_LIMIT}, uniting neighbours"

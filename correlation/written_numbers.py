@@ -114,7 +114,7 @@ def _parse_exactly(text: bytes) -> object:
     except RecursionError:
         raise RejectedEventError(
             Reason.NOT_A_TIME,
-            "the record is nested too deeply to read a number of so many digits; write it as a "
+            "the record is nested too deeply to read a number with this many digits; write it as a "
             "string, or as an integer in microseconds",
         ) from None
 

@@ -1,4 +1,4 @@
-"""Secrets in the properties of Kafka and Spark: replaced wherever a text leaves the process."""
+"""Secrets in the properties of Kafka and Spark: replaced in all output of the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SENSITIVE_NAMES = (
 )
 _SECRET_NAME = re.compile(SENSITIVE_NAMES)
 _OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;,"']+))""")
-# A shorter value, or "true", stands in so many texts that hiding it would make them unreadable.
+# A shorter value, or "true", occurs so often that hiding it would make output unreadable.
 _SHORTEST = 4
 _PLAIN = frozenset({"true", "false"})
 

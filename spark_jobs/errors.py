@@ -44,7 +44,7 @@ class StaleCheckpointError(SparkJobError):
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """Return the error that a text quotes, such as what Spark says of a failed task."""
+        """Return the error that a message quotes, such as Spark's report of a failed task."""
         found = re.search(r"its newest batch is (-?\d+), but batch (\d+) is in Kafka", text)
         return None if found is None else cls(int(found[1]), int(found[2]))
 

@@ -43,7 +43,7 @@ class Reporter:
     clock : callable
         Wall time in µs since 1970.
     hide : callable
-        Replaces secrets in a text.
+        Replaces secrets in a string.
     """
 
     def __init__(

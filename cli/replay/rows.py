@@ -44,7 +44,7 @@ class Rows(Protocol):
     def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
         """Return each row's number in the chunk, its record, and its text where that is JSON.
 
-        Rows without a record are left out. Without a text a float is what the file holds.
+        Rows without a record are left out. Without the text a float is the value in the file.
         """
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:

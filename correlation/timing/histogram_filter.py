@@ -198,7 +198,7 @@ def _filter_pair_kernel(
 
 @njit(cache=True)
 def _judge_lost_kernel(lost: float, buckets: int, window: WindowScalars) -> int:
-    """Compare what is lost, in units of 10**-20 and computed for so many buckets, with 1 - ct."""
+    """Compare the lost probability, in units of 10**-20, with 1 - ct."""
     allowed = window.slack * _WHOLE_PAIR
     margin = allowed - lost
     doubt = (buckets + _MORE) * _UNIT * (allowed + lost)

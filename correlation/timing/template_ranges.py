@@ -66,7 +66,7 @@ def no_grid() -> GridColumns:
 
 @njit(cache=True)
 def _decide_template_kernel(grid: GridColumns, a: int, b: int, s: int) -> bool:
-    """Tell whether s lies in the s-window of classes (a, b), which is known."""
+    """Check whether s lies in the s-window of classes (a, b), which is known."""
     place = grid.bases[a] + grid.targets[b]
     inside: bool = _decide_cell_kernel(grid.cells, grid.spans, place, grid.sign * s) == SATISFIED
     return inside

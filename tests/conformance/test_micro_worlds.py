@@ -77,7 +77,7 @@ def make_world(groups: list[tuple[list[Event], list[Event]]]) -> World:
 
 
 def every_event(shapes: int, times: range) -> list[Event]:
-    """Give an event of every shape at every time."""
+    """Return an event of every shape at every time."""
     return [Event(latest, shape) for latest in times for shape in range(shapes)]
 
 
@@ -118,7 +118,7 @@ class Judge:
         return probability((-one, 0), (s - other, s), self._ends)
 
     def verdicts(self, world: World) -> dict[Fraction, Found]:
-        """Give the satisfied pairs at each threshold that occurs and that a condition can name."""
+        """Return the satisfied pairs at each threshold that occurs and that can be registered."""
         found = {
             (i, j): self.probability(
                 world.base[i].shape,
@@ -142,14 +142,14 @@ def judged_world(
     shapes: tuple[Histogram, ...] | tuple[int, ...],
     ends: Ends,
 ) -> tuple[World, dict[Fraction, Found]]:
-    """Give a world, and what the judge says of it; the same for all algorithms."""
+    """Return a world and the judge's verdicts on it; the same for all algorithms."""
     longest = max(it.length_us if isinstance(it, Histogram) else it for it in shapes)
     world = make(len(shapes), TIMES, (-longest - 1, WIDTHS[-1] + longest + TIMES))
     return world, Judge(shapes, ends).verdicts(world)
 
 
 def found_pairs(pairs: Pairs) -> Found:
-    """Give the pairs of an algorithm in order."""
+    """Return the pairs of an algorithm in order."""
     assert pairs.counts.probe_region == pairs.counts.lookup_hits + pairs.counts.evaluations
     return sorted(zip(pairs.base_index.tolist(), pairs.target_index.tolist(), strict=True))
 

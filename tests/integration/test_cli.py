@@ -118,7 +118,7 @@ def test_apply_tells_what_it_created_changed_and_left(
     assert [json.loads(line) for line in again.stdout.splitlines()] == [
         {"kind": "stream", "name": "acoustic", "change": "changed", "warnings": []},
         {"kind": "stream", "name": "seismic", "change": "unchanged", "warnings": []},
-        {"kind": "condition", "name": "near", "change": "unchanged"},
+        {"kind": "condition", "name": "near", "change": "unchanged", "warnings": []},
     ]
     assert (dry.returncode, first.returncode, again.returncode) == (0, 0, 0)
 

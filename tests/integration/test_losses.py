@@ -49,7 +49,7 @@ def test_losses_stay_counted_when_the_job_starts_again(
         sent += count
 
     def read(count: int) -> None:
-        """Wait until the job has read so many records since its first start."""
+        """Wait until the job has read this number of records since its first start."""
         job.wait_for_slots(lambda slots: total(slots, "events_consumed_total") >= count)
 
     try:

@@ -128,7 +128,7 @@ class JobUnderTest:
         return [state for state, _ in groupby(one["state"] for one in self.job_records())]
 
     def failures(self) -> list[str]:
-        """Give what the query failed with, each time that it failed."""
+        """Return the exceptions with which the query failed, oldest first."""
         records = self.job_records()
         return [it["exception"] for it in records if it["state"] == "failing"]
 

@@ -123,7 +123,7 @@ class Axis:
         return known
 
     def _append(self, shapes: Shapes, listed: Sequence[int]) -> None:
-        """Give shapes the next places."""
+        """Assign the next places to shapes."""
         parts = [shapes.at(i) for i in listed]
         mine = self.shapes
         sizes = [len(masses) for _, masses in parts]
