@@ -18,7 +18,7 @@ class NewestRecords:
     """The newest record of each key; the records are taken in their order.
 
     Until `follow` only the newest records count: one of a newer version that is followed by a
-    readable one, or by a tombstone, is no reason to stop.
+    readable one, or by a tombstone, does not stop the reader.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Reading a time from JSON: each reader gives (rounded down, rounded up) in µs since 1970.
 
 Numbers are exact: an integer, or a Decimal that has the digits of the record's text. A float64,
-which a Parquet file holds without a text, counts as the shortest decimal that rounds to it.
+which a Parquet file holds in binary, counts as the shortest decimal that rounds to it.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _read_given(role: str, document: Document) -> GivenRecord:
 
 
 def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON value
-    """Return the value as the job reads it: a number beyond 64 bits is no id or key."""
+    """Return the value as the job reads it: a number beyond 64 bits is not an id or key."""
     if isinstance(value, Mapping):
         return {name: _as_parsed(f"{field}.{name}", found) for name, found in value.items()}
     if isinstance(value, list):

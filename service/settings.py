@@ -120,7 +120,7 @@ class Settings(BaseSettings):
     @classmethod
     def _output_topics_are_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in value:
-            # The sign stands for any rest of a name, also an empty one.
+            # The asterisk matches any rest of a name, also an empty one.
             check_topic(pattern.removesuffix("*") + "x" * pattern.endswith("*"), "output_topics")
         return value
 

@@ -106,7 +106,7 @@ class StreamTopics:
         def note(error: KafkaError | None, _: Message) -> None:
             answers.append(error)
 
-        # Without a topic there is no partition to wait for.
+        # A topic that does not exist has no partitions to wait for.
         for partition, offset in ends.items() or [(None, None)]:
             heartbeat = Heartbeat(stream.name, partition, RESET, offset)
             producer.produce(

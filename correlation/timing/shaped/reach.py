@@ -169,7 +169,7 @@ def _pass_over_kernel(
     begin: int,
     least: int,
 ) -> int:
-    """Pass over pairs of shapes whose end is no less than `least`; returns the first other one."""
+    """Pass over pairs of shapes whose end is at least `least`; return the first other one."""
     width = len(late.starts) - 1
     count = len(offsets) * width
     for k in range(begin, count):
