@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from cli.settings import Settings
-    from spark_jobs.offsets import Place
+    from kafka_client.partition_offsets import Place
 
 
 class Span(NamedTuple):

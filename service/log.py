@@ -12,22 +12,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
 
 from correlation.limits import CONFIG_RECORD_BYTES
+from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
@@ -200,7 +199,7 @@ class TopicLog:
             except LogStoppedError as error:
                 self._fail(error)
                 raise
-            except (KafkaException, FutureTimeoutError) as error:
+            except KafkaException as error:
                 # The client keeps an outdated leader for ever: ask with a new one.
                 self._admin = self._new_admin()
                 settled = _code(error) not in _SETTLING or time.monotonic() > deadline
@@ -289,14 +288,9 @@ class TopicLog:
         return AdminClient(self._settings.client_properties("coincide-service"))
 
     def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
-        place = TopicPartition(self._partition.topic, self._partition.partition)
+        place = (self._partition.topic, self._partition.partition)
         # Not asked of the consumer: its calls wait for each other, and it is always polling.
-        found = admin.list_offsets(
-            {place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]  # untyped in the client
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=timeout_seconds,
-        )
-        return int(found[place].result(timeout_seconds).offset)
+        return list_offsets(admin, [place], Edge.COMMITTED_END, timeout_seconds)[place]
 
     def _read(self) -> None:
         """Body of the reader's thread."""

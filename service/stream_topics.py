@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING
 
 import orjson
-from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from correlation.progress import RESET, Heartbeat
 from correlation.records import heartbeat_to_record
+from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError, ServiceError
 
 if TYPE_CHECKING:
@@ -122,15 +122,10 @@ class StreamTopics:
         return ends
 
     def _ends(self, topic: str, seconds: float) -> dict[int, int]:
-        places = [TopicPartition(topic, it) for it in range(self._keeper.partitions(topic))]
-        if not places:
-            return {}
+        places = [(topic, number) for number in range(self._keeper.partitions(topic))]
         admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
         try:
-            found = admin.list_offsets(
-                {place: OffsetSpec.latest() for place in places},  # type: ignore[no-untyped-call]  # untyped in the client
-                request_timeout=seconds,
-            )
-            return {place.partition: int(found[place].result(seconds).offset) for place in places}
-        except (KafkaException, FutureTimeoutError) as error:
+            found = list_offsets(admin, places, Edge.END, seconds)
+        except KafkaException as error:
             raise BrokerError(f"no answer from Kafka about the ends of {topic}: {error}") from error
+        return {number: offset for (_, number), offset in found.items()}

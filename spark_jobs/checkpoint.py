@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from spark_jobs.offsets import Place
+    from kafka_client.partition_offsets import Place
 
 _VERSION = 2
 _LAYOUT = "layout.json"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from correlation.streams import Stream
-    from spark_jobs.offsets import Place
+    from kafka_client.partition_offsets import Place
 
 # A heartbeat that tells nothing of any stream: it makes the first batch run.
 WAKE_UP = Heartbeat("wake-up", None, -TIME_LIMIT_US, None)

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kafka_client.partition_offsets import Place
     from spark_jobs.config_topic import ConfigTopic
     from spark_jobs.config_watch import ConfigWatch
-    from spark_jobs.offsets import KafkaOffsets, Place
+    from spark_jobs.offsets import KafkaOffsets
     from spark_jobs.settings import Settings
 
 _log = logging.getLogger(__name__)

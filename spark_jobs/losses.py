@@ -30,8 +30,8 @@ from correlation.errors import UnknownRecordVersionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from kafka_client.partition_offsets import Place
     from spark_jobs.checkpoint import Checkpoint
-    from spark_jobs.offsets import Place
 
 _log = logging.getLogger(__name__)
 

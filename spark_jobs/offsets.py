@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
 
+from kafka_client.partition_offsets import Edge, Place, list_offsets
 from kafka_client.topic_ids import read_topic_id
 
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
-Place = tuple[str, int]
 _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 
@@ -130,25 +130,14 @@ class KafkaOffsets:
         KafkaException
             When the broker does not answer.
         """
-        return self._list(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # the client's
+        return self._list(places, Edge.END)
 
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
         """Give the offsets of the oldest records, as `ends`."""
-        return self._list(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # the client's
+        return self._list(places, Edge.BEGIN)
 
-    def _list(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
-        asked = {TopicPartition(topic, number): spec for topic, number in places}
-        if not asked:
-            return {}
-        offsets: dict[Place, int] = {}
-        found = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
-        for place, future in found.items():
-            try:
-                offsets[place.topic, place.partition] = int(future.result().offset)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise
-        return offsets
+    def _list(self, places: Iterable[Place], edge: Edge) -> dict[Place, int]:
+        return list_offsets(self._admin, places, edge, _TIMEOUT_SECONDS, skip_unknown=True)
 
     def after_last_records(
         self, ends: Mapping[Place, int], begins: Mapping[Place, int]

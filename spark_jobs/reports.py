@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from correlation.config_records import Unreadable
     from correlation.progress import Heartbeat
     from correlation.topics import Topics
-    from spark_jobs.offsets import Place
+    from kafka_client.partition_offsets import Place
     from spark_jobs.settings import Properties
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ from correlation.errors import UnknownRecordVersionError
 from correlation.records import stream_from_document, stream_to_document
 from correlation.streams import Stream
 from correlation.topics import Topics, is_internal
-from spark_jobs.offsets import FoundTopic, Place
+from kafka_client.partition_offsets import Place
+from spark_jobs.offsets import FoundTopic
 
 _VERSION = 2
 # Version 1 had no ids of topics.

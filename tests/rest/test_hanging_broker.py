@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from service.turns import MOST_WAITING
 from tests.rest.running import fresh_settings, running, wait_until
+from tests.support.hanging import hanging
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from concurrent.futures import Future
 
     import httpx
@@ -27,20 +24,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 WRITES = 60
 # No write gives up while the broker hangs: the longest limit that the settings take.
 HELD_SECONDS = 300
-
-
-@contextmanager
-def hanging(broker: EmbeddedBroker) -> Iterator[None]:
-    """Keep the broker from answering; its connections stay."""
-    assert broker.process is not None
-    assert broker.process.pid is not None
-    os.kill(broker.process.pid, signal.SIGSTOP)
-    try:
-        # Its threads stop one after the other.
-        os.waitid(os.P_PID, broker.process.pid, os.WSTOPPED)
-        yield
-    finally:
-        os.kill(broker.process.pid, signal.SIGCONT)
 
 
 def answered(writes: list[Future[httpx.Response]]) -> Counter[tuple[int, int | None]]:

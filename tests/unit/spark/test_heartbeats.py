@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from correlation.progress import Heartbeat
 from correlation.streams import Stream
+from kafka_client.partition_offsets import Place
 from spark_jobs.heartbeats import Ticker
-from spark_jobs.offsets import Place
 
 LIVE = Stream("live", "events", longest_us=0, max_delay_us=0, max_skew_us=100)
 P0, P1 = ("events", 0), ("events", 1)

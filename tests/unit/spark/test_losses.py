@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from spark_jobs.offsets import Place
+    from kafka_client.partition_offsets import Place
     from spark_jobs.streams_in_force import StreamsInForce
 
 T0 = ("t", 0)

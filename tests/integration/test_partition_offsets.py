@@ -1,0 +1,49 @@
+"""Offsets of partitions from a real broker, and from one that does not answer."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kafka_client.partition_offsets import Edge, list_offsets
+from tests.support.hanging import hanging
+from tests.support.kafka import Sent, create_topics, produce
+from tests.support.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from cli.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.kafka]
+
+
+def test_edges_are_listed_and_a_broker_that_hangs_is_an_error(own_broker: EmbeddedBroker) -> None:
+    topic = f"offsets-{uuid.uuid4().hex}"
+    create_topics(own_broker.bootstrap, {topic: 2})
+    produce(own_broker.bootstrap, topic, [Sent(b"", partition=0)] * 3)
+    admin = AdminClient({"bootstrap.servers": own_broker.bootstrap})
+    first, second = (topic, 0), (topic, 1)
+    for edge in Edge:
+        found = list_offsets(admin, [first, second], edge, PATIENCE_SECONDS)
+        assert found == {first: 0 if edge is Edge.BEGIN else 3, second: 0}
+    with hanging(own_broker):
+        for edge in Edge:
+            with pytest.raises(KafkaException) as raised:
+                list_offsets(admin, [first], edge, 0.5, skip_unknown=True)
+            assert raised.value.args[0].code() == KafkaError._TIMED_OUT  # noqa: SLF001 - its public name
+
+
+def test_unknown_partitions_are_left_out_only_when_asked(kafka_bootstrap: str) -> None:
+    topic = f"offsets-{uuid.uuid4().hex}"
+    create_topics(kafka_bootstrap, {topic: 1})
+    admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
+    for unknown in ((topic, 1), (f"{topic}-unknown", 0)):
+        places = [(topic, 0), unknown]
+        with pytest.raises(KafkaException):
+            list_offsets(admin, places, Edge.END, PATIENCE_SECONDS)
+        found = list_offsets(admin, places, Edge.END, PATIENCE_SECONDS, skip_unknown=True)
+        assert found == {(topic, 0): 0}
+    assert list_offsets(admin, [], Edge.END, PATIENCE_SECONDS) == {}
