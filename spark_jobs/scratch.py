@@ -38,10 +38,12 @@ class ScratchFolder:
     ----------
     purpose
         A word in the folder's name.
+    parent
+        Folder in which it is made; that of the system for temporary files by default.
     """
 
-    def __init__(self, purpose: str) -> None:
-        parent = Path(tempfile.gettempdir())
+    def __init__(self, purpose: str, parent: Path | None = None) -> None:
+        parent = parent or Path(tempfile.gettempdir())
         _sweep(parent)
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
         # Locked before it has its name: no sweep finds a lock that is not yet held.

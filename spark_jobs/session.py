@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
@@ -20,7 +21,6 @@ from spark_jobs.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from spark_jobs.settings import Settings
 
@@ -34,6 +34,9 @@ _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.
 # Compiled once and lightly, the JVM starts in two thirds of the CPU time, batches cost half while
 # it warms up, and at 240,000 events/s it makes no difference any more (measured on two cores).
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The kernel takes 107 bytes for a socket's path, and Spark's names of sockets have 42.
+_SOCKET_FOLDER_BYTES = 64
+_SHORT = Path("/tmp")  # noqa: S108 - the folder made in it is for its owner only
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -83,10 +86,21 @@ def session_properties(settings: Settings) -> dict[str, str]:
 
 def _one_process(scratch: Path) -> dict[str, str]:
     return {
+        # At a TCP port Spark serves the first client that connects, and waits for ever when that is
+        # not its own worker. Nobody else can open the sockets in this folder.
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(_socket_folder(scratch)),
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"',
         "spark.local.dir": str(scratch),
     }
+
+
+def _socket_folder(scratch: Path) -> Path:
+    """Return the scratch folder, or one with a short name where its own is too long for sockets."""
+    if len(os.fsencode(scratch)) <= _SOCKET_FOLDER_BYTES:
+        return scratch
+    return ScratchFolder("s", _SHORT).path
 
 
 def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings) -> str | None:
