@@ -43,7 +43,7 @@ RUN pip install --no-cache-dir --no-compile --no-deps . \
 
 # The project's own command fetches the connector; what it downloads stays out of the image.
 RUN --mount=type=cache,target=/opt/coincide/jars/ivy \
-    python -c 'from cli.jars import spark_jars; print(len(spark_jars()), "archives")'
+    python -c 'from cli.stack.jars import spark_jars; print(len(spark_jars()), "archives")'
 
 # Compiled here for machines like this one; another kind of processor compiles at its first batch.
 RUN python deploy/warm_up.py

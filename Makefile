@@ -41,8 +41,8 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
 
-pins: setup ## write the SHA-256 of the archives that cli/ivy.xml names anew, after a change of it
-	$(BIN)/python -c 'from cli.jars import pin; pin()'
+pins: setup ## write the SHA-256 of the archives that cli/stack/ivy.xml names anew, after a change of it
+	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
 
 check: static ## lint, types, layers, and the fast tests: under two minutes
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

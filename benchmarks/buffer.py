@@ -11,12 +11,12 @@ import time
 import numpy as np
 
 from benchmarks.report import Report
-from correlation.columns import BytesColumn
-from correlation.events import Events
-from correlation.program import Block, Control, Outcome, Program
-from correlation.progress import Progress
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.events import Events
+from correlation.engine.program import Block, Control, Outcome, Program
+from correlation.engine.progress import Progress
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 from correlation.timing.alarms import PairBatch
 
 WAIT_US = 600_000_000

@@ -17,14 +17,13 @@ import orjson
 
 from benchmarks.report import Report
 from benchmarks.workload import DELAY_US, LONGEST_US, RATE, SHORTEST_US
-from correlation.buffer import StreamBuffer
-from correlation.columns import BytesColumn
-from correlation.kinds import KINDS
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.segment import Segment
+from correlation.kinds import KINDS, condition_from_document
 from correlation.operators import View
-from correlation.records import condition_from_document
-from correlation.segment import Segment
-from correlation.streams import Stream
-from spark_jobs.envelope import pack_result
+from correlation.resources.streams import Stream
+from spark_jobs.worker.envelope import pack_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

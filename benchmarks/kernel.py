@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from benchmarks.report import Report
-from correlation.timing.algorithms import ALGORITHMS, Side
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import ALGORITHMS, Side
+from correlation.timing.intervals.window import TimingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

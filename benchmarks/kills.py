@@ -18,11 +18,11 @@ from benchmarks.report import Report
 from benchmarks.stack import Bench, bench, consumed, job_process, wait_for, wait_until_warm
 from benchmarks.workload import DELAY_US, LONGEST_US, RATE, SHORTEST_US, Records, make_records
 from benchmarks.workload import resources as near_resources
-from correlation.events import Events
-from correlation.program import Block, Control, Program
-from correlation.progress import Progress
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.buffers.events import Events
+from correlation.engine.program import Block, Control, Program
+from correlation.engine.progress import Progress
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 
 KILLS = 25
 LONGEST_PAUSE_SECONDS = 6.0

@@ -33,9 +33,9 @@ from benchmarks.workload import (
     make_records,
     resources,
 )
-from cli.jars import default_folder, home_of
-from cli.processes import ChildProcess
-from correlation.records import Resource
+from cli.stack.jars import default_folder, home_of
+from cli.stack.processes import ChildProcess
+from correlation.resources.records import Resource
 
 WARM_SECONDS = 10
 

@@ -27,7 +27,7 @@ from benchmarks.stack import (
     wait_until_warm,
 )
 from benchmarks.workload import DELAY_US, KEYS, LONGEST_US, RATE, SHORTEST_US, resources
-from correlation.records import Resource
+from correlation.resources.records import Resource
 
 WARM_SECONDS, MEASURED_SECONDS = 15, 60
 _STEP_SECONDS = 0.02

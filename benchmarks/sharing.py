@@ -10,7 +10,7 @@ from benchmarks.path import measure_resources
 from benchmarks.report import Report
 from benchmarks.stack import bench
 from benchmarks.workload import RATE, make_records, resources
-from correlation.records import Resource
+from correlation.resources.records import Resource
 
 # So many that few events of a key come near each other.
 SHARED_KEYS = 100_000

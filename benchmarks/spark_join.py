@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own habit
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from spark_jobs.session import open_session
+from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
 
 _EVENT = StructType(

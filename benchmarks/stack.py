@@ -16,11 +16,11 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cli.broker import EmbeddedBroker
-from cli.jars import default_folder, home_of, spark_jars
-from cli.processes import ChildProcess
-from correlation.records import Resource
-from correlation.topics import Topics
+from cli.stack.broker import EmbeddedBroker
+from cli.stack.jars import default_folder, home_of, spark_jars
+from cli.stack.processes import ChildProcess
+from correlation.resources.records import Resource
+from correlation.resources.topics import Topics
 from service.settings import Settings as ServiceSettings
 from service.topics import TopicKeeper
 

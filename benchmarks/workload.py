@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import orjson
 
-from correlation.records import Resource
+from correlation.resources.records import Resource
 
 SHORTEST_US, LONGEST_US, DELAY_US = 20_000, 200_000, 100_000
 WINDOW_US = 1_000_000

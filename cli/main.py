@@ -23,13 +23,13 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
+from cli.client.lines import printable
+from cli.client.repair_command import repair_config
+from cli.client.watermark import reset_watermark
 from cli.errors import BrokerError, CliError, UsageError, describe_error
-from cli.lines import printable
-from cli.repair_command import repair_config
 from cli.replay.command import replay
 from cli.settings import Settings
 from cli.variables import warn_of_unknown
-from cli.watermark import reset_watermark
 
 _INTERRUPTED = 130
 
@@ -129,8 +129,8 @@ def up(
     ] = False,
 ) -> None:
     """Start the whole local stack: broker, service and job; Ctrl-C takes it down."""
-    from cli.stack import StackOptions
-    from cli.up import run_up
+    from cli.stack.stack import StackOptions
+    from cli.stack.up import run_up
 
     if fresh and ephemeral:
         raise UsageError("--fresh and --ephemeral exclude each other")
@@ -158,8 +158,8 @@ def serve() -> None:
 @app.command()
 def job() -> None:
     """Run the streaming job (Spark) in the foreground; SIGTERM stops it between two batches."""
-    from cli.jars import default_folder, home_of, spark_jars
-    from cli.java import find_java
+    from cli.stack.jars import default_folder, home_of, spark_jars
+    from cli.stack.java import find_java
     from spark_jobs.main import main as run_job
 
     find_java()
@@ -173,7 +173,7 @@ def job() -> None:
 @app.command()
 def jars() -> None:
     """Fetch the Java archives of Spark and of the embedded broker, where they are missing."""
-    from cli.jars import broker_jars, default_folder, spark_jars
+    from cli.stack.jars import broker_jars, default_folder, spark_jars
 
     folder = default_folder()
     found = len(spark_jars(folder)) + len(broker_jars(folder))
@@ -194,8 +194,8 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Register templates, streams and conditions of files: what is new or changed is written."""
-    from cli.resources import apply_resources, read_resources
-    from cli.rest import ServiceClient
+    from cli.client.resources import apply_resources, read_resources
+    from cli.client.rest import ServiceClient
 
     resources = read_resources(file)
     console = Console(highlight=False, soft_wrap=True)
@@ -236,7 +236,7 @@ def produce(
     as_json: AsJson = False,
 ) -> None:
     """Send the lines of a file to a topic, at a pace."""
-    from cli.produce import ProduceOptions, produce_file
+    from cli.client.produce import ProduceOptions, produce_file
 
     given = {"bootstrap": bootstrap, "url": url}
     settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
@@ -276,8 +276,8 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """Show alarms as they come, each exactly once; or what was set aside, and why."""
-    from cli.alarms import follow_alarms, follow_set_aside
-    from cli.lines import describe_alarm, describe_set_aside
+    from cli.client.alarms import follow_alarms, follow_set_aside
+    from cli.client.lines import describe_alarm, describe_set_aside
 
     settings = Settings()
     if bootstrap:
@@ -326,8 +326,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Say why a pair of events is reported or not; exit code 1 if it is not satisfied."""
-    from cli.explain import read_request, show_explanation
-    from cli.rest import ServiceClient
+    from cli.client.explain import read_request, show_explanation
+    from cli.client.rest import ServiceClient
 
     request = read_request(a, b, since, until)
     with ServiceClient(url or Settings().url) as service:
@@ -343,7 +343,7 @@ def explain(
 @app.command()
 def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = False) -> None:
     """Check what Coincide runs on: Java, packages, archives, ports, broker, service."""
-    from cli.doctor import examine, show
+    from cli.stack.doctor import examine, show
 
     given = {"bootstrap": bootstrap, "url": url}
     settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
@@ -366,7 +366,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Flights and weather through Kafka and Spark; checks its own answer."""
-    from cli.demo import run_demo
+    from cli.demo.command import run_demo
 
     report = run_demo(days, rate, Console(stderr=True, highlight=False))
     if as_json:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from correlation.topics import Topics
+from correlation.resources.topics import Topics
 from kafka_client.settings import DEFAULT_UMASK, KafkaProperties, Properties, Umask
 
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
-from correlation.checks import NAME
 from correlation.errors import CorrelationError, UnknownRecordVersionError, UnreadableRecordError
-from correlation.records import VERSION, Resource, ResourceKind
+from correlation.kinds import to_condition
+from correlation.resources.checks import NAME
+from correlation.resources.records import VERSION, Resource, ResourceKind
 
 # Records that cannot be read are counted; more of them than this are not listed.
 MAX_LISTED = 20
@@ -29,7 +30,7 @@ _MAX_TEXT = 200
 _MAX_DEPTH = 64
 _READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
     "stream": Resource.to_stream,
-    "condition": Resource.to_condition,
+    "condition": to_condition,
     "template": Resource.to_template,
 }
 # What parsing JSON and building values from a document of any form may raise.

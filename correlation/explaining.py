@@ -19,10 +19,11 @@ from typing import Any, Literal, NamedTuple
 
 from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
-from correlation.mapping import EventMapping, MappedEvent, compile_mapping
-from correlation.paths import has_path
+from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
-from correlation.streams import Stream
+from correlation.resources.mapping import EventMapping
+from correlation.resources.paths import has_path
+from correlation.resources.streams import Stream
 
 Form = Literal["record", "event"]
 # What a canonical event has its time in.

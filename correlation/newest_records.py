@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from correlation.config_records import Unreadable, parse_config_record
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
-from correlation.records import Resource
+from correlation.resources.records import Resource
 
 _VERSION_HEADER = "coincide.version"
 # Longer ones are not versions that this software wrote.

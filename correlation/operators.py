@@ -18,11 +18,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.buffer import StreamBuffer
-from correlation.columns import Int64s
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.columns import Int64s
+from correlation.buffers.segment import Segment
 from correlation.explaining import GivenRecord
-from correlation.segment import Segment
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 
 
 class Condition(Protocol):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.warm_up import main
+from spark_jobs.worker.warm_up import main
 
 if __name__ == "__main__":
     main()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError, RejectedEventError
 from correlation.explaining import Form, GivenRecord
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, to_condition
 from correlation.limits import TIME_LIMIT_US
-from correlation.times import READERS, iso8601_reader
+from correlation.resources.times import READERS, iso8601_reader
 from service.errors import EventNotFoundError, FieldProblem, InvalidDocumentError
 from service.lookup import Finding, RecordFinder, Span, Wanted
 
 if TYPE_CHECKING:
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from service.fold import Stored
     from service.settings import Settings
 
@@ -70,7 +70,7 @@ class Explainer:
         BrokerError, NotReadyError
             When Kafka cannot be asked.
         """
-        condition = stored.resource.to_condition()
+        condition = to_condition(stored.resource)
         kind = KINDS[condition.kind]
         fields = [field.name for field in kind.fields if field.type == "stream"]
         names = [stored.resource.document[field] for field in (fields[0], fields[-1])]

@@ -9,14 +9,14 @@ from prometheus_client import Histogram as OwnHistogram
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from correlation.contract import LIMITS
+from correlation.engine.contract import LIMITS
 from service.metrics import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from correlation.contract import ContractFacts
-    from correlation.streams import Stream
+    from correlation.engine.contract import ContractFacts
+    from correlation.resources.streams import Stream
     from service.metrics import Histogram, Labels
     from service.plane import ControlPlane
 

@@ -11,7 +11,7 @@ import orjson
 from correlation.config_records import Unreadable, read_key
 from correlation.errors import UnreadableRecordError
 from correlation.newest_records import NewestRecords
-from correlation.records import Resource, ResourceKind, resource_key
+from correlation.resources.records import Resource, ResourceKind, resource_key
 
 if TYPE_CHECKING:
     from service.log import LogRecord

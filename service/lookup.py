@@ -25,7 +25,8 @@ from confluent_kafka import (
 )
 
 from correlation.explaining import GivenRecord, Place
-from correlation.mapping import EventMapping, compile_id_reader
+from correlation.parsing.event_reader import compile_id_reader
+from correlation.resources.mapping import EventMapping
 from service.errors import BrokerError, FieldProblem, NotReadyError
 
 if TYPE_CHECKING:

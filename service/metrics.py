@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.config_records import Unreadable, list_unreadable
-from correlation.contract import ContractFacts, declaration
+from correlation.engine.contract import ContractFacts, declaration
 
 if TYPE_CHECKING:
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from service.log import LogRecord
 
 _LOGGER = logging.getLogger(__name__)

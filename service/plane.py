@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.errors import CorrelationError
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, to_condition
 from correlation.newest_records import deletion_headers
-from correlation.records import (
+from correlation.resources.records import (
     Resource,
     ResourceKind,
     resource_key,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from correlation.operators import Condition, Load
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from service.lookup import Span
     from service.settings import Settings
 
@@ -287,7 +287,7 @@ class ControlPlane:
         NotFoundError
             When there is none of this name, or a stream of it cannot be read.
         """
-        condition = self.find("condition", name).resource.to_condition()
+        condition = to_condition(self.find("condition", name).resource)
         return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
     def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
@@ -308,7 +308,7 @@ class ControlPlane:
             When there is no such condition or event, or Kafka does not answer.
         """
         stored = self.find("condition", name)
-        streams = self._streams_of(stored.resource.to_condition())
+        streams = self._streams_of(to_condition(stored.resource))
         return self._explainer.explain(stored, streams, asked, span)
 
     def _streams_of(self, condition: Condition) -> Mapping[str, Stream]:

@@ -6,16 +6,15 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError
-from correlation.kinds import KINDS
-from correlation.records import (
+from correlation.kinds import KINDS, condition_from_document, to_condition
+from correlation.resources.records import (
     Resource,
     ResourceKind,
-    condition_from_document,
     stream_from_document,
     template_entry,
 )
-from service.capacity import check_capacity
-from service.chains import refuse_loop
+from service.documents.capacity import check_capacity
+from service.documents.chains import refuse_loop
 from service.errors import (
     DependedUponError,
     FieldProblem,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from correlation.config_records import Unreadable
     from correlation.operators import Condition
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from service.log import LogRecord
 
 
@@ -202,7 +201,7 @@ class Registry:
         return condition
 
     def _conditions(self) -> list[Condition]:
-        return [it.resource.to_condition() for it in self._fold.all("condition").values()]
+        return [to_condition(it.resource) for it in self._fold.all("condition").values()]
 
 
 def checked_stream(

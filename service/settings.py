@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from correlation.checks import check_topic
-from correlation.topics import Topics
+from correlation.resources.checks import check_topic
+from correlation.resources.topics import Topics
 from kafka_client.settings import KafkaProperties, Properties, json_list
 
 # A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.

@@ -9,8 +9,7 @@ import orjson
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from correlation.progress import RESET, Heartbeat
-from correlation.records import heartbeat_to_record
+from correlation.engine.heartbeats import RESET, Heartbeat, heartbeat_to_record
 from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError, ServiceError
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from service.settings import Settings
     from service.topics import TopicKeeper, TopicProblem
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from correlation.errors import InvalidFieldError
-from correlation.topics import Topics, is_internal
+from correlation.resources.topics import Topics, is_internal
 from service.errors import InvalidDocumentError, TopicRefusedError
 
 if TYPE_CHECKING:
-    from correlation.records import ResourceKind
+    from correlation.resources.records import ResourceKind
     from service.settings import Settings
     from service.topics import TopicKeeper
 

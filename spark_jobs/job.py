@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
-from correlation.program import Origin
-from spark_jobs.blob_files import BlobFiles
-from spark_jobs.checkpoint import Checkpoint, Layout, check_layout, parse_offsets
+from correlation.engine.program import Origin
+from spark_jobs.driver.checkpoint import Checkpoint, Layout, check_layout, parse_offsets
+from spark_jobs.driver.event_topics import EventTopics
+from spark_jobs.driver.heartbeats import WAKE_UP, Ticker
+from spark_jobs.driver.losses import LossCounter
+from spark_jobs.driver.query import start_query
+from spark_jobs.driver.reports import Reporter, describe
+from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
-from spark_jobs.event_topics import EventTopics
-from spark_jobs.heartbeats import WAKE_UP, Ticker
-from spark_jobs.losses import LossCounter
-from spark_jobs.operator import InForce
-from spark_jobs.query import start_query
-from spark_jobs.reports import Reporter, describe
-from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
+from spark_jobs.worker.blob_files import BlobFiles
+from spark_jobs.worker.operator import InForce
 
 if TYPE_CHECKING:
     import threading
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kafka_client.partition_offsets import Place
-    from spark_jobs.config_topic import ConfigTopic
-    from spark_jobs.config_watch import ConfigWatch
-    from spark_jobs.offsets import KafkaOffsets
+    from spark_jobs.driver.config_topic import ConfigTopic
+    from spark_jobs.driver.config_watch import ConfigWatch
+    from spark_jobs.driver.offsets import KafkaOffsets
     from spark_jobs.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -19,20 +19,20 @@ from pyspark.errors import PySparkException
 from correlation.errors import CorrelationError
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
-from spark_jobs.checkpoint import Checkpoint, open_layout
-from spark_jobs.config_topic import ConfigTopic
-from spark_jobs.config_watch import ConfigWatch
+from spark_jobs.driver.checkpoint import Checkpoint, open_layout
+from spark_jobs.driver.config_topic import ConfigTopic
+from spark_jobs.driver.config_watch import ConfigWatch
+from spark_jobs.driver.event_topics import check_topics
+from spark_jobs.driver.offsets import KafkaOffsets
+from spark_jobs.driver.reports import Reporter, describe
+from spark_jobs.driver.rights import warn_of_wide_folder
+from spark_jobs.driver.rivals import refuse_rivals
+from spark_jobs.driver.session import open_session
+from spark_jobs.driver.source import check_source
+from spark_jobs.driver.stale_checkpoint import check_checkpoint
 from spark_jobs.errors import SettingError, SparkJobError
-from spark_jobs.event_topics import check_topics
 from spark_jobs.job import Job, Parts
-from spark_jobs.offsets import KafkaOffsets
-from spark_jobs.reports import Reporter, describe
-from spark_jobs.rights import warn_of_wide_folder
-from spark_jobs.rivals import refuse_rivals
-from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
-from spark_jobs.source import check_source
-from spark_jobs.stale_checkpoint import check_checkpoint
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.limits import SLOTS_LIMIT
-from correlation.topics import Topics
+from correlation.resources.topics import Topics
 from kafka_client.secrets import Secrets
 from kafka_client.settings import (
     DEFAULT_UMASK,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli.broker import EmbeddedBroker, answers
-from cli.jars import spark_jars
+from cli.stack.broker import EmbeddedBroker, answers
+from cli.stack.jars import spark_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.kernel import LONGEST_US, SHORTEST_US
-from correlation.timing.satisfaction import bounds
+from correlation.timing.intervals.satisfaction import bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from correlation.timing.window import TimingWindow
+    from correlation.timing.intervals.window import TimingWindow
 
 DELAY_US = 100_000
 LENGTHS = (SHORTEST_US, LONGEST_US)

@@ -23,14 +23,14 @@ from benchmarks.kernel import (
 from benchmarks.ll10.measuring import DifferentPairsError
 from benchmarks.ll10.texts import KERNELS, SLOPES
 from benchmarks.report import Report
-from correlation.timing.algorithms import ALGORITHMS, Side
+from correlation.timing.intervals.algorithms import ALGORITHMS, Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from correlation.timing.window import TimingWindow
+    from correlation.timing.intervals.window import TimingWindow
 
 _LOOKUP = ALGORITHMS["lazy_lookup"]
 # Above so many decisions `simple` is left out: it would take hours.

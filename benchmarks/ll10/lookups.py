@@ -25,11 +25,11 @@ from benchmarks.ll10.simulator import play_blocks
 from benchmarks.ll10.texts import FIGURE_7
 from benchmarks.plotting import add_legend, draw_lines, make_axes, show_plain_ticks
 from benchmarks.report import Picture, Report
-from correlation.timing.collecting import _collect_certain_kernel, make_columns
-from correlation.timing.exact import _decide_depths_kernel
-from correlation.timing.lazy_lookup import collect_probed
-from correlation.timing.locating import Located, locate_block
-from correlation.timing.pairs import LOOKUP, PROBE, Pairs, ProbeCounts, check_inputs
+from correlation.timing.intervals.collecting import _collect_certain_kernel, make_columns
+from correlation.timing.intervals.exact import _decide_depths_kernel
+from correlation.timing.intervals.lazy_lookup import collect_probed
+from correlation.timing.intervals.locating import Located, locate_block
+from correlation.timing.intervals.pairs import LOOKUP, PROBE, Pairs, ProbeCounts, check_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.ll10.simulator import Measured
-    from correlation.timing.collecting import Columns
-    from correlation.timing.pairs import Side
-    from correlation.timing.window import TimingWindow, WindowScalars
+    from correlation.timing.intervals.collecting import Columns
+    from correlation.timing.intervals.pairs import Side
+    from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
 # How Algorithm 7 is read.
 PRINTED, PROSE, SATISFIED, OURS = READINGS = (

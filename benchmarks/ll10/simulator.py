@@ -24,17 +24,17 @@ from numpy.typing import NDArray
 
 from benchmarks.ll10.arrivals import LENGTHS, Arrivals, Workload
 from benchmarks.ll10.sorted_buffer import ArrivalBuffer
-from correlation.buffer import StreamBuffer
-from correlation.columns import BytesColumn
-from correlation.events import Events
-from correlation.segment import Segment, match_groups
-from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
-from correlation.timing.choosing import AUTO, choose_by_events
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.events import Events
+from correlation.buffers.segment import Segment, match_groups
+from correlation.timing.intervals.algorithms import ALGORITHMS, Pairs, Side
+from correlation.timing.intervals.choosing import AUTO, choose_by_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from correlation.timing.pairs import Correlate
+    from correlation.timing.intervals.pairs import Correlate
 
 BY_ARRIVAL = ("simple", "ssort", "eager")
 BY_BLOCK = ("lazy", "lazy_lookup", "indexed", AUTO)

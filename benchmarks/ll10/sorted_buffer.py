@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from correlation.timing.pairs import Side
+from correlation.timing.intervals.pairs import Side
 
 _FIRST_ROOM = 1024
 

@@ -10,7 +10,7 @@ from benchmarks.ll10.measuring import SERIES, measure
 from benchmarks.ll10.texts import FIGURE_8
 from benchmarks.plotting import add_legend, draw_lines, make_axes, show_plain_values
 from benchmarks.report import Picture, Report
-from correlation.timing.regions import locate_regions
+from correlation.timing.intervals.regions import locate_regions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

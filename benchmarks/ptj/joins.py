@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.ptj.workload import DELAY_US, LONGEST_US, SHORTEST_US
-from correlation.columns import DictionaryColumn
-from correlation.events import Events
-from correlation.program import Block, Control, Program
-from correlation.progress import Progress
-from correlation.records import Resource
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.events import Events
+from correlation.engine.program import Block, Control, Program
+from correlation.engine.progress import Progress
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 from correlation.timing.alarms import PairBatch
-from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.windows import WindowBook, share_book
+from correlation.timing.histograms.reach import stream_reach
+from correlation.timing.histograms.windows import WindowBook, share_book
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.ptj.workload import Stream as Drawn
-    from correlation.columns import BytesColumn
-    from correlation.histogram import Histogram
-    from correlation.timing.window import TimingWindow
+    from correlation.buffers.columns import BytesColumn
+    from correlation.resources.histogram import Histogram
+    from correlation.timing.intervals.window import TimingWindow
 
 ONE_BY_ONE = "one by one"
 WAYS = ("simple", "ssort", ONE_BY_ONE, "lazy", "indexed", "auto")

@@ -12,29 +12,29 @@ from benchmarks.ptj.comparing import WaysDifferError
 from benchmarks.ptj.texts import OWN
 from benchmarks.ptj.workload import WINDOWS_MS, draw_stream, draw_templates, mutual
 from benchmarks.report import Report
-from correlation.timing.histogram_filter import DOUBTFUL
-from correlation.timing.lazy_lookup import correlate_lazy_lookup
-from correlation.timing.pairs import Side
-from correlation.timing.shaped.classes import Classes, ShapedSide
-from correlation.timing.shaped.lazy import correlate_lazy
-from correlation.timing.shaped.locating import HOW, locate_block
-from correlation.timing.shaped.pieces import CERTAIN
-from correlation.timing.shaped.quantiles import (
+from correlation.timing.histograms.classes import Classes, ShapedSide
+from correlation.timing.histograms.filter import DOUBTFUL
+from correlation.timing.histograms.lazy import correlate_lazy
+from correlation.timing.histograms.locating import HOW, locate_block
+from correlation.timing.histograms.pieces import CERTAIN
+from correlation.timing.histograms.quantiles import (
     ABOVE_KEPT,
     ABOVE_LOST,
     EARLIEST,
     KNOWN,
     _decide_by_quantiles_kernel,
 )
-from correlation.timing.shaped.search import Search, make_search
-from correlation.timing.shapes import pack_shapes
+from correlation.timing.histograms.search import Search, make_search
+from correlation.timing.histograms.shapes import pack_shapes
+from correlation.timing.intervals.lazy_lookup import correlate_lazy_lookup
+from correlation.timing.intervals.pairs import Side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from correlation.timing.pairs import Pairs
+    from correlation.timing.intervals.pairs import Pairs
 
 THRESHOLDS = ("0.5", "0.8", "0.95")
 WAYS = ("quantiles", "probability", "intervals")

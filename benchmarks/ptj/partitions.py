@@ -11,19 +11,24 @@ from benchmarks.plotting import add_legend, make_axes
 from benchmarks.ptj.texts import FIGURE_3
 from benchmarks.ptj.workload import draw_templates, mutual
 from benchmarks.report import Picture, Report
-from correlation.timing.histogram_filter import shape_probability
-from correlation.timing.shaped.classes import Classes
-from correlation.timing.shaped.pieces import CERTAIN, Pieces, split_by_supports, split_by_windows
-from correlation.timing.shaped.windows import WindowBook
-from correlation.timing.shapes import Shapes, pack_shapes
+from correlation.timing.histograms.classes import Classes
+from correlation.timing.histograms.filter import shape_probability
+from correlation.timing.histograms.pieces import (
+    CERTAIN,
+    Pieces,
+    split_by_supports,
+    split_by_windows,
+)
+from correlation.timing.histograms.shapes import Shapes, pack_shapes
+from correlation.timing.histograms.windows import WindowBook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from correlation.histogram import Histogram
-    from correlation.timing.window import TimingWindow
+    from correlation.resources.histogram import Histogram
+    from correlation.timing.intervals.window import TimingWindow
 
 # Example 5.
 WINDOW_MS, THRESHOLD, DETECTED_MS, TEMPLATES = 1_500, "0.8", 5_000, 500

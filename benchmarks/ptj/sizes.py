@@ -11,7 +11,7 @@ from benchmarks.ptj.joins import ONE_BY_ONE, Found, Join
 from benchmarks.ptj.texts import SIZES
 from benchmarks.ptj.workload import draw_stream, draw_templates, mutual
 from benchmarks.report import Report
-from correlation.timing.shaped.stored_windows import dump_table
+from correlation.timing.histograms.stored_windows import dump_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

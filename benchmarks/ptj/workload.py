@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.intervals.window import TimingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cli.replay.options import EventFile
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 _MOST_ROWS = 16_384
 _MOST_BYTES = 4 * 1024 * 1024

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from cli.errors import UsageError
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path as FilePath
 
-    from correlation.paths import Path
+    from correlation.resources.paths import Path
 
 _SUFFIX = "_path"
 # Fields that are times or durations; the others are ids, keys and names, which stay texts.

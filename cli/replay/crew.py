@@ -15,9 +15,9 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from cli.errors import ProcessError
-from cli.leash import die_with_parent
 from cli.replay.reading import FileReader, Taken
 from cli.replay.slots import SLOTS, Found, Slots, Step, Totals
+from cli.stack.leash import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from cli.set_aside import as_text, headers_of
+from cli.client.set_aside import as_text, headers_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 import orjson
 from pydantic import ValidationError
 
+from cli.client.events import EventSender
 from cli.errors import BrokerError, UsageError
-from cli.events import EventSender
-from correlation.progress import CLOSED, Heartbeat
-from correlation.records import Resource, heartbeat_to_record, stream_to_document
+from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
+from correlation.resources.records import Resource, stream_to_document
 from service.errors import ServiceError
 from service.settings import Settings as ServiceSettings
 from service.topics import TopicKeeper
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cli.replay.setup import Setup
     from cli.replay.spans import Spans
     from cli.settings import Settings
-    from correlation.topics import Topics
+    from correlation.resources.topics import Topics
 
 _TOKEN_BYTES = 4
 

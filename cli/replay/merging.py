@@ -13,10 +13,11 @@ import numpy as np
 
 from cli.replay.crew import result_of
 from cli.replay.slots import SLOTS, Step
-from correlation.events import Events
+from correlation.buffers.events import Events
+from correlation.buffers.partitioner import Partitioner
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.progress import Progress
 from correlation.limits import UNKNOWN_MARK
-from correlation.partitioning import Partitioner
-from correlation.progress import CLOSED, Heartbeat, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from cli.replay.crew import Crew
     from cli.replay.options import EventFile
     from cli.replay.reading import Taken
-    from correlation.columns import Int64s
-    from correlation.streams import Stream
+    from correlation.buffers.columns import Int64s
+    from correlation.resources.streams import Stream
 
 # Events of a block: few as long as pairs are many, for the alarms of a block are in memory.
 _FIRST_BLOCK, _LEAST_BLOCK, _MOST_BLOCK = 512, 64, 65_536

@@ -10,14 +10,14 @@ import orjson
 
 from cli.replay.rows import rows_of
 from correlation.errors import RejectedEventError
-from correlation.intake import Problem, StreamReader
+from correlation.parsing.intake import Problem, StreamReader
 
 if TYPE_CHECKING:
     from cli.replay.chunks import Chunk
     from cli.replay.options import EventFile
     from cli.replay.rows import Rows
-    from correlation.events import Events
-    from correlation.streams import Stream
+    from correlation.buffers.events import Events
+    from correlation.resources.streams import Stream
 
 
 class Taken(NamedTuple):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from cli.lines import printable
+from cli.client.lines import printable
 from cli.replay.slots import Labels, Totals
 from cli.replay.thresholds import name_at
-from correlation.timing.pairs import DECIDED_BY
+from correlation.timing.intervals.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

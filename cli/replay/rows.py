@@ -17,9 +17,9 @@ import pyarrow as pa
 from cli.replay.chunks import allow_long_cells, line_count
 from cli.replay.columns import csv_columns, place_at, table_columns
 from correlation.errors import RejectedEventError
-from correlation.intake import Problem, too_large, why_unreadable
+from correlation.parsing.intake import Problem, too_large, why_unreadable
+from correlation.parsing.written_numbers import find_as_written
 from correlation.reasons import Reason
-from correlation.written_numbers import find_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cli.replay.chunks import Chunk, Line
     from cli.replay.columns import CsvColumn
     from cli.replay.options import EventFile
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
     Refuse = Callable[[int, Problem], None]
     # Number in the chunk, the record, and its JSON where it has any.

@@ -7,29 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from cli.client.exact_json import write_json
+from cli.client.resources import read_resources
 from cli.errors import UsageError
-from cli.exact_json import write_json
-from cli.resources import read_resources
+from correlation.engine.program import Control
 from correlation.errors import InvalidFieldError
-from correlation.program import Control
-from correlation.records import Resource
+from correlation.kinds import to_condition
+from correlation.resources.records import Resource
 from correlation.timing.conditions import PAIRS
 from service.api.body import parse_json
 from service.api.problems import problem_of_field
 from service.api.wording import field_problems
+from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.errors import ServiceError
-from service.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.registry import checked_condition, checked_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from cli.client.resources import ResourceFile
     from cli.replay.options import EventFile, ReplayOptions
-    from cli.resources import ResourceFile
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
+    from service.documents.fields import Document
     from service.errors import FieldProblem
-    from service.fields import Document
 
 _STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 _CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
@@ -65,7 +66,7 @@ class Setup:
 
     def streams_of(self, condition: Resource) -> tuple[str, ...]:
         """Name the streams that a condition reads."""
-        return condition.to_condition().streams
+        return to_condition(condition).streams
 
 
 def read_setup(options: ReplayOptions) -> Setup:
@@ -87,7 +88,7 @@ def read_setup(options: ReplayOptions) -> Setup:
         _refuse_unknown(f"--key names stream {name}", name, streams)
         streams[name] = _keyed_by(streams[name], path)
     for resource in registered:
-        for name in resource.to_condition().streams:
+        for name in to_condition(resource).streams:
             if name not in streams:
                 raise UsageError(
                     f"condition {resource.name} reads stream {name}, which has no events: give "
@@ -121,7 +122,7 @@ def read_topic_setup(
         A document is wrong, or a name is not known.
     """
     declared, registered = _read(resources, conditions)
-    needed = {name for resource in registered for name in resource.to_condition().streams}
+    needed = {name for resource in registered for name in to_condition(resource).streams}
     streams = {name: declared[name] for name in declared if name in needed}
     return Setup(
         {name: _recorded(stream, sort=False) for name, stream in streams.items()},

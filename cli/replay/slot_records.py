@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from confluent_kafka import KafkaException, TopicPartition
 
-from cli.committed import is_end, read_committed
+from cli.client.committed import is_end, read_committed
+from cli.client.topics import open_consumer
 from cli.errors import BrokerError, ProcessError
 from cli.replay.slots import add_counters
-from cli.topics import open_consumer
-from correlation.progress import CLOSED
+from correlation.engine.heartbeats import CLOSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

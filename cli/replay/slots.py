@@ -14,13 +14,14 @@ import orjson
 
 from cli.errors import UsageError
 from cli.replay.options import MOST_PROCESSES
-from correlation.program import Block, Program
-from correlation.progress import Heartbeat, Progress
-from spark_jobs.cache_files import cache_of_conditions
+from correlation.engine.heartbeats import Heartbeat
+from correlation.engine.program import Block, Program
+from correlation.engine.progress import Progress
+from spark_jobs.worker.cache_files import cache_of_conditions
 
 if TYPE_CHECKING:
     from cli.replay.setup import Setup
-    from correlation.events import Events
+    from correlation.buffers.events import Events
 
 # An empty slot costs 30 µs a block.
 SLOTS = MOST_PROCESSES

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from cli.client.record_spans import Span, record_spans
 from cli.errors import BrokerError
-from cli.record_spans import Span, record_spans
 
 if TYPE_CHECKING:
     from cli.replay.setup import Setup
     from cli.settings import Settings
-    from correlation.streams import Stream
-    from spark_jobs.offsets import KafkaOffsets
+    from correlation.resources.streams import Stream
+    from spark_jobs.driver.offsets import KafkaOffsets
 
 # By stream and partition.
 Spans = dict[str, dict[int, Span]]

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
-from cli.committed import read_committed
-from cli.jars import spark_jars
-from cli.java import find_java
-from cli.processes import ChildProcess
+from cli.client.committed import read_committed
+from cli.client.record_spans import kafka_offsets
 from cli.progress_bar import make_progress
-from cli.record_spans import kafka_offsets
 from cli.replay.dead_letters import DeadLetter
 from cli.replay.installation import Installation
 from cli.replay.options import usable_cores
@@ -31,8 +28,11 @@ from cli.replay.slot_records import SlotRecords, check_closed
 from cli.replay.slots import Slots
 from cli.replay.spans import TopicsThere
 from cli.replay.thresholds import at_thresholds
-from cli.stack import terminable
-from spark_jobs.scratch import ScratchFolder
+from cli.stack.jars import spark_jars
+from cli.stack.java import find_java
+from cli.stack.processes import ChildProcess
+from cli.stack.stack import terminable
+from spark_jobs.driver.scratch import ScratchFolder
 from spark_jobs.settings import Settings as JobSettings
 
 if TYPE_CHECKING:

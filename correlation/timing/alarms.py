@@ -11,12 +11,12 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.columns import Int64s
+from correlation.buffers.columns import Int64s
+from correlation.buffers.segment import Segment
 from correlation.operators import Encode, Heading, OutputRecord, encode_json
-from correlation.segment import Segment
 from correlation.timing.conditions import TimingCondition
-from correlation.timing.pairs import DECIDED_BY
-from correlation.timing.shaped.rows import probability_rows
+from correlation.timing.histograms.rows import probability_rows
+from correlation.timing.intervals.pairs import DECIDED_BY
 
 # Of the records.
 ALARM_VERSION = 1

@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from correlation.buffer import StreamBuffer
-from correlation.columns import pack_columns, unpack_columns
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.columns import pack_columns, unpack_columns
+from correlation.buffers.segment import Segment
 from correlation.operators import Evaluation, View
-from correlation.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from correlation.columns import Column, Int64s
+    from correlation.buffers.columns import Column, Int64s
     from correlation.operators import Operator
     from correlation.timing.conditions import TimingCondition
 

@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from correlation.timing.satisfaction import s_window
-from correlation.timing.shaped.chance import measure_widths
+from correlation.timing.histograms.chance import measure_widths
+from correlation.timing.intervals.satisfaction import s_window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.operators import Load
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
 # Lengths per stream over which the width of the s-window is averaged.

@@ -7,19 +7,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from correlation.checks import check_duration, check_name, check_topic
-from correlation.decimals import read_decimal, without_zeros
-from correlation.durations import format_duration
 from correlation.errors import InvalidFieldError
 from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, THRESHOLD_PLACES
-from correlation.timing.algorithms import ALGORITHMS
-from correlation.timing.choosing import AUTO
-from correlation.timing.window import TimingWindow
+from correlation.resources.checks import check_duration, check_name, check_topic
+from correlation.resources.decimals import read_decimal, without_zeros
+from correlation.resources.durations import format_duration
+from correlation.timing.intervals.algorithms import ALGORITHMS
+from correlation.timing.intervals.choosing import AUTO
+from correlation.timing.intervals.window import TimingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"

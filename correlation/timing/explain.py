@@ -22,28 +22,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from correlation.durations import describe_duration
 from correlation.explaining import ReadEvent, Steps, read_given
-from correlation.histogram import Histogram
-from correlation.timing.choosing import choose_algorithm
+from correlation.resources.durations import describe_duration
+from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
-from correlation.timing.histogram_exact import exact_probability, is_satisfied
-from correlation.timing.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
-from correlation.timing.regions import locate_regions
-from correlation.timing.satisfaction import satisfied
-from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.regions import locate_supports
+from correlation.timing.histograms.exact import exact_probability, is_satisfied
+from correlation.timing.histograms.reach import stream_reach
+from correlation.timing.histograms.regions import locate_supports
+from correlation.timing.intervals.choosing import choose_algorithm
+from correlation.timing.intervals.pairs import DECIDED_BY, LOOKUP, PROBE, SATISFACTION_REGION
+from correlation.timing.intervals.regions import locate_regions
+from correlation.timing.intervals.satisfaction import satisfied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
     from correlation.explaining import GivenRecord
-    from correlation.mapping import MappedEvent
-    from correlation.streams import Stream
+    from correlation.parsing.event_reader import MappedEvent
+    from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
-    from correlation.timing.regions import Regions
-    from correlation.timing.window import TimingWindow
+    from correlation.timing.intervals.regions import Regions
+    from correlation.timing.intervals.window import TimingWindow
 
 _STEPS = ("contract", "key", "expired", "threshold")
 _SELF_STEPS = ("contract", "same_event", "key", "expired", "threshold")

@@ -24,14 +24,14 @@ import numpy as np
 
 from correlation.timing.chance import spread_lengths
 from correlation.timing.conditions import UNMATCHED
-from correlation.timing.satisfaction import s_window
-from correlation.timing.shaped.chance import measure_widths
+from correlation.timing.histograms.chance import measure_widths
+from correlation.timing.intervals.satisfaction import s_window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.operators import Load
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
 _SECONDS_PER_HOUR = 3600.0

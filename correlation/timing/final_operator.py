@@ -26,21 +26,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.columns import Int64s
+from correlation.buffers.columns import Int64s
+from correlation.buffers.segment import Segment, match_groups
 from correlation.errors import UnknownRecordVersionError
 from correlation.limits import UNKNOWN_MARK
 from correlation.operators import Evaluation, Result, View
-from correlation.segment import Segment, match_groups
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from correlation.timing.alarms import PairBatch, UnmatchedBatch
-from correlation.timing.best import NONE, Targets, compare_targets, find_best
 from correlation.timing.conditions import BEST, TimingCondition
-from correlation.timing.meetings import may_meet
-from correlation.timing.pairs import DECIDED_BY, PROBE, Side
-from correlation.timing.shaped.final import ShapedTargets, find_shaped_targets
-from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.windows import share_book
-from correlation.timing.unmatched import mark_matched
+from correlation.timing.histograms.final import ShapedTargets, find_shaped_targets
+from correlation.timing.histograms.reach import stream_reach
+from correlation.timing.histograms.windows import share_book
+from correlation.timing.intervals.best import NONE, Targets, compare_targets, find_best
+from correlation.timing.intervals.meetings import may_meet
+from correlation.timing.intervals.pairs import DECIDED_BY, PROBE, Side
+from correlation.timing.intervals.unmatched import mark_matched
 
 _VERSION = 2
 # Version 1 had no sealed segments.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from correlation.operators import Operator
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 _COMMON = (
     Field("a", "stream", "Stream A."),

@@ -14,21 +14,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.columns import Int64s
+from correlation.buffers.columns import Int64s
+from correlation.buffers.segment import Segment
 from correlation.operators import Evaluation, View
-from correlation.segment import Segment
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from correlation.timing.alarms import PairBatch
-from correlation.timing.algorithms import ALGORITHMS
-from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
 from correlation.timing.conditions import TimingCondition
-from correlation.timing.meetings import find_meetings, matched_groups, may_meet
-from correlation.timing.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
-from correlation.timing.shaped.algorithms import correlate_shaped
-from correlation.timing.shaped.classes import side_of
-from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.rows import satisfied_rows
-from correlation.timing.shaped.windows import share_book
+from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms.classes import side_of
+from correlation.timing.histograms.reach import stream_reach
+from correlation.timing.histograms.rows import satisfied_rows
+from correlation.timing.histograms.windows import share_book
+from correlation.timing.intervals.algorithms import ALGORITHMS
+from correlation.timing.intervals.choosing import AUTO, choose_algorithm, choose_by_events
+from correlation.timing.intervals.meetings import find_meetings, matched_groups, may_meet
+from correlation.timing.intervals.pairs import DECIDED_BY, Pairs, ProbeCounts, Side
 
 
 class Search(NamedTuple):

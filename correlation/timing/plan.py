@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from correlation.durations import format_duration
+from correlation.resources.durations import format_duration
 from correlation.timing.chance import count_chance_alarms
-from correlation.timing.choosing import choose_algorithm
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.final_chance import count_final_alarms
-from correlation.timing.regions import describe_regions, locate_regions
-from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.regions import locate_supports
+from correlation.timing.histograms.reach import stream_reach
+from correlation.timing.histograms.regions import locate_supports
+from correlation.timing.intervals.choosing import choose_algorithm
+from correlation.timing.intervals.regions import describe_regions, locate_regions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from correlation.operators import Load
-    from correlation.partitioning import Partitioning
-    from correlation.streams import Stream
+    from correlation.resources.partitioning import Partitioning
+    from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
 # How events of A are judged that are reported once; the condition's algorithm finds pairs only.

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Header, Path, Query, Request, Response, status
 from pydantic import BaseModel, Field
 
-from correlation.records import ResourceKind
+from correlation.resources.records import ResourceKind
 from service.api.problems import responses
+from service.documents.fields import ResourceName
 from service.errors import PreconditionError
-from service.fields import ResourceName
 from service.fold import Stored
 from service.metrics import MetricsView
 from service.plane import ControlPlane, Written

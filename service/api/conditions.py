@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, to_condition
 from correlation.operators import Load
 from service.api.body import JsonRoute
 from service.api.common import (
@@ -26,10 +26,10 @@ from service.api.common import (
 )
 from service.api.problems import ProblemItem, problem_of_field, responses
 from service.api.wording import field_problems
+from service.documents.fields import Document, ResourceName, read_number
+from service.documents.models import ConditionDocument
 from service.errors import FieldProblem, InvalidDocumentError, first_problems
-from service.fields import Document, ResourceName, read_number
 from service.fold import Stored
-from service.models import ConditionDocument
 from service.plane import Written
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
@@ -217,7 +217,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
     """Say how far the job has come with a condition."""
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
-    facts, condition = view.condition(name), resource.to_condition()
+    facts, condition = view.condition(name), to_condition(resource)
     ratios = [it.value for it in view.hit_ratios() if ("condition", name) in it.labels]
     return ConditionStatus(
         name=name,

@@ -18,8 +18,8 @@ from starlette.routing import Match
 from correlation.errors import CorrelationError, InvalidFieldError
 from service import errors
 from service.api.wording import field_problems
+from service.documents.fields import name_as_written
 from service.errors import FieldProblem, ServiceError
-from service.fields import name_as_written
 
 MEDIA_TYPE = "application/problem+json"
 _LOGGER = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from correlation.advice import advise
-from correlation.contract import ContractFacts, Spread
+from correlation.engine.advice import advise
+from correlation.engine.contract import ContractFacts, Spread
 from service.api.body import JsonRoute
 from service.api.common import Name, Plane, StreamStatus, WrongTopic, describe_stream
 from service.api.problems import responses

@@ -18,8 +18,8 @@ from service.api.common import (
     put_responses,
 )
 from service.api.problems import responses
+from service.documents.models import StreamDocument
 from service.fold import Stored
-from service.models import StreamDocument
 
 router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute)
 

@@ -16,8 +16,8 @@ from service.api.common import (
     put_responses,
 )
 from service.api.problems import responses
+from service.documents.models import TemplateDocument
 from service.fold import Stored
-from service.models import TemplateDocument
 from service.plane import ControlPlane
 
 router = APIRouter(prefix="/v1/templates", tags=["templates"], route_class=JsonRoute)

@@ -11,8 +11,8 @@ from typing import Any
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
+from service.documents.models import known_fields
 from service.errors import FieldProblem, first_problems
-from service.models import known_fields
 
 _SEE = "see /openapi.json for what the field takes"
 _KINDS = f"use one of: {', '.join(KINDS)}"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.timing.algorithms import ALGORITHMS, Side
-from correlation.timing.pairs import PROBE
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import ALGORITHMS, Side
+from correlation.timing.intervals.pairs import PROBE
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle.intervals import probability, satisfied_pairs
 from tests.unit.timing.strategies import judged, thresholds
 

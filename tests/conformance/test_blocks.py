@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block, Control, Outcome
 from correlation.errors import InvalidFieldError
-from correlation.program import Block, Control, Outcome
-from correlation.progress import CLOSED, Heartbeat
-from correlation.records import condition_from_document
+from correlation.kinds import condition_from_document
 from correlation.timing.block_operator import cut_blocks
 from tests.support.slots import (
     CONDITIONS,

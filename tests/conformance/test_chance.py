@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.events import Events
-from correlation.kinds import KINDS
-from correlation.mapping import EventMapping
+from correlation.buffers.events import Events
+from correlation.engine.program import Block, Control, Program
+from correlation.kinds import KINDS, condition_from_document
 from correlation.operators import Load
-from correlation.partitioning import Partitioning
-from correlation.program import Block, Control, Program
-from correlation.records import Resource, condition_from_document
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 from tests.support.poisson import draw_poisson
 from tests.unit.timing.histogram_strategies import described
 

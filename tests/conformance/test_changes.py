@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.program import Block, Control
-from correlation.progress import CLOSED, Heartbeat
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block, Control
 from tests.oracle.emit import best_target
 from tests.oracle.intervals import is_satisfied
 from tests.oracle.reach import extremes

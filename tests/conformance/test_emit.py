@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block, Outcome, Program
 from correlation.errors import UnknownRecordVersionError
-from correlation.program import Block, Outcome, Program
-from correlation.progress import CLOSED, Heartbeat
 from tests.oracle.emit import rank_target
 from tests.oracle.intervals import is_satisfied, probability
 from tests.support.slots import (

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import DictionaryColumn
-from correlation.histogram import Bucket, Histogram
+from correlation.buffers.columns import DictionaryColumn
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block, Outcome, Program
 from correlation.operators import OutputRecord
-from correlation.partitioning import Partitioning
-from correlation.program import Block, Outcome, Program
-from correlation.progress import CLOSED, Heartbeat
+from correlation.resources.histogram import Bucket, Histogram
+from correlation.resources.partitioning import Partitioning
 from correlation.timing.factored.expanding import Expander, expand
 from tests.oracle.intervals import is_satisfied, probability
 from tests.support.slots import (

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from correlation.kinds import KINDS
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block, Program
+from correlation.kinds import KINDS, condition_from_document
 from correlation.operators import Load
-from correlation.program import Block, Program
-from correlation.progress import CLOSED, Heartbeat
-from correlation.records import condition_from_document
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 from tests.support.poisson import draw_poisson
 from tests.support.slots import control_record
 from tests.unit.timing.histogram_strategies import described

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.contract import ContractFacts
-from correlation.partitioning import Partitioner, Partitioning
-from correlation.program import Block, Outcome, Program
+from correlation.buffers.partitioner import Partitioner
+from correlation.engine.contract import ContractFacts
+from correlation.engine.program import Block, Outcome, Program
+from correlation.resources.partitioning import Partitioning
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.support.slots import (
     CONDITIONS,

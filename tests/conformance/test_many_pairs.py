@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from correlation.histogram import Histogram
-from correlation.timing.algorithms import ALGORITHMS
+from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import ALGORITHMS
+from correlation.timing.intervals.window import TimingWindow
 from tests.conformance.test_algorithms import Event, columns
 from tests.conformance.test_shapes import WAYS, Case, run
 from tests.oracle import histograms, intervals

@@ -11,13 +11,13 @@ from weakref import WeakSet
 import numpy as np
 import pytest
 
-from correlation.program import Program
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.engine.program import Program
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.shaped import windows
-from correlation.timing.shaped.windows import WindowBook, share_book
-from correlation.timing.window import TimingWindow
+from correlation.timing.histograms import windows
+from correlation.timing.histograms.windows import WindowBook, share_book
+from correlation.timing.intervals.window import TimingWindow
 from tests.support.shaped import draw_histogram
 from tests.support.shaped_slots import expected_pairs
 from tests.support.slots import (
@@ -33,7 +33,7 @@ from tests.support.slots import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from correlation.histogram import Histogram
+    from correlation.resources.histogram import Histogram
 
 TEMPLATES, EVENTS, BLOCKS = 64, 90, 6
 LONGEST = 60

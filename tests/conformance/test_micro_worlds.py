@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from correlation.histogram import Histogram
-from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
+from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.shaped.algorithms import correlate_shaped
-from correlation.timing.shaped.windows import WindowBook
-from correlation.timing.window import TimingWindow
+from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms.windows import WindowBook
+from correlation.timing.intervals.algorithms import ALGORITHMS, Pairs, Side
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.oracle.intervals import probability
 from tests.support.shaped import side_of_events, told

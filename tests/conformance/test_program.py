@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import MANIFEST_VERSION, Block, Control, Origin, Outcome, Program
+from correlation.engine.progress import Progress
 from correlation.errors import UnknownRecordVersionError
-from correlation.program import MANIFEST_VERSION, Block, Control, Origin, Outcome, Program
-from correlation.progress import CLOSED, Heartbeat, Progress
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.oracle.intervals import probability
 from tests.support.slots import (

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.demo_check import pair_of, reference_pairs
-from cli.demo_data import DemoEvent
+from cli.demo.check import pair_of, reference_pairs
+from cli.demo.data import DemoEvent
 from cli.replay import chunks, merging
 from cli.replay.options import EventFile, Format, ReplayOptions
 from cli.replay.run import run_replay

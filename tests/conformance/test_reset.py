@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.progress import CLOSED, RESET, Heartbeat
-from correlation.segment import Segment
+from correlation.buffers.segment import Segment
+from correlation.engine.heartbeats import CLOSED, RESET, Heartbeat
 from tests.support.slots import (
     CONDITIONS,
     DELAY,

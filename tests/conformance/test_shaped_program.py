@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.mapping import EventMapping
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block
+from correlation.kinds import to_condition
 from correlation.operators import Load
-from correlation.program import Block
-from correlation.progress import CLOSED, Heartbeat
-from correlation.records import Resource
-from correlation.template import Template
+from correlation.resources.mapping import EventMapping
+from correlation.resources.records import Resource
+from correlation.resources.template import Template
 from correlation.timing.conditions import ALGORITHM_CHOICES, TimingCondition
+from correlation.timing.histograms import windows as shaped_windows
 from correlation.timing.plan import derive_costs, plan_condition
-from correlation.timing.shaped import windows as shaped_windows
 from tests.oracle import histograms as oracle
 from tests.support.shaped import told
 from tests.support.shaped_slots import (
@@ -218,7 +219,7 @@ def test_a_late_shaped_event_is_marked_late() -> None:
 
 def test_plan_says_how_shaped_streams_are_evaluated() -> None:
     resource = Resource("condition", "c", 1, 0, CONDITIONS["near"])
-    condition = resource.to_condition()
+    condition = to_condition(resource)
     assert isinstance(condition, TimingCondition)
     streams = shaped_slot("templates").streams
     plan = plan_condition(condition, streams)

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from correlation.histogram import Histogram
+from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.pairs import LOOKUP, PROBE, SATISFACTION_REGION, Pairs
-from correlation.timing.shaped import windows as shaped_windows
-from correlation.timing.shaped.algorithms import correlate_shaped
-from correlation.timing.shaped.windows import WindowBook
-from correlation.timing.window import TimingWindow
+from correlation.timing.histograms import windows as shaped_windows
+from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms.windows import WindowBook
+from correlation.timing.intervals.pairs import LOOKUP, PROBE, SATISFACTION_REGION, Pairs
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.support.shaped import draw_events, draw_histogram, one_group, side_of_events, told
 from tests.unit.timing.histogram_strategies import histograms

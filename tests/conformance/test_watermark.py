@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from correlation.program import Block
-from correlation.progress import CLOSED, Heartbeat
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Block
 from correlation.timing.conditions import EMIT_CHOICES
 from tests.oracle.intervals import is_satisfied
 from tests.oracle.reach import extremes

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from cli.broker import EmbeddedBroker, answers
 from cli.errors import BrokerError
+from cli.stack.broker import EmbeddedBroker, answers
 from tests.support.kafka import Sent, create_topics, produce, read_committed
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -168,7 +168,7 @@ def test_broker_shows_the_end_of_its_log_when_it_cannot_run(tmp_path: Path) -> N
 def test_broker_ends_when_the_process_that_started_it_dies(tmp_path: Path) -> None:
     script = (
         "import pathlib, signal, sys\n"
-        "from cli.broker import EmbeddedBroker\n"
+        "from cli.stack.broker import EmbeddedBroker\n"
         f"broker = EmbeddedBroker(data=pathlib.Path({str(tmp_path)!r}))\n"
         "broker.start()\n"
         "print(broker.bootstrap, broker.process.pid, flush=True)\n"

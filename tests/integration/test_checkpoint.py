@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 from correlation.errors import UnknownRecordVersionError
 from kafka_client.partition_offsets import Place
-from spark_jobs.blob_files import BlobFiles
-from spark_jobs.checkpoint import Checkpoint, check_layout, open_layout, parse_offsets
-from spark_jobs.config_topic import ConfigTopic
+from spark_jobs.driver.checkpoint import Checkpoint, check_layout, open_layout, parse_offsets
+from spark_jobs.driver.config_topic import ConfigTopic
+from spark_jobs.driver.losses import LossCounter
+from spark_jobs.driver.session import open_session
 from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError, ConfigTopicError
-from spark_jobs.losses import LossCounter
-from spark_jobs.session import open_session
 from spark_jobs.settings import Settings
-from spark_jobs.slots import slot_keys
+from spark_jobs.worker.blob_files import BlobFiles
+from spark_jobs.worker.slots import slot_keys
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

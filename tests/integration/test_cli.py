@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.broker import free_port
-from cli.events import close_stream
+from cli.client.events import close_stream
 from cli.settings import Settings
+from cli.stack.broker import free_port
 from correlation.reasons import Reason
+from correlation.resources.topics import Topics, error_headers
 from correlation.timing.factored.expanding import expand
-from correlation.topics import Topics, error_headers
 from tests.support.command import coincide, running_service
 from tests.support.kafka import (
     Sent,

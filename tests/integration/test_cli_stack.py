@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.broker import answers
 from cli.errors import ProcessError
-from cli.processes import ChildProcess
+from cli.stack.broker import answers
+from cli.stack.processes import ChildProcess
 from tests.support.command import COMMAND, coincide, command_line
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 

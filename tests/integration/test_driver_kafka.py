@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from correlation.errors import UnknownRecordVersionError
-from correlation.streams import Stream
-from spark_jobs.config_watch import ConfigWatch
-from spark_jobs.offsets import FoundTopic, KafkaOffsets
+from correlation.resources.streams import Stream
+from spark_jobs.driver.config_watch import ConfigWatch
+from spark_jobs.driver.offsets import FoundTopic, KafkaOffsets
 from tests.support.kafka import Sent, create_topics, produce, recreate_topic, topic_id
 from tests.support.workload import NearCondition, stream_resource
 

@@ -17,14 +17,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cli.broker import EmbeddedBroker
-from correlation.topics import Topics
-from spark_jobs.envelope import Record
+from cli.stack.broker import EmbeddedBroker
+from correlation.resources.topics import Topics
+from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
-from spark_jobs.marker import Marker
-from spark_jobs.refusals import OMITTED_HEADER
-from spark_jobs.stale_checkpoint import check_marks
-from spark_jobs.transactions import PartitionProducer, Target
+from spark_jobs.sink.marker import Marker
+from spark_jobs.sink.refusals import OMITTED_HEADER
+from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.worker.envelope import Record
 from tests.support.kafka import Received, create_topics, read_committed
 from tests.support.patience import PATIENCE_SECONDS
 

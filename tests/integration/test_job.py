@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cli.errors import ProcessError
-from correlation.partitioning import Partitioning
-from correlation.streams import Stream
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
 from tests.support.command import command_line, process_tree
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce

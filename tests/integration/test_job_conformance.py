@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from correlation.partitioning import Partitioning
-from correlation.progress import CLOSED, Heartbeat
-from correlation.records import heartbeat_to_record
-from correlation.streams import Stream
+from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from correlation.timing.factored.expanding import Expander
 from tests.support.job import JobUnderTest

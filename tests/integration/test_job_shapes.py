@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from correlation.events import Events
-from correlation.histogram import Histogram
-from correlation.records import Resource, stream_to_document
-from correlation.streams import Stream
-from correlation.template import Template
-from correlation.topics import Topics
-from spark_jobs.envelope import PACKED_SCHEMA
-from spark_jobs.pack import Packer
-from spark_jobs.session import open_session
+from correlation.buffers.events import Events
+from correlation.resources.histogram import Histogram
+from correlation.resources.records import Resource, stream_to_document
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+from correlation.resources.topics import Topics
+from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
+from spark_jobs.worker.envelope import PACKED_SCHEMA
+from spark_jobs.worker.pack import Packer
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US

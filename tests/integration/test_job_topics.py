@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from correlation.timing.factored.expanding import Expander
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import create_topics
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from correlation.records import Resource
+    from correlation.resources.records import Resource
     from tests.support.kafka import Received
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

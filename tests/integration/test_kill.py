@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import read_committed
 from tests.support.patience import MAX_DELAY_US

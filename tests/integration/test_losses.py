@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
 from tests.support.workload import Occurrence

@@ -15,7 +15,7 @@ from tests.support.kafka import Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from cli.broker import EmbeddedBroker
+    from cli.stack.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka]
 

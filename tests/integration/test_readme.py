@@ -20,8 +20,8 @@ import certifi
 import pytest
 from rich.console import Console
 
-from cli.rest import ServiceClient
-from cli.stack import LocalStack, StackOptions
+from cli.client.rest import ServiceClient
+from cli.stack.stack import LocalStack, StackOptions
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 from tests.support.command import running_service

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest, total, unfinish_last_batch
 from tests.support.kafka import recreate_topic, topic_id
 from tests.support.patience import MAX_DELAY_US
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cli.broker import EmbeddedBroker
+    from cli.stack.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

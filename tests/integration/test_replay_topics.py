@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from tests.support.command import COMMAND, coincide
 from tests.support.job import JobUnderTest
 from tests.support.kafka import (

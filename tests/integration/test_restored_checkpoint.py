@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.errors import ProcessError
-from correlation.streams import Stream
-from spark_jobs.envelope import Record
-from spark_jobs.transactions import PartitionProducer, Target
+from correlation.resources.streams import Stream
+from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.worker.envelope import Record
 from tests.support.job import JobUnderTest
 from tests.support.patience import END_SECONDS, MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence
@@ -22,7 +22,7 @@ from tests.support.workload import NearCondition, Occurrence
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cli.processes import ChildProcess
+    from cli.stack.processes import ChildProcess
 
 pytestmark = [
     pytest.mark.kafka,

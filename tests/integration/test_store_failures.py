@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.errors import ProcessError
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.patience import END_SECONDS, MAX_DELAY_US
 from tests.support.workload import NearCondition, Workload

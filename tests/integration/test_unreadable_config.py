@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
 from tests.support.patience import MAX_DELAY_US

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from correlation.progress import CLOSED
-from correlation.streams import Stream
+from correlation.engine.heartbeats import CLOSED
+from correlation.resources.streams import Stream
 from tests.rest.running import fresh_settings, running
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from cli.broker import EmbeddedBroker
+    from cli.stack.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 WRITES = 60

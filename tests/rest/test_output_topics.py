@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from correlation.topics import Topics
+from correlation.resources.topics import Topics
 from service.settings import Settings
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import create_topics

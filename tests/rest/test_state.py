@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
-from correlation.contract import ContractFacts, declaration
-from correlation.streams import Stream
+from correlation.engine.contract import ContractFacts, declaration
+from correlation.resources.streams import Stream
 from service.plane import JOB_SILENCE_US
 from tests.rest.running import Service, fresh_settings, running, wait_until
 from tests.support.kafka import Sent, create_topics, produce
@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     import httpx
 
-    from cli.broker import EmbeddedBroker
+    from cli.stack.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 # Far in the future, so that the job counts as alive for the whole run.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from correlation.records import Resource
+from correlation.resources.records import Resource
 from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import head, pair, problem, put_stream, stream
 from tests.support.kafka import Sent, produce, read_committed

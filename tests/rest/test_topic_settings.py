@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cli.broker import EmbeddedBroker
+from cli.stack.broker import EmbeddedBroker
 from tests.rest.running import fresh_settings, running
 from tests.support.kafka import create_topics
 from tests.support.patience import PATIENCE_SECONDS

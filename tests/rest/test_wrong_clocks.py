@@ -9,8 +9,7 @@ import orjson
 import pytest
 
 from cli.main import main
-from correlation.progress import RESET, Heartbeat
-from correlation.records import heartbeat_from_record
+from correlation.engine.heartbeats import RESET, Heartbeat, heartbeat_from_record
 from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import fresh, stream
 from tests.support.kafka import Sent, create_topics, produce, read_committed

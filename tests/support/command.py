@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.broker import free_port
-from cli.processes import ChildProcess
-from cli.rest import ServiceClient
+from cli.client.rest import ServiceClient
+from cli.stack.broker import free_port
+from cli.stack.processes import ChildProcess
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from correlation.contract import ContractFacts, declaration
+from correlation.engine.contract import ContractFacts, declaration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 
 def facts_of(

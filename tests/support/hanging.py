@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.broker import EmbeddedBroker
+    from cli.stack.broker import EmbeddedBroker
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from cli.processes import ChildProcess
-from correlation.records import Resource
-from correlation.topics import Topics
+from cli.stack.processes import ChildProcess
+from correlation.resources.records import Resource
+from correlation.resources.topics import Topics
 from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]

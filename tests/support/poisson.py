@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from correlation.columns import BytesColumn, DictionaryColumn
-from correlation.events import Events
+from correlation.buffers.columns import BytesColumn, DictionaryColumn
+from correlation.buffers.events import Events
 
 if TYPE_CHECKING:
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 _SECOND_US = 1_000_000
 

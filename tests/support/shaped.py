@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.columns import DictionaryColumn
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.timing.shaped.classes import ShapedSide, make_side
+from correlation.buffers.columns import DictionaryColumn
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.histograms.classes import ShapedSide, make_side
 from tests.oracle import histograms as oracle
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from correlation.histogram import Histogram
-from correlation.program import Program
-from correlation.template import Template
+from correlation.engine.program import Program
+from correlation.resources.histogram import Histogram
+from correlation.resources.template import Template
 from tests.oracle import histograms as oracle
 from tests.support.shaped import told
 from tests.support.slots import Arrival, Slot, judged_window

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from correlation.columns import DictionaryColumn
-from correlation.events import Events
-from correlation.histogram import Histogram
-from correlation.program import Block, Control, Origin, Outcome, Program
-from correlation.progress import Heartbeat, Progress
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.events import Events
+from correlation.engine.heartbeats import Heartbeat
+from correlation.engine.program import Block, Control, Origin, Outcome, Program
+from correlation.engine.progress import Progress
+from correlation.resources.histogram import Histogram
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 from tests.oracle.emit import best_target
 from tests.oracle.intervals import Window, is_satisfied
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from correlation.records import Resource, stream_to_document
+from correlation.resources.records import Resource, stream_to_document
 from tests.oracle.intervals import is_satisfied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from correlation.streams import Stream
+    from correlation.resources.streams import Stream
 
 _SOURCE = pa.schema(
     [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from correlation.columns import BytesColumn
+from correlation.buffers.columns import BytesColumn
 from correlation.operators import Heading, OutputRecord, encode_json
 from correlation.timing.alarms import as_text, event_record, framed, make_heading
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
@@ -18,9 +18,9 @@ from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from correlation.columns import Int64s
+    from correlation.buffers.columns import Int64s
+    from correlation.buffers.segment import Segment
     from correlation.operators import Encode
-    from correlation.segment import Segment
     from correlation.timing.conditions import TimingCondition
     from correlation.timing.factored.search import Spans
 

@@ -18,9 +18,9 @@ from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.limits import DURATION_LIMIT_US
 from correlation.timing.alarms import ALARM_VERSION, alarm_id
 from correlation.timing.factored.batch import BASE, TARGETS, VERSION
-from correlation.timing.pairs import DECIDED_BY, PROBE, SATISFACTION_REGION
-from correlation.timing.probability import probability
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.pairs import DECIDED_BY, PROBE, SATISFACTION_REGION
+from correlation.timing.intervals.probability import probability
+from correlation.timing.intervals.window import TimingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

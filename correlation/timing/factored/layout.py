@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from correlation.columns import BytesColumn
+    from correlation.buffers.columns import BytesColumn
     from correlation.timing.factored.search import Int64s, Spans
 
 # A table's own head takes about as much as so many targets.

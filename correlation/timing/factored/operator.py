@@ -16,11 +16,11 @@ from correlation.operators import Evaluation
 from correlation.timing.factored.batch import FactoredBatch
 from correlation.timing.factored.ranges import greatest_in_ranges
 from correlation.timing.factored.search import correlate_spans
+from correlation.timing.intervals.pairs import DECIDED_BY, Side
 from correlation.timing.operator import TimingOperator
-from correlation.timing.pairs import DECIDED_BY, Side
 
 if TYPE_CHECKING:
-    from correlation.columns import Int64s
+    from correlation.buffers.columns import Int64s
     from correlation.operators import View
     from correlation.timing.operator import Search
 

@@ -23,14 +23,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from correlation.timing.collecting import make_columns
-from correlation.timing.lazy_lookup import collect_probed
-from correlation.timing.locating import locate_block
-from correlation.timing.pairs import DECIDED_BY, ProbeCounts, check_inputs
+from correlation.timing.intervals.collecting import make_columns
+from correlation.timing.intervals.lazy_lookup import collect_probed
+from correlation.timing.intervals.locating import locate_block
+from correlation.timing.intervals.pairs import DECIDED_BY, ProbeCounts, check_inputs
 
 if TYPE_CHECKING:
-    from correlation.timing.pairs import Side
-    from correlation.timing.window import TimingWindow
+    from correlation.timing.intervals.pairs import Side
+    from correlation.timing.intervals.window import TimingWindow
 
 Int64s = NDArray[np.int64]
 

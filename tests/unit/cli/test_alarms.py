@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from cli.alarms import alarms_of
-from cli.lines import describe_alarm, describe_set_aside, printable
+from cli.client.alarms import alarms_of
+from cli.client.lines import describe_alarm, describe_set_aside, printable
 from correlation.errors import CorrelationError
 from correlation.timing.factored.expanding import Expander
 

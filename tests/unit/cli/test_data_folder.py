@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.data_folder import MARKER, exclusive, remove_data
 from cli.errors import UsageError
+from cli.stack.data_folder import MARKER, exclusive, remove_data
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from cli.client.events import at_rate, at_recorded_times
+from cli.client.produce import ProduceOptions
 from cli.errors import UsageError
-from cli.events import at_rate, at_recorded_times
-from cli.produce import ProduceOptions
 
 
 def test_at_rate_spreads_events_evenly() -> None:

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cli.client.exact_json import write_json
+from cli.client.explain import read_request
+from cli.client.resources import read_resources
 from cli.errors import UsageError
-from cli.exact_json import write_json
-from cli.explain import read_request
 from cli.replay.setup import read_topic_setup
 from cli.replay.thresholds import read_thresholds
-from cli.resources import read_resources
-from correlation.durations import parse_duration_us
 from correlation.errors import InvalidFieldError
-from correlation.histogram import read_mass
+from correlation.resources.durations import parse_duration_us
+from correlation.resources.histogram import read_mass
 from correlation.timing.conditions import read_threshold
 from service.api.body import parse_json
 from tests.unit.cli.test_replay_files import RANGE, read

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from cli.client.explain import read_request, show_explanation
+from cli.client.picture import WIDTH, draw_pair
 from cli.errors import UsageError
-from cli.explain import read_request, show_explanation
-from cli.picture import WIDTH, draw_pair
 from correlation.explaining import GivenRecord
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, condition_from_document
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.records import condition_from_document
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.errors import JarsError
-from cli.jars import MARKER, broker_jars, home_of, pin, present, spark_jars
-from spark_jobs.jars import pinned
+from cli.stack.jars import MARKER, broker_jars, home_of, pin, present, spark_jars
+from spark_jobs.driver.jars import pinned
 
 _CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
 
@@ -60,7 +60,7 @@ def _pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = tmp_path / "pins"
     lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in _JARS.items()]
     listing.write_text("".join(lines))
-    monkeypatch.setattr("cli.jars._PINS", {"spark": listing, "broker": listing})
+    monkeypatch.setattr("cli.stack.jars._PINS", {"spark": listing, "broker": listing})
 
 
 def _put_jars(folder: Path, **changes: bytes) -> Path:
@@ -127,16 +127,16 @@ def test_pin_writes_the_hashes_of_what_is_fetched(
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(_make_mirror(tmp_path / "mirror")))
     expected = (tmp_path / "pins").read_text().splitlines()
     listing = tmp_path / "new pins"
-    monkeypatch.setattr("cli.jars._PINS", {"spark": listing})
+    monkeypatch.setattr("cli.stack.jars._PINS", {"spark": listing})
     pin()
     assert sorted(listing.read_text().splitlines()) == sorted(expected)
 
 
 def test_the_lists_pin_what_the_descriptor_names() -> None:
     root = Path(__file__).parents[3]
-    spark = pinned(root / "spark_jobs" / "jars.sha256")
+    spark = pinned(root / "spark_jobs" / "driver" / "jars.sha256")
     assert sorted(spark) == sorted(_JARS)
-    broker = pinned(root / "cli" / "jars.sha256")
+    broker = pinned(root / "cli" / "stack" / "jars.sha256")
     assert {"kafka_2.13-4.4.0.jar", "slf4j-simple-1.7.36.jar"} < set(broker)
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in {**spark, **broker}.values())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.errors import MissingJavaError
-from cli.java import find_java, install_line, parse_major
+from cli.stack.java import find_java, install_line, parse_major
 
 if TYPE_CHECKING:
     from pathlib import Path

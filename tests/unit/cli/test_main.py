@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from cli.broker import EmbeddedBroker
+from cli.client.rest import ServiceClient
 from cli.errors import BrokerError
-from cli.java import Java
 from cli.main import main
-from cli.rest import ServiceClient
+from cli.stack.broker import EmbeddedBroker
+from cli.stack.java import Java
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def test_a_url_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_doctor_writes_in_the_encoding_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     written = BytesIO()
     monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="ascii"))
-    monkeypatch.setattr("cli.doctor.answers", lambda *_: False)
+    monkeypatch.setattr("cli.stack.doctor.answers", lambda *_: False)
     # An address where nobody can listen.
     _run("doctor", "--url", "http://127.0.0.1:1")
     assert rb"\u2713" in written.getvalue()
@@ -130,8 +130,8 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_port_that_is_taken_is_told_with_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.broker.find_java", lambda: Java(tmp_path / "java", 17))
-    monkeypatch.setattr("cli.broker.broker_jars", lambda _: [])
+    monkeypatch.setattr("cli.stack.broker.find_java", lambda: Java(tmp_path / "java", 17))
+    monkeypatch.setattr("cli.stack.broker.broker_jars", lambda _: [])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

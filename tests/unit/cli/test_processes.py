@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import ProcessError
-from cli.processes import ChildProcess
+from cli.stack.processes import ChildProcess
 from tests.support.patience import PATIENCE_SECONDS
 
 _READY = "import signal; print('ready', flush=True); signal.pause()"

@@ -25,8 +25,8 @@ from cli.replay.reading import FileReader, Taken
 from cli.replay.setup import Setup
 from cli.replay.slots import Found, Step
 from cli.replay.thresholds import read_thresholds
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,13 +16,13 @@ from cli.replay import chunks
 from cli.replay.chunks import read_chunks
 from cli.replay.options import EventFile, Format
 from cli.replay.reading import FileReader
-from correlation.mapping import EventMapping
-from correlation.partitioning import Partitioning
 from correlation.reasons import Reason
-from correlation.streams import Stream
-from correlation.topics import Topics
-from spark_jobs.envelope import unpack_records
-from spark_jobs.pack import Packer
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics
+from spark_jobs.worker.envelope import unpack_records
+from spark_jobs.worker.pack import Packer
 from tests.support.workload import SourceRecord, arrow_batch
 
 if TYPE_CHECKING:

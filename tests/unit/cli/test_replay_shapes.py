@@ -18,11 +18,11 @@ from cli.replay.merging import Source
 from cli.replay.options import EventFile, Format, ReplayOptions
 from cli.replay.reading import FileReader
 from cli.replay.setup import read_setup
-from correlation.events import Events
-from correlation.histogram import Histogram
-from correlation.mapping import EventMapping
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.buffers.events import Events
+from correlation.resources.histogram import Histogram
+from correlation.resources.mapping import EventMapping
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,8 @@ from cli.errors import ProcessError
 from cli.main import main
 from cli.replay.setup import read_topic_setup
 from cli.replay.slot_records import check_closed
-from correlation.progress import CLOSED
+from correlation.engine.heartbeats import CLOSED
+from correlation.kinds import to_condition
 
 RESOURCES = """\
 {kind: stream, name: a, topic: ta, longest: 1s, max_delay: 1s}
@@ -66,7 +67,7 @@ def test_streams_are_read_as_recorded_and_alarms_go_to_no_topic_of_the_condition
         "b": ("replay", 2_000_000),
     }
     (near,) = setup.conditions
-    assert near.to_condition().output_topic is None
+    assert to_condition(near).output_topic is None
 
 
 def slot(*marks: int | None, slots: int = 2) -> dict[str, object]:

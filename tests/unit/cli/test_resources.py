@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.client.resources import ResourceFile, read_resources
 from cli.errors import UsageError
-from cli.resources import ResourceFile, read_resources
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.advice import ENOUGH, advise
-from correlation.contract import ContractFacts
-from correlation.mapping import EventMapping
-from correlation.partitioning import Partitioning
+from correlation.engine.advice import ENOUGH, advise
+from correlation.engine.contract import ContractFacts
 from correlation.reasons import Reason
-from correlation.streams import Stream
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
 from tests.support.contract import facts_of
 
 SECOND = 1_000_000

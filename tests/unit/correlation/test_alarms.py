@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pytest
 
-from correlation.events import Events
+from correlation.buffers.events import Events
+from correlation.buffers.segment import Segment
+from correlation.kinds import condition_from_document
 from correlation.operators import encode_json
-from correlation.records import condition_from_document
-from correlation.segment import Segment
 from correlation.timing.alarms import PairBatch, UnmatchedBatch, alarm_id
 from correlation.timing.conditions import TimingCondition
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation import buffer as buffer_module
-from correlation.buffer import StreamBuffer
-from correlation.columns import DictionaryColumn
-from correlation.events import Events
-from correlation.segment import Segment, match_groups
+from correlation.buffers import buffer as buffer_module
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.events import Events
+from correlation.buffers.segment import Segment, match_groups
 
 # Key, latest, length, and whether it is late.
 Row = tuple[bytes, int, int, bool]

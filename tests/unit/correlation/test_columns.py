@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import BytesColumn, DictionaryColumn, pack_columns, unpack_columns
+from correlation.buffers.columns import BytesColumn, DictionaryColumn, pack_columns, unpack_columns
+from correlation.buffers.events import Events
+from correlation.buffers.partitioner import Partitioner
 from correlation.errors import UnknownRecordVersionError
-from correlation.events import Events
-from correlation.partitioning import Partitioner, Partitioning
+from correlation.resources.partitioning import Partitioning
 
 TEXTS = st.lists(st.binary(max_size=9), max_size=20)
 

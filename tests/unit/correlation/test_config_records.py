@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from correlation.config_records import parse_config_record, read_config_record
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
-from correlation.records import Resource
+from correlation.resources.records import Resource
 
 STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}

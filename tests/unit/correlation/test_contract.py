@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.contract import ContractFacts, Spread
-from correlation.events import Events
-from correlation.program import Block, Program
-from correlation.streams import Stream
-from correlation.totals import Totals
+from correlation.buffers.events import Events
+from correlation.engine.contract import ContractFacts, Spread
+from correlation.engine.program import Block, Program
+from correlation.engine.totals import Totals
+from correlation.resources.streams import Stream
 from tests.support.contract import facts_of
 
 SECOND = 1_000_000

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 
 from correlation.errors import InvalidFieldError, RejectedEventError
-from correlation.histogram import WHOLE_MASS, Histogram
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, TEMPLATE_LIMIT, TIME_LIMIT_US
-from correlation.mapping import EventMapping, MappedEvent, compile_mapping
+from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
-from correlation.streams import Stream
-from correlation.template import Template
-from correlation.times import TimeFormat
+from correlation.resources.histogram import WHOLE_MASS, Histogram
+from correlation.resources.mapping import EventMapping
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+from correlation.resources.times import TimeFormat
 from tests.unit.timing.histogram_strategies import described, large_histograms
 
 DAY_2013 = 1_356_998_400_000_000  # 2013-01-01T00:00:00Z

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from correlation.durations import describe_duration, parse_duration_us
 from correlation.explaining import Form, GivenRecord, Place, Steps, read_given
-from correlation.histogram import Histogram
-from correlation.mapping import EventMapping, MappedEvent, compile_id_reader
-from correlation.partitioning import Partitioning
+from correlation.parsing.event_reader import MappedEvent, compile_id_reader
 from correlation.reasons import Reason
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.resources.durations import describe_duration, parse_duration_us
+from correlation.resources.histogram import Histogram
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 
 STAMPED = EventMapping(
     "time", id_path=("mic",), key_path=("site",), time_path=("at",), before_us=5, format="epoch_us"

@@ -7,12 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from correlation.columns import BytesColumn
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.events import Events
+from correlation.buffers.grid import assign_groups, crossed_key, home_copies, slots_of_cells
+from correlation.buffers.partitioner import Partitioner
 from correlation.errors import InvalidFieldError
-from correlation.events import Events
-from correlation.grid import assign_groups, count_cells, crossed_key, slots_of_cells
 from correlation.limits import GROUPS_LIMIT, SLOTS_LIMIT
-from correlation.partitioning import Partitioner, Partitioning
+from correlation.resources.partitioning import Partitioning
 
 
 def _events(count: int) -> Events:
@@ -62,7 +63,7 @@ def test_home_copy_is_one_of_each_event_and_alone_carries_its_record(groups: int
     partitioning = Partitioning("grid", groups)
     homes = []
     for _, mine in Partitioner(partitioning, 3).spread(events):
-        home = partitioning.home_copies(mine.key)
+        home = home_copies(mine.key, partitioning.groups)
         values = mine.extra["record_value"].to_list()
         homes += [
             (ident, value)
@@ -135,7 +136,8 @@ def test_documented_groups_are_the_least_that_are_even(slots: int, groups: int) 
 
 
 def test_greatest_grid_has_a_cell_for_every_slot_of_the_greatest_job() -> None:
-    assert count_cells(GROUPS_LIMIT) <= SLOTS_LIMIT < count_cells(GROUPS_LIMIT + 1)
+    assert Partitioning("grid", GROUPS_LIMIT).cells <= SLOTS_LIMIT
+    assert GROUPS_LIMIT * (GROUPS_LIMIT + 1) // 2 + GROUPS_LIMIT + 1 > SLOTS_LIMIT
 
 
 @pytest.mark.parametrize(

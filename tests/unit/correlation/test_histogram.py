@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from correlation.errors import InvalidFieldError
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.template import Template
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.resources.template import Template
 from tests.unit.timing.histogram_strategies import described, large_histograms
 
 TENTH = WHOLE_MASS // 10

@@ -8,10 +8,11 @@ import orjson
 import pytest
 
 from correlation.errors import InvalidFieldError, RejectedEventError
-from correlation.mapping import EventMapping, compile_mapping
-from correlation.partitioning import Partitioning
+from correlation.parsing.event_reader import compile_mapping
 from correlation.reasons import Reason
-from correlation.streams import Stream
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
 
 HOUR = 3_600_000_000
 DAY_2013 = 1_356_998_400_000_000  # 2013-01-01T00:00:00Z

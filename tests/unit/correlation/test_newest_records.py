@@ -9,7 +9,7 @@ import pytest
 from correlation.config_records import MAX_LISTED, Unreadable, list_unreadable
 from correlation.errors import UnknownRecordVersionError
 from correlation.newest_records import NewestRecords, deletion_headers
-from correlation.records import Resource
+from correlation.resources.records import Resource
 
 STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
 RESOURCE = Resource("stream", "x", 37, 0, STREAM)

@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.engine.heartbeats import (
+    CLOSED,
+    RESET,
+    Heartbeat,
+    heartbeat_from_record,
+    heartbeat_to_record,
+)
+from correlation.engine.partition_watermark import MOST_WAITING
+from correlation.engine.progress import Changes, LowMarks, Progress
 from correlation.errors import InvalidFieldError
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
-from correlation.partition_watermark import MOST_WAITING
-from correlation.progress import CLOSED, RESET, Changes, Heartbeat, LowMarks, Progress
-from correlation.records import heartbeat_from_record, heartbeat_to_record
 
 U = UNKNOWN_MARK
 Step = Progress | Heartbeat

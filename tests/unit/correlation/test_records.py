@@ -11,21 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.durations import format_duration, parse_duration_us
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
-from correlation.histogram import Histogram
-from correlation.kinds import KINDS
-from correlation.mapping import EventMapping
-from correlation.partitioning import Partitioning
-from correlation.records import (
+from correlation.kinds import KINDS, condition_from_document
+from correlation.resources.durations import format_duration, parse_duration_us
+from correlation.resources.histogram import Histogram
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import (
     Resource,
-    condition_from_document,
     stream_from_document,
     stream_to_document,
     template_to_document,
 )
-from correlation.streams import Stream
-from correlation.template import Template
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
 from correlation.timing.conditions import TimingCondition
 
 NEAR: dict[str, Any] = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from correlation.program import Block, Control, Program
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.engine.program import Block, Control, Program
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 
 STREAMS = {"x": Stream("x", "t", longest_us=1_000, max_delay_us=1_000)}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window_us": 5, "threshold": "0.5"}

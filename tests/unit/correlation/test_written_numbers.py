@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
-from correlation.mapping import EventMapping, MappedEvent, compile_mapping
+from correlation.parsing.event_reader import MappedEvent, compile_mapping
+from correlation.parsing.written_numbers import find_as_written
 from correlation.reasons import Reason
-from correlation.streams import Stream
-from correlation.times import TimeFormat
-from correlation.written_numbers import find_as_written
+from correlation.resources.mapping import EventMapping
+from correlation.resources.streams import Stream
+from correlation.resources.times import TimeFormat
 from tests.oracle.numbers import span_us
 
 UNITS_US: dict[TimeFormat, Fraction] = {

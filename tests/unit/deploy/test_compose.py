@@ -134,7 +134,7 @@ def test_clients_use_the_listener_that_the_broker_advertises_to_containers() -> 
 
 
 def test_broker_image_is_the_version_of_the_embedded_broker() -> None:
-    ivy = (ROOT / "cli" / "ivy.xml").read_text(encoding="utf-8")
+    ivy = (ROOT / "cli" / "stack" / "ivy.xml").read_text(encoding="utf-8")
     version = re.search(r'name="kafka_2.13" rev="([\d.]+)"', ivy)
     assert version is not None
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{version.group(1)}"

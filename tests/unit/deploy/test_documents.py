@@ -13,31 +13,28 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from cli.picture import draw_pair
-from correlation.advice import advise
-from correlation.contract import ContractFacts
-from correlation.events import Events
+from cli.client.picture import draw_pair
+from correlation.buffers.events import Events
+from correlation.engine.advice import advise
+from correlation.engine.contract import ContractFacts
+from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_from_record
+from correlation.engine.program import Block, Control, Outcome, Program
+from correlation.engine.progress import Progress
 from correlation.explaining import GivenRecord
-from correlation.kinds import KINDS
-from correlation.mapping import MappedEvent, compile_mapping
-from correlation.program import Block, Control, Outcome, Program
-from correlation.progress import CLOSED, Heartbeat, Progress
+from correlation.kinds import KINDS, condition_from_document
+from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
-from correlation.records import (
-    Resource,
-    condition_from_document,
-    heartbeat_from_record,
-)
-from correlation.streams import Stream
-from correlation.topics import Topics
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics
 from service.api.conditions import ValidationRequest
 from service.api.explain import ExplainRequest
 from service.api.stream_status import StreamReport
+from service.documents.fields import Document
+from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 
 # What the page can hold stands in one table there, which nothing else needs.
 from service.exposition import _HELP
-from service.fields import Document
-from service.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.registry import checked_stream
 from tests.oracle.intervals import Window, is_satisfied, probability
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from correlation.events import Events
-from correlation.program import Block, Control, Outcome, Program
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.buffers.events import Events
+from correlation.engine.program import Block, Control, Outcome, Program
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 from correlation.timing.factored.batch import CE_TYPE
 from correlation.timing.factored.expanding import expand
-from service.fields import Document
-from service.models import ConditionDocument
+from service.documents.fields import Document
+from service.documents.models import ConditionDocument
 from tests.support.slots import CONDITIONS, Slot, control_record, draw_arrivals, make_block
 
 PAGE = (Path(__file__).parents[3] / "docs" / "factored.md").read_text(encoding="utf-8")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from correlation.program import Block, Program
-from correlation.streams import Stream
-from spark_jobs.warm_up import list_controls
+from correlation.engine.program import Block, Program
+from correlation.resources.streams import Stream
+from spark_jobs.worker.warm_up import list_controls
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from correlation.records import stream_from_document
+from correlation.resources.records import stream_from_document
 from service.errors import InvalidDocumentError
 from service.registry import Registry
 from tests.unit.service.test_registry import PAIR, STREAM, condition, fold, stream

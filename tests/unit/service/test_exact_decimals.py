@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from correlation.mapping import EventMapping
-from correlation.records import Resource
-from correlation.streams import Stream
+from correlation.kinds import to_condition
+from correlation.resources.mapping import EventMapping
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 from service.api.body import parse_json
+from service.documents.fields import Document
+from service.documents.models import ConditionDocument, TemplateDocument
 from service.explaining import Explainer
-from service.fields import Document
 from service.fold import Stored
 from service.lookup import Span
-from service.models import ConditionDocument, TemplateDocument
 from service.settings import Settings
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
@@ -42,7 +43,7 @@ def test_a_threshold_reads_back_as_it_was_written(units: int, quoted: str, form:
     body = f'{{"kind": "mutual_deadline", "a": "x", "b": "y", "window": "2s", "threshold": {text}}}'
     stored = _stored(CONDITION, "condition", body)
     assert Decimal(stored.document["threshold"]) == threshold
-    condition: Any = stored.to_condition()
+    condition: Any = to_condition(stored)
     assert condition.threshold == threshold
     # Alarms have it as a number.
     alarm = json.loads(orjson.dumps(float(condition.threshold)), parse_float=Decimal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from correlation.mapping import EventMapping
+from correlation.resources.mapping import EventMapping
 from service.errors import NotReadyError
 from service.lookup import RecordFinder, Span, Wanted
 from service.settings import Settings

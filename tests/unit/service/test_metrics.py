@@ -8,8 +8,8 @@ import numpy as np
 import orjson
 import pytest
 
-from correlation.contract import ContractFacts
-from correlation.streams import Stream
+from correlation.engine.contract import ContractFacts
+from correlation.resources.streams import Stream
 from service.log import LogRecord
 from service.metrics import Histogram, MetricsView, Sample
 

@@ -9,13 +9,13 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
-from correlation.kinds import KINDS
-from correlation.partitioning import Partitioning
-from correlation.records import condition_from_document, stream_from_document
+from correlation.kinds import KINDS, condition_from_document
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import stream_from_document
 from service.api.body import parse_json
 from service.api.wording import field_problems
-from service.fields import Document, name_as_written
-from service.models import (
+from service.documents.fields import Document, name_as_written
+from service.documents.models import (
     ConditionDocument,
     StreamDocument,
     TemplateDocument,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from correlation.records import Resource
+from correlation.resources.records import Resource
 from service.api.common import make_precondition
 from service.errors import PreconditionError
 from service.fold import Stored

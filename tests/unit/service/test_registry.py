@@ -10,8 +10,8 @@ import pytest
 from correlation.config_records import Unreadable
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.newest_records import deletion_headers
-from correlation.records import Resource, stream_to_document
-from correlation.streams import Stream
+from correlation.resources.records import Resource, stream_to_document
+from correlation.resources.streams import Stream
 from service.errors import (
     DependedUponError,
     InvalidDocumentError,

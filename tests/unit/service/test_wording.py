@@ -9,13 +9,14 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from correlation.errors import InvalidFieldError
-from correlation.records import condition_from_document, stream_from_document
+from correlation.kinds import condition_from_document
+from correlation.resources.records import stream_from_document
 from service.api.body import parse_json
 from service.api.problems import problem_of_field
 from service.api.wording import field_problems
+from service.documents.fields import Document
+from service.documents.models import ConditionDocument, StreamDocument
 from service.errors import BodyError, FieldProblem
-from service.fields import Document
-from service.models import ConditionDocument, StreamDocument
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "window": "2s"}

@@ -7,7 +7,7 @@ import resource
 import time
 from pathlib import Path
 
-from spark_jobs.blob_files import UNUSED_SECONDS, BlobFiles
+from spark_jobs.worker.blob_files import UNUSED_SECONDS, BlobFiles
 
 
 def test_blob_comes_back_until_it_is_removed(tmp_path: Path) -> None:

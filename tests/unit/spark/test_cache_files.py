@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from numba import config
 
-from spark_jobs import cache_files
-from spark_jobs.cache_files import CacheFiles, cache_of_conditions
+from spark_jobs.worker import cache_files
+from spark_jobs.worker.cache_files import CacheFiles, cache_of_conditions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.operators import Heading, OutputRecord
-from spark_jobs.envelope import (
+from spark_jobs.worker.envelope import (
     Record,
     RecordPacker,
     pack_headers,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from correlation.streams import Stream
+from correlation.resources.streams import Stream
+from spark_jobs.driver.event_topics import GONE_SECONDS, EventTopics, check_topics
+from spark_jobs.driver.offsets import FoundTopic
 from spark_jobs.errors import MissingTopicError
-from spark_jobs.event_topics import GONE_SECONDS, EventTopics, check_topics
-from spark_jobs.offsets import FoundTopic
 
 
 class Clock:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from correlation.progress import Heartbeat
-from correlation.streams import Stream
+from correlation.engine.heartbeats import Heartbeat
+from correlation.resources.streams import Stream
 from kafka_client.partition_offsets import Place
-from spark_jobs.heartbeats import Ticker
+from spark_jobs.driver.heartbeats import Ticker
 
 LIVE = Stream("live", "events", longest_us=0, max_delay_us=0, max_skew_us=100)
 P0, P1 = ("events", 0), ("events", 1)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from correlation.errors import UnknownRecordVersionError
-from correlation.streams import Stream
-from spark_jobs import event_topics
-from spark_jobs.checkpoint import Checkpoint, Layout
+from correlation.resources.streams import Stream
+from spark_jobs.driver import event_topics
+from spark_jobs.driver.checkpoint import Checkpoint, Layout
+from spark_jobs.driver.losses import LossCounter
+from spark_jobs.driver.offsets import FoundTopic
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
 from spark_jobs.job import Job, Parts
-from spark_jobs.losses import LossCounter
-from spark_jobs.offsets import FoundTopic
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kafka_client.partition_offsets import Place
-    from spark_jobs.streams_in_force import StreamsInForce
+    from spark_jobs.driver.streams_in_force import StreamsInForce
 
 T0 = ("t", 0)
 

@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from correlation.partitioning import Partitioning
-from correlation.program import Origin
-from correlation.records import Resource
-from correlation.streams import Stream
-from correlation.topics import Topics
-from spark_jobs import operator
-from spark_jobs.envelope import Record, unpack_records
-from spark_jobs.operator import InForce, SlotProcessor
-from spark_jobs.pack import Packer
+from correlation.engine.program import Origin
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics
+from spark_jobs.worker import operator
+from spark_jobs.worker.envelope import Record, unpack_records
+from spark_jobs.worker.operator import InForce, SlotProcessor
+from spark_jobs.worker.pack import Packer
 from tests.support.job import total
 from tests.support.workload import (
     NearCondition,

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from correlation.records import Resource
+from correlation.resources.records import Resource
 from tests.oracle.emit import best_target
 from tests.support.workload import NearCondition, Occurrence, SourceRecord
 from tests.unit.spark.test_operator import EVENTS, TOPICS, Job, config_records, event_records

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from correlation.records import Resource
+from correlation.resources.records import Resource
 from correlation.timing.factored.expanding import expand
-from spark_jobs.envelope import Record
+from spark_jobs.worker.envelope import Record
 from tests.support.workload import NearCondition, Occurrence
 from tests.unit.spark.test_operator import EVENTS, TOPICS, Job, config_records, event_records
 

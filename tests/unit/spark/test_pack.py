@@ -10,17 +10,18 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from correlation.events import Events
-from correlation.histogram import Histogram
-from correlation.mapping import EventMapping
-from correlation.partitioning import Partitioning
+from correlation.buffers.events import Events
+from correlation.buffers.grid import home_copies
 from correlation.reasons import Reason
-from correlation.streams import Stream
-from correlation.template import Template
-from correlation.topics import Topics
-from spark_jobs.envelope import Record, unpack_headers, unpack_records
-from spark_jobs.pack import Packer
-from spark_jobs.rejects import rejected_counts
+from correlation.resources.histogram import Histogram
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+from correlation.resources.topics import Topics
+from spark_jobs.worker.envelope import Record, unpack_headers, unpack_records
+from spark_jobs.worker.pack import Packer
+from spark_jobs.worker.rejects import rejected_counts
 from tests.support.workload import SourceRecord, arrow_batch
 
 TOPICS = Topics("p")
@@ -209,7 +210,7 @@ def test_grid_sends_each_event_to_the_cells_of_its_group_the_same_in_any_batch()
             assert position == events.offset[0]
             for ident, key in zip(events.id.to_list(), events.key.to_list(), strict=True):
                 copies.setdefault(ident, []).append((slot_key, key))
-            rows = grid.home_copies(events.key)
+            rows = home_copies(events.key, grid.groups)
             home.update(events.extra["record_value"].take(rows.nonzero()[0]).to_list())
         assert len(copies) == 90
         assert all(len(set(places)) == 3 for places in copies.values())

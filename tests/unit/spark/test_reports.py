@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from correlation.config_records import Unreadable
-from correlation.topics import Topics
-from spark_jobs.reports import Reporter
+from correlation.resources.topics import Topics
+from spark_jobs.driver.reports import Reporter
 
 if TYPE_CHECKING:
     import pytest

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.rights import warn_of_wide_folder
+from spark_jobs.driver.rights import warn_of_wide_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs import scratch
-from spark_jobs.scratch import ScratchFolder
+from spark_jobs.driver import scratch
+from spark_jobs.driver.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from correlation.errors import UnknownRecordVersionError
-from correlation.histogram import Histogram
-from correlation.mapping import EventMapping
-from correlation.streams import Stream
-from correlation.template import Template
-from correlation.topics import Topics
-from spark_jobs.offsets import FoundTopic
-from spark_jobs.streams_in_force import StreamsInForce, streams_in_force
+from correlation.resources.histogram import Histogram
+from correlation.resources.mapping import EventMapping
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+from correlation.resources.topics import Topics
+from spark_jobs.driver.offsets import FoundTopic
+from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 
 TOPICS = Topics("p")
 A = Stream("a", "events-a", longest_us=10, max_delay_us=5)

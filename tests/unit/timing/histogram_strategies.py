@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.strategies import thresholds, windows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.timing.algorithms import ALGORITHMS, Pairs, Side
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import ALGORITHMS, Pairs, Side
+from correlation.timing.intervals.window import TimingWindow
 
 # Wide and narrow, cut and one-sided, for lengths of 20 to 200.
 WINDOWS = [

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.window import TimingWindow
 
 PLACES = 10**10
 

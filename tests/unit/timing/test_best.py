@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from correlation.columns import BytesColumn
+from correlation.buffers.columns import BytesColumn
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
-from correlation.timing.best import (
+from correlation.timing.intervals.best import (
     NONE,
     Targets,
     _compare_crosswise_kernel,
@@ -20,10 +20,10 @@ from correlation.timing.best import (
     compare_targets,
     find_best,
 )
-from correlation.timing.exact import ROUNDING_BOUND
-from correlation.timing.pairs import Side
-from correlation.timing.unmatched import mark_matched
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.exact import ROUNDING_BOUND
+from correlation.timing.intervals.pairs import Side
+from correlation.timing.intervals.unmatched import mark_matched
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle.emit import best_target, rank_target
 from tests.oracle.intervals import Event, is_satisfied, probability
 from tests.unit.timing.sides import one_group, side

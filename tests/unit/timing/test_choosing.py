@@ -7,24 +7,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from correlation.buffer import StreamBuffer
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.events import Events
+from correlation.buffers.segment import Segment
 from correlation.errors import InvalidFieldError
-from correlation.events import Events
 from correlation.operators import View
-from correlation.segment import Segment
-from correlation.streams import Stream
-from correlation.timing.choosing import AUTO, choose_algorithm, choose_by_events
+from correlation.resources.streams import Stream
 from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
     DEFAULT_ALGORITHM,
     TimingCondition,
     build_condition,
 )
+from correlation.timing.intervals.choosing import AUTO, choose_algorithm, choose_by_events
+from correlation.timing.intervals.pairs import Side
+from correlation.timing.intervals.window import TimingWindow
 from correlation.timing.kinds import TIMING_KINDS
 from correlation.timing.operator import TimingOperator
-from correlation.timing.pairs import Side
 from correlation.timing.plan import plan_condition
-from correlation.timing.window import TimingWindow
 from tests.unit.timing.sides import one_group, random_side, side
 
 WIDE = TimingWindow(-1000, 1000, None, None, Fraction(7, 10))

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from correlation.timing.algorithms import Side
-from correlation.timing.pairs import PROBE, SATISFACTION_REGION
-from correlation.timing.regions import locate_regions
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import Side
+from correlation.timing.intervals.pairs import PROBE, SATISFACTION_REGION
+from correlation.timing.intervals.regions import locate_regions
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.sides import WINDOWS, correlate, decisions, random_side, side
 
 SEVEN_TENTHS = Fraction(7, 10)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US
-from correlation.timing.exact import (
+from correlation.timing.intervals.exact import (
     ROUNDING_BOUND,
     _compare_exactly_kernel,
     _measure_cut_kernel,
     _square_cut_kernel,
 )
-from correlation.timing.satisfaction import satisfied
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.satisfaction import satisfied
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle.intervals import is_satisfied
 from tests.unit.timing.strategies import PLACES, any_lengths, judged, thresholds, windows
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.events import Events
+from correlation.buffers.events import Events
+from correlation.engine.program import Block, Control, Program
 from correlation.explaining import GivenRecord, Place
-from correlation.kinds import KINDS
-from correlation.partitioning import Partitioning
-from correlation.program import Block, Control, Program
-from correlation.records import Resource, condition_from_document
-from correlation.streams import Stream
+from correlation.kinds import KINDS, condition_from_document
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.oracle.intervals import Window, is_satisfied, probability
 

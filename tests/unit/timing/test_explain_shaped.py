@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.histogram import Histogram
-from correlation.mapping import MappedEvent
-from correlation.records import condition_from_document
-from correlation.template import Template
+from correlation.kinds import condition_from_document
+from correlation.parsing.event_reader import MappedEvent
+from correlation.resources.histogram import Histogram
+from correlation.resources.template import Template
 from correlation.timing.conditions import ALGORITHM_CHOICES, TimingCondition
 from correlation.timing.explain import _Pair
-from correlation.timing.shaped import windows as shaped_windows
+from correlation.timing.histograms import windows as shaped_windows
 from tests.oracle import histograms as oracle
 from tests.support.shaped import told
 from tests.support.slots import (

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import BytesColumn
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.segment import Segment
 from correlation.errors import UnknownRecordVersionError
+from correlation.kinds import condition_from_document
 from correlation.operators import Encode, encode_json
-from correlation.records import condition_from_document
-from correlation.segment import Segment
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.factored.batch import FactoredBatch
 from correlation.timing.factored.expanding import (
@@ -29,8 +29,8 @@ from correlation.timing.factored.expanding import (
 from correlation.timing.factored.layout import lay_out
 from correlation.timing.factored.ranges import greatest_in_ranges
 from correlation.timing.factored.search import Spans, correlate_spans
-from correlation.timing.pairs import Side
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.pairs import Side
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.sides import WINDOWS, correlate, decisions, one_group, random_side, side
 
 # What Kafka takes by default, less headers and some.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.timing.histogram_exact import exact_probability, ge, is_satisfied
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.histograms.exact import exact_probability, ge, is_satisfied
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.oracle import intervals
 from tests.unit.timing.histogram_strategies import (

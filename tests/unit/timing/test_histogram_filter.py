@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.limits import BUCKET_LIMIT, DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
-from correlation.timing.histogram_filter import (
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.histograms.filter import (
     DOUBTFUL,
     _filter_pair_kernel,
     _measure_lost_kernel,
     satisfied_shapes,
     shape_probability,
 )
-from correlation.timing.satisfaction import satisfied
-from correlation.timing.shapes import pack_shapes
-from correlation.timing.window import TimingWindow
+from correlation.timing.histograms.shapes import pack_shapes
+from correlation.timing.intervals.satisfaction import satisfied
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import (
     cut_pairs,

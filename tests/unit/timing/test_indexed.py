@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.timing.algorithms import ALGORITHMS
-from correlation.timing.classes import RUN_CLASS, RUN_GROUP, _order_by_length, classify_in_reach
-from correlation.timing.satisfaction import s_window, satisfied
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import ALGORITHMS
+from correlation.timing.intervals.classes import (
+    RUN_CLASS,
+    RUN_GROUP,
+    _order_by_length,
+    classify_in_reach,
+)
+from correlation.timing.intervals.satisfaction import s_window, satisfied
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.sides import WINDOWS, correlate, decisions, random_side, side
 from tests.unit.timing.strategies import any_lengths, windows
 

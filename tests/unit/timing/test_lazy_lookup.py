@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from correlation.timing.algorithms import ALGORITHMS, Side
-from correlation.timing.pairs import LOOKUP, PROBE, SATISFACTION_REGION
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.algorithms import ALGORITHMS, Side
+from correlation.timing.intervals.pairs import LOOKUP, PROBE, SATISFACTION_REGION
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.sides import WINDOWS, correlate, decisions, random_side, side
 
 SEVEN_TENTHS = Fraction(7, 10)

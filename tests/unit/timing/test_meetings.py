@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.events import Events
-from correlation.segment import Segment
-from correlation.timing.meetings import find_meetings, matched_groups, widen
+from correlation.buffers.events import Events
+from correlation.buffers.segment import Segment
+from correlation.timing.intervals.meetings import find_meetings, matched_groups, widen
 
 Rows = list[tuple[bytes, int]]
 ROWS: st.SearchStrategy[Rows] = st.lists(

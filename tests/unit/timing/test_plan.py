@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from correlation.kinds import KINDS
+from correlation.kinds import KINDS, condition_from_document
 from correlation.operators import Load
-from correlation.partitioning import Partitioning
-from correlation.records import condition_from_document
-from correlation.streams import Stream
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
 
 SECOND = 1_000_000
 STREAMS = {

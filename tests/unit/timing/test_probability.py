@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.timing.probability import probability
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.probability import probability
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import intervals
 from tests.unit.timing.strategies import any_lengths, judged, windows
 

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import DictionaryColumn
-from correlation.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.timing.histogram_filter import DOUBTFUL, SATISFIED, VIOLATED
-from correlation.timing.shaped.classes import make_side
-from correlation.timing.shaped.lazy import correlate_lazy
-from correlation.timing.shaped.quantiles import (
+from correlation.buffers.columns import DictionaryColumn
+from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
+from correlation.timing.histograms.classes import make_side
+from correlation.timing.histograms.filter import DOUBTFUL, SATISFIED, VIOLATED
+from correlation.timing.histograms.lazy import correlate_lazy
+from correlation.timing.histograms.quantiles import (
     KNOWN,
     _decide_by_quantiles_kernel,
     _know_quantiles_kernel,
     make_quantiles,
 )
-from correlation.timing.shaped.search import make_search
-from correlation.timing.shapes import pack_shapes
-from correlation.timing.window import TimingWindow
+from correlation.timing.histograms.search import make_search
+from correlation.timing.histograms.shapes import pack_shapes
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import cut_pairs, histograms, large_histograms, told
 from tests.unit.timing.strategies import judged, thresholds, windows

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.timing.regions import Regions, describe_regions, locate_regions
-from correlation.timing.satisfaction import satisfied
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.regions import Regions, describe_regions, locate_regions
+from correlation.timing.intervals.satisfaction import satisfied
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.strategies import windows
 
 SEVEN_TENTHS = Fraction(7, 10)

@@ -10,12 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
-from correlation.histogram import Histogram
-from correlation.timing.histogram_exact import is_satisfied, to_steps
-from correlation.timing.intervals import unite
-from correlation.timing.s_windows import _solve, _sweep, s_windows, stime
-from correlation.timing.satisfaction import s_window
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import Histogram
+from correlation.timing.histograms.exact import is_satisfied, to_steps
+from correlation.timing.histograms.integer_sets import unite
+from correlation.timing.histograms.s_windows import _solve, _sweep, s_windows, stime
+from correlation.timing.intervals.satisfaction import s_window
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import (
     described,

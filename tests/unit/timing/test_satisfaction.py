@@ -11,14 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.limits import DURATION_LIMIT_US
-from correlation.timing.satisfaction import (
+from correlation.timing.intervals.satisfaction import (
     _correct_depth_kernel,
     _find_depth_kernel,
     bounds,
     s_window,
     satisfied,
 )
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle.intervals import is_satisfied
 from tests.unit.timing.strategies import any_lengths, judged, thresholds, windows
 

@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.columns import BytesColumn, DictionaryColumn
-from correlation.histogram import Histogram
-from correlation.segment import Segment
-from correlation.streams import Stream
-from correlation.template import Template
-from correlation.timing.pairs import LOOKUP, SATISFACTION_REGION
-from correlation.timing.satisfaction import bounds
-from correlation.timing.shaped import reach as shaped_reach
-from correlation.timing.shaped import windows as shaped_windows
-from correlation.timing.shaped.algorithms import correlate_shaped
-from correlation.timing.shaped.best import choose_best
-from correlation.timing.shaped.classes import make_side, side_of
-from correlation.timing.shaped.final import find_shaped_targets
-from correlation.timing.shaped.pieces import CERTAIN, LEFT, split_by_supports
-from correlation.timing.shaped.reach import stream_reach
-from correlation.timing.shaped.windows import WindowBook
-from correlation.timing.window import TimingWindow
+from correlation.buffers.columns import BytesColumn, DictionaryColumn
+from correlation.buffers.segment import Segment
+from correlation.resources.histogram import Histogram
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+from correlation.timing.histograms import reach as shaped_reach
+from correlation.timing.histograms import windows as shaped_windows
+from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms.best import choose_best
+from correlation.timing.histograms.classes import make_side, side_of
+from correlation.timing.histograms.final import find_shaped_targets
+from correlation.timing.histograms.pieces import CERTAIN, LEFT, split_by_supports
+from correlation.timing.histograms.reach import stream_reach
+from correlation.timing.histograms.windows import WindowBook
+from correlation.timing.intervals.pairs import LOOKUP, SATISFACTION_REGION
+from correlation.timing.intervals.satisfaction import bounds
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.support.shaped import one_group, side_of_events, told
 from tests.unit.timing.histogram_strategies import described, histograms, wide_windows

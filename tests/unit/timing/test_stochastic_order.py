@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from correlation.histogram import Histogram
-from correlation.timing.s_windows import s_windows
-from correlation.timing.stochastic_order import shift, tabulate_shifts
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import Histogram
+from correlation.timing.histograms.s_windows import s_windows
+from correlation.timing.histograms.stochastic_order import shift, tabulate_shifts
+from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import (
     described,

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.histogram import Histogram
-from correlation.timing.histogram_exact import is_satisfied
-from correlation.timing.intervals import Intervals, unite
-from correlation.timing.regions import locate_regions
-from correlation.timing.s_windows import s_windows, stime
-from correlation.timing.satisfaction import bounds
-from correlation.timing.shaped.classes import Classes
-from correlation.timing.shaped.pieces import CERTAIN, Pieces, split_by_windows
-from correlation.timing.shaped.table import WindowTable
-from correlation.timing.shapes import pack_shapes
-from correlation.timing.template_ranges import _decide_template_kernel
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import Histogram
+from correlation.timing.histograms.classes import Classes
+from correlation.timing.histograms.exact import is_satisfied
+from correlation.timing.histograms.integer_sets import Intervals, unite
+from correlation.timing.histograms.pieces import CERTAIN, Pieces, split_by_windows
+from correlation.timing.histograms.s_windows import s_windows, stime
+from correlation.timing.histograms.shapes import pack_shapes
+from correlation.timing.histograms.table import WindowTable
+from correlation.timing.histograms.template_ranges import _decide_template_kernel
+from correlation.timing.intervals.regions import locate_regions
+from correlation.timing.intervals.satisfaction import bounds
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.histogram_strategies import (
     described,
     histograms,
@@ -31,7 +31,7 @@ from tests.unit.timing.strategies import windows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from correlation.timing.template_ranges import GridColumns
+    from correlation.timing.histograms.template_ranges import GridColumns
 
 several = st.lists(histograms(), min_size=1, max_size=3, unique_by=Histogram.shape)
 spans = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=5)

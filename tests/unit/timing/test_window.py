@@ -9,7 +9,7 @@ from hypothesis import given
 
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US
-from correlation.timing.window import TimingWindow
+from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.strategies import windows
 
 HALF = Fraction(1, 2)

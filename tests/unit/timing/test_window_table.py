@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from correlation.histogram import Histogram
-from correlation.streams import Stream
-from correlation.template import Template
-from correlation.timing.intervals import Intervals
-from correlation.timing.s_windows import s_windows
-from correlation.timing.shaped import stored_windows, table, windowing, windows
-from correlation.timing.shaped.axis import FEW_OTHERS, OTHER_PLACES
-from correlation.timing.shaped.table import WindowTable
-from correlation.timing.shaped.windowing import find_windows
-from correlation.timing.shaped.windows import WindowBook, share_book
-from correlation.timing.shapes import pack_shapes
-from correlation.timing.template_ranges import GAPS, NEVER, UNKNOWN
-from correlation.timing.window import TimingWindow
+from correlation.resources.histogram import Histogram
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+from correlation.timing.histograms import stored_windows, table, windowing, windows
+from correlation.timing.histograms.axis import FEW_OTHERS, OTHER_PLACES
+from correlation.timing.histograms.integer_sets import Intervals
+from correlation.timing.histograms.s_windows import s_windows
+from correlation.timing.histograms.shapes import pack_shapes
+from correlation.timing.histograms.table import WindowTable
+from correlation.timing.histograms.template_ranges import GAPS, NEVER, UNKNOWN
+from correlation.timing.histograms.windowing import find_windows
+from correlation.timing.histograms.windows import WindowBook, share_book
+from correlation.timing.intervals.window import TimingWindow
 from tests.support.shaped import draw_histogram, side_of_events
 from tests.unit.timing.histogram_strategies import (
     cut_pairs,

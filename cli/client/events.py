@@ -1,0 +1,249 @@
+"""Send events to Kafka: lines of a file at a pace, and the word that a stream has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from cli.client.record_spans import kafka_offsets, record_spans
+from cli.client.topics import open_consumer, partitions_of
+from cli.errors import BrokerError, UsageError
+from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
+
+if TYPE_CHECKING:
+    from cli.settings import Settings
+
+_FLUSH_SECONDS = 60
+_METADATA_SECONDS = 10
+_POLL_SECONDS = 0.1
+# Records that a bad event may have: the broker's topic decides, the client does not.
+_MAX_RECORD_BYTES = 64 * 1024 * 1024
+
+# Seconds after the first event at which an event (its number, its value) is due.
+Schedule = Callable[[int, bytes], float]
+
+
+class Delivery(NamedTuple):
+    """What became of the events given to a sender."""
+
+    sent: int
+    failed: int
+    first_error: str | None
+
+
+class EventSender:
+    """Sends records, counts what the broker did not take, and keeps a pace.
+
+    Parameters
+    ----------
+    settings
+        Where the broker is.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        properties = {
+            "linger.ms": 20,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "message.max.bytes": _MAX_RECORD_BYTES,
+            **settings.client,
+        }
+        try:
+            self._producer = Producer(properties)
+        except KafkaException as error:
+            raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
+        self._sent = 0
+        self._failed = 0
+        self._first_error: str | None = None
+        # Refused with their whole batch, of which perhaps only one is too large.
+        self._again: list[tuple[str, bytes | None, bytes]] = []
+        self._alone = False
+
+    def send(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Hand over one record; waits while the client's queue is full."""
+        self._sent += 1
+        self._hand_over(topic, key, value)
+
+    def wait(self, seconds: float) -> None:
+        """Wait, taking in what the broker says meanwhile."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._producer.poll(left)
+
+    def finish(self) -> Delivery:
+        """Wait until the broker has everything, and give the counts."""
+        waiting = self._producer.flush(_FLUSH_SECONDS)
+        self._alone = True
+        for record in self._again:
+            self._hand_over(*record)
+            waiting += self._producer.flush(_FLUSH_SECONDS)
+        if waiting:
+            self._failed += waiting
+            self._first_error = self._first_error or "no answer from the broker"
+        return Delivery(self._sent, self._failed, self._first_error)
+
+    def _hand_over(self, topic: str, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value=value, key=key, on_delivery=self._delivered)
+                break
+            except BufferError:
+                self._producer.poll(_POLL_SECONDS)
+            except KafkaException as error:
+                # The record itself is refused, for instance because it is too large.
+                self._count_failure(error.args[0].str())
+                break
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            return
+        topic, key, value = message.topic(), message.key(), message.value()
+        if (
+            error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+            and not self._alone
+            and topic is not None
+            and not isinstance(key, str)
+            and isinstance(value, bytes)
+        ):
+            self._again.append((topic, key, value))
+        else:
+            self._count_failure(error.str())
+
+    def _count_failure(self, reason: str) -> None:
+        self._failed += 1
+        self._first_error = self._first_error or reason
+
+
+def send_lines(
+    sender: EventSender,
+    topic: str,
+    lines: Iterable[bytes],
+    key_path: str | None = None,
+    schedule: Schedule | None = None,
+) -> Iterable[int]:
+    """Send each line as one record, empty lines left out, and give the bytes of each as it goes.
+
+    Parameters
+    ----------
+    sender
+        Takes the records.
+    topic
+        Topic to send to.
+    lines
+        One JSON document each; a line that is none is sent as it is.
+    key_path
+        Dotted path of the field that becomes the record's key; no key by default.
+    schedule
+        When each event is due; as fast as it goes by default.
+    """
+    begin = time.monotonic()
+    number = 0
+    for line in lines:
+        value = line.strip()
+        if value:
+            if schedule is not None:
+                sender.wait(begin + schedule(number, value) - time.monotonic())
+            sender.send(topic, _read_key(value, key_path), value)
+            number += 1
+        yield len(line)
+
+
+def at_rate(events_per_second: float) -> Schedule:
+    """Return the schedule of a steady rate."""
+    return lambda number, _: number / events_per_second
+
+
+def at_recorded_times(read_time_us: Callable[[bytes], int | None], factor: float) -> Schedule:
+    """Return the schedule of the recorded times.
+
+    Parameters
+    ----------
+    read_time_us
+        Gives an event's time in µs; None where the record has none, which goes at once.
+    factor
+        2 is twice as fast as recorded.
+    """
+    first_us: int | None = None
+
+    def due(_: int, value: bytes) -> float:
+        nonlocal first_us
+        time_us = read_time_us(value)
+        if time_us is None:
+            return 0.0
+        if first_us is None:
+            first_us = time_us
+        return (time_us - first_us) / 1e6 / factor
+
+    return due
+
+
+def partition_ends(settings: Settings, topic: str) -> dict[int, int]:
+    """Return the next offset of each partition of a topic.
+
+    Raises
+    ------
+    BrokerError
+        The broker does not answer, or has no such topic.
+    """
+    consumer = open_consumer(settings, {})
+    try:
+        return {
+            number: consumer.get_watermark_offsets(
+                TopicPartition(topic, number), timeout=_METADATA_SECONDS
+            )[1]
+            for number in partitions_of(consumer, settings, topic)
+        }
+    except KafkaException as error:
+        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+    finally:
+        consumer.close()
+
+
+def close_stream(settings: Settings, stream: str, topic: str) -> None:
+    """Say that nothing will follow on a stream, once what is in its topic now has been read.
+
+    Parameters
+    ----------
+    settings
+        Where the broker is, and the topics' prefix.
+    stream
+        The stream's name.
+    topic
+        Its topic.
+
+    Raises
+    ------
+    BrokerError
+        The broker does not answer or refuses.
+    """
+    places = [(topic, number) for number in partition_ends(settings, topic)]
+    with kafka_offsets(settings) as offsets:
+        spans = record_spans(offsets, places)
+    sender = EventSender(settings)
+    for (_, partition), span in spans.items():
+        heartbeat = Heartbeat(stream, partition, CLOSED, span.end)
+        value = orjson.dumps(heartbeat_to_record(heartbeat))
+        sender.send(settings.topics.heartbeats, stream.encode(), value)
+    delivery = sender.finish()
+    if delivery.failed:
+        raise BrokerError(f"stream {stream} could not be closed: {delivery.first_error}")
+
+
+def _read_key(value: bytes, path: str | None) -> bytes | None:
+    """Return the field at the path as a record key; None where there is none."""
+    if path is None:
+        return None
+    try:
+        found = orjson.loads(value)
+    except ValueError:
+        return None
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    if found is None:
+        return None
+    return found.encode() if isinstance(found, str) else orjson.dumps(found)

@@ -1,0 +1,171 @@
+"""Explain a pair of events (``explain``): what is asked for, and the answer for a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from rich.markup import escape
+from rich.table import Table
+
+from cli.client.lines import describe_moment
+from cli.client.picture import LEGEND, draw_pair
+from cli.errors import UsageError
+from correlation.resources.durations import describe_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+Document = dict[str, Any]
+_STDIN = "-"
+_STEPS = {
+    "contract": "contract",
+    "same_event": "two events",
+    "key": "key",
+    "expired": "distance",
+    "threshold": "threshold",
+}
+_MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
+_REGIONS = {
+    "satisfaction": "satisfaction region",
+    "left_probe": "left probe region",
+    "right_probe": "right probe region",
+    "violated": "outside: violated",
+}
+
+
+def read_request(a: str, b: str, since: str | None, until: str | None) -> Document:
+    """Make the request of what was typed.
+
+    Parameters
+    ----------
+    a, b
+        Each a file with one JSON document, ``-`` for standard input, the JSON itself, or an id.
+    since, until
+        Range of Kafka's timestamps in which ids are looked up.
+
+    Raises
+    ------
+    UsageError
+        A file cannot be read or is not one JSON object.
+    """
+    if a == b == _STDIN:
+        raise UsageError("only one of --a and --b can be standard input")
+    request: Document = {"a": _read_event(a, "--a"), "b": _read_event(b, "--b")}
+    for name, moment in (("since", since), ("until", until)):
+        if moment is not None:
+            request[name] = int(moment) if moment.isascii() and moment.isdecimal() else moment
+    return request
+
+
+def _read_event(text: str, option: str) -> Document:
+    if text == _STDIN:
+        return _parse(sys.stdin.buffer.read(), f"{option}, standard input,")
+    if text.lstrip().startswith("{"):
+        return _parse(text.encode(), option)
+    try:
+        is_file = Path(text).is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if not is_file:
+        return {"id": text}
+    try:
+        return _parse(Path(text).read_bytes(), f"{option}, file {text},")
+    except OSError as error:
+        raise UsageError(f"{option}: {text} cannot be read: {error.strerror}") from error
+
+
+def _parse(content: bytes, place: str) -> Document:
+    try:
+        orjson.loads(content)
+        found = json.loads(content, parse_float=Decimal, parse_int=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise UsageError(f"{place} is not one JSON document: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{place} is not a JSON object")
+    return found
+
+
+def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
+    """Show an answer to a person.
+
+    Parameters
+    ----------
+    answer
+        Of the service.
+    console
+        Takes it.
+    """
+    satisfied = answer["verdict"] == "satisfied"
+    verdict = "[bold green]SATISFIED[/]" if satisfied else "[bold red]NOT SATISFIED[/]"
+    name = f"[bold]{escape(answer['condition'])}[/] version {answer['version']}, {answer['kind']}"
+    console.print(f"{verdict}  {name}")
+    console.print(escape(answer["explanation"]), end="\n\n")
+    console.print(_steps_table(answer))
+    console.print()
+    for role in ("a", "b"):
+        for line in _describe_event(role.upper(), answer[role]):
+            console.print(line, markup=False, soft_wrap=True)
+    picture = draw_pair(answer)
+    if picture:
+        console.print()
+        # Never wrapped, however narrow the terminal says it is.
+        console.print("\n".join(picture), markup=False, soft_wrap=True)
+        console.print("\n".join(LEGEND), markup=False, style="dim", soft_wrap=True)
+        console.print()
+        console.print(_regions_table(answer))
+    if answer.get("decided_by"):
+        console.print(f"decided by {_describe_ways(answer)}")
+    if answer.get("swapped"):
+        console.print("A and B are exchanged: a stream with itself has the earlier event as A")
+    for note in answer["notes"]:
+        console.print(f"[yellow]note:[/] {escape(note)}")
+
+
+def _steps_table(answer: Mapping[str, Any]) -> Table:
+    """Return the steps; what the verdict has said already is not repeated."""
+    table = Table.grid(padding=(0, 1))
+    for step in answer["steps"]:
+        detail = step["detail"] if step["detail"] != answer["explanation"] else None
+        name = _STEPS.get(step["step"], step["step"])
+        table.add_row(_MARKS[step["passed"]], escape(name), escape(detail or ""))
+    return table
+
+
+def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
+    key = f" @{event['key']}" if event.get("key") else ""
+    place = event.get("place")
+    where = f"  {place['topic']}-{place['partition']}@{place['offset']}" if place else ""
+    head = f"{role}  {event['stream']}:{event['id'] or 'no id'}{key}{where}"
+    if event.get("reason"):
+        return [head, f"   {event['reason']}: {event['detail']}"]
+    interval = f"{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}"
+    return [head, f"   {interval}  {describe_duration(event['length_us'])} long"]
+
+
+def _regions_table(answer: Mapping[str, Any]) -> Table:
+    """Return the regions of either event as base event, and where the other one lies."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("base event", "LH", "LL", "RL", "RH", "the other ends", "that is in the"):
+        table.add_column(title, justify="right" if title in {"LH", "LL", "RL", "RH"} else "left")
+    for base in ("a", "b"):
+        found = answer["regions"][f"base_{base}"]
+        ends = [describe_duration(found[f"{end}_us"]) for end in ("lh", "ll", "rl", "rh")]
+        if found["ll_us"] > found["rl_us"]:
+            ends[1:3] = ["none", "none"]
+        offset = describe_duration(found["offset_us"])
+        table.add_row(base.upper(), *ends, offset, _REGIONS[found["region"]])
+    return table
+
+
+def _describe_ways(answer: Mapping[str, Any]) -> str:
+    ways = [str(way).replace("_", " ") for way in answer["decided_by"]]
+    if len(ways) == 1:
+        return f"{ways[0]} ({answer['algorithm']})"
+    return f"{', '.join(ways[:-1])} or {ways[-1]}, by what else is there ({answer['algorithm']})"

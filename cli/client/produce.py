@@ -1,0 +1,169 @@
+"""Send a file of events to a topic at a pace (``produce``)."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+import orjson
+from rich.progress import DownloadColumn, TimeRemainingColumn
+
+from cli.client.events import (
+    Delivery,
+    EventSender,
+    Schedule,
+    at_rate,
+    at_recorded_times,
+    close_stream,
+    partition_ends,
+    send_lines,
+)
+from cli.client.rest import ServiceClient
+from cli.client.topics import refuse_own
+from cli.errors import UsageError
+from cli.progress_bar import make_progress
+from correlation.errors import RejectedEventError
+from correlation.parsing.event_reader import compile_mapping
+from correlation.resources.records import stream_from_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from cli.settings import Settings
+    from correlation.resources.streams import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceOptions:
+    """What is sent where, and how fast.
+
+    Parameters
+    ----------
+    file
+        One JSON document a line; ``-`` is standard input.
+    topic, stream
+        The topic, or the stream that names it; exactly one of them.
+    rate
+        Events per second.
+    speed
+        Times as fast as recorded; needs the stream, which knows the events' times.
+    key_path
+        Dotted path of the field that becomes the record's key.
+    closes
+        Streams on which nothing will follow.
+    """
+
+    file: Path
+    topic: str | None = None
+    stream: str | None = None
+    rate: float | None = None
+    speed: float | None = None
+    key_path: str | None = None
+    closes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.topic is None) == (self.stream is None):
+            raise UsageError("give either --topic or --stream")
+        if self.rate is not None and self.speed is not None:
+            raise UsageError("--rate and --speed exclude each other")
+        if self.speed is not None and self.stream is None:
+            raise UsageError("--speed needs --stream: the stream knows the events' times")
+
+
+def produce_file(settings: Settings, options: ProduceOptions, console: Console) -> Delivery:
+    """Send the events of a file and close streams where asked for.
+
+    Parameters
+    ----------
+    settings
+        Where broker and service are.
+    options
+        What is sent where.
+    console
+        Takes the progress bar.
+
+    Raises
+    ------
+    CliError
+        The file cannot be read, broker or service do not answer, or what is asked for would do
+        harm: nothing was sent then.
+    """
+    streams = _find_streams(settings, {*options.closes, *filter(None, [options.stream])})
+    topic = options.topic or streams[options.stream or ""].topic
+    refuse_own(settings, topic)
+    for name in options.closes:
+        _refuse_live(name, streams[name])
+    # Also tells a missing topic or broker before the first event.
+    partition_ends(settings, topic)
+    sender = EventSender(settings)
+    with (
+        _opened(options.file) as (lines, size),
+        make_progress(console, DownloadColumn(), TimeRemainingColumn()) as progress,
+    ):
+        task = progress.add_task(f"events to {topic}", total=size)
+        schedule = _schedule(options, streams)
+        for length in send_lines(sender, topic, lines, options.key_path, schedule):
+            progress.update(task, advance=length)
+        delivery = sender.finish()
+    for name in options.closes:
+        close_stream(settings, name, streams[name].topic)
+    return delivery
+
+
+def _find_streams(settings: Settings, names: set[str]) -> dict[str, Stream]:
+    """Ask the service for streams."""
+    with ServiceClient(settings.url) as service:
+        return {
+            name: stream_from_document(name, service.get(f"/v1/streams/{name}")["document"])
+            for name in sorted(names)
+        }
+
+
+def _refuse_live(name: str, stream: Stream) -> None:
+    """Raise UsageError when a stream to be closed is live."""
+    if stream.clock == "live":
+        raise UsageError(
+            f"stream {name} is live, and live streams are never closed: the job's heartbeats say "
+            "how far they are; --close-stream is for recorded streams (clock: replay)"
+        )
+
+
+def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule | None:
+    """Return when events are due; None for as fast as it goes."""
+    if options.rate is not None:
+        return at_rate(options.rate)
+    if options.speed is not None and options.stream is not None:
+        return at_recorded_times(_time_reader(streams[options.stream]), options.speed)
+    return None
+
+
+def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
+    """Return what reads an event's latest time out of its record, in µs."""
+    map_event = compile_mapping(stream)
+
+    def read_time_us(value: bytes) -> int | None:
+        try:
+            # Only the time is wanted here: the arrival is unknown, so far in the future.
+            return map_event(orjson.loads(value), value, b"", 2**60).latest
+        except (ValueError, RejectedEventError):
+            return None
+
+    return read_time_us
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Open a file, or standard input, with its size in bytes where it has one."""
+    if str(file) == "-":
+        yield sys.stdin.buffer, None
+        return
+    try:
+        with file.open("rb") as lines:
+            yield lines, file.stat().st_size
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error

@@ -1,0 +1,119 @@
+"""Records of the config topic that cannot be read, and their removal (``repair-config``).
+
+A record is removed by a tombstone under its very key. What is removed is only what was shown: the
+topic is read again first, and a key that has got a newer record meanwhile is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from cli.client.committed import read_committed
+from cli.errors import BrokerError
+from correlation.config_records import Unreadable
+from correlation.newest_records import NewestRecords, deletion_headers
+from kafka_client.messages import as_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from confluent_kafka import Message
+
+    from cli.settings import Settings
+
+_SEND_SECONDS = 30.0
+
+
+class Found(NamedTuple):
+    """The newest record of a key, which this software cannot read.
+
+    Attributes
+    ----------
+    record
+        Its key, its offset, and why it cannot be read.
+    is_newer
+        Whether a newer version of the software wrote it, which can read it.
+    """
+
+    record: Unreadable
+    is_newer: bool
+
+    def to_document(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return self.record.to_document() | {"newer_version": self.is_newer}
+
+
+def find_unreadable(settings: Settings) -> list[Found]:
+    """Return the newest records of their keys that cannot be read, by offset.
+
+    Parameters
+    ----------
+    settings
+        Where the broker is, and the prefix of the installation.
+
+    Raises
+    ------
+    BrokerError
+        The broker does not answer, or has no config topic.
+    """
+    return _found(_read_newest(settings))
+
+
+def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
+    """Write a tombstone for each of the records that is still the newest of its key.
+
+    Returns
+    -------
+    list of Found
+        Those that were removed.
+
+    Raises
+    ------
+    BrokerError
+        The broker does not answer, or does not take a tombstone.
+    """
+    newest = _read_newest(settings)
+    still = set(_found(newest))
+    removed = [it for it in shown if it in still]
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    try:
+        producer = Producer({**settings.client, "acks": "all", "enable.idempotence": True})
+        for it in removed:
+            producer.produce(
+                settings.topics.config,
+                None,
+                it.record.key,
+                partition=0,
+                # The highest that it may have had: the next one repeats none.
+                headers=list(deletion_headers(newest.version(it.record.key))),
+                on_delivery=delivered,
+            )
+        left = producer.flush(_SEND_SECONDS)
+    except KafkaException as error:
+        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+    if failures or left:
+        reason = failures[0].str() if failures else "no answer in time"
+        raise BrokerError(f"{len(failures) + left} records were not removed: {reason}")
+    return removed
+
+
+def _read_newest(settings: Settings) -> NewestRecords:
+    newest = NewestRecords(orjson.loads)
+    for message in read_committed(settings, settings.topics.config):
+        key, value = as_bytes(message.key()) or b"", as_bytes(message.value())
+        newest.take(message.offset() or 0, key, value, dict(message.headers() or ()).items())
+    return newest
+
+
+def _found(newest: NewestRecords) -> list[Found]:
+    found = [Found(it, is_newer=False) for it in newest.unreadable()]
+    found += [Found(it, is_newer=True) for it in newest.newer()]
+    return sorted(found, key=lambda it: it.record.offset)

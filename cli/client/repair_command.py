@@ -1,0 +1,58 @@
+"""The command ``coincide repair-config``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+
+from cli.client.lines import printable
+from cli.settings import Settings
+
+
+def repair_config(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them without asking.")] = False,
+    newer: Annotated[
+        bool,
+        typer.Option("--newer", help="Remove also what a newer version of Coincide wrote."),
+    ] = False,
+    bootstrap: Annotated[
+        str | None, typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+) -> None:
+    """List the records of the config topic that cannot be read, and remove them when told to.
+
+    Exit code 1 if some are left.
+    """
+    # Imported here: Kafka's client takes time that --help need not wait for.
+    from cli.client.repair import find_unreadable, remove  # noqa: PLC0415
+
+    settings = Settings()
+    if bootstrap:
+        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    console = Console(highlight=False, soft_wrap=True)
+    found = find_unreadable(settings)
+    for it in found:
+        if as_json:
+            typer.echo(orjson.dumps(it.to_document()))
+        else:
+            record = it.record
+            sentence = f"offset {record.offset}, {record.shown_key}: {record.problem}"
+            console.print(printable(sentence), markup=False)
+    wanted = [it for it in found if newer or not it.is_newer]
+    if len(wanted) < len(found):
+        Console(stderr=True, highlight=False, soft_wrap=True).print(
+            f"{len(found) - len(wanted)} of a newer version are kept: upgrade, or add --newer"
+        )
+    if wanted and not yes:
+        # A script says --yes; only a person is asked.
+        yes = not as_json and typer.confirm(f"Remove {len(wanted)} records for good?")
+    removed = remove(settings, wanted) if yes and wanted else []
+    if not as_json:
+        console.print(f"{len(removed)} of {len(found)} unreadable records were removed")
+    if len(removed) < len(found):
+        raise typer.Exit(1)

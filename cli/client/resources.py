@@ -1,0 +1,245 @@
+"""Templates, streams and conditions in files: read and bring them to the service (``apply``).
+
+A file is YAML or JSON and holds one or many documents. Each is the REST document with its
+``name``, and its ``kind`` tells what it is: ``template``, ``stream``, or the kind of a condition::
+
+    kind: stream
+    name: acoustic
+    topic: acoustic
+    longest: 200ms
+    max_delay: 1s
+    ---
+    kind: mutual_deadline
+    name: near
+    a: acoustic
+    b: seismic
+    window: 2s
+    threshold: "0.6"
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+import yaml
+
+from cli.client.yaml_loader import Loader
+from cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cli.client.rest import Change, ServiceClient
+
+Kind = Literal["template", "stream", "condition"]
+# Each refers to those before it.
+_ORDER: tuple[Kind, ...] = ("template", "stream", "condition")
+# The kinds that name themselves; any other is one of a condition.
+_NAMED: Mapping[object, Kind] = {"template": "template", "stream": "stream"}
+# Deeper than any document goes; an alias inside what it stands for has no end.
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFile:
+    """A template, stream or condition as it stands in a file.
+
+    Parameters
+    ----------
+    kind
+        What it is.
+    name
+        Its name.
+    document
+        The REST document.
+    """
+
+    kind: Kind
+    name: str
+    document: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        """Its path in the REST interface."""
+        return f"/v1/{self.kind}s/{quote(self.name, safe='')}"
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The streams that a condition reads."""
+        if self.kind != "condition":
+            return frozenset()
+        return frozenset(str(self.document[role]) for role in ("a", "b") if role in self.document)
+
+    @property
+    def needs(self) -> frozenset[tuple[str, str]]:
+        """Kinds and names of the resources that it refers to."""
+        if self.kind == "stream":
+            named = self.document.get("templates")
+            names = named if isinstance(named, list) else []
+            return frozenset(("template", str(name)) for name in names)
+        return frozenset(("stream", name) for name in self.streams)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one resource; ``unchecked`` where a dry run could not ask the service.
+
+    Parameters
+    ----------
+    kind, name
+        Of the resource.
+    change
+        What was written.
+    warnings
+        What the service warns of.
+    """
+
+    kind: str
+    name: str
+    change: Change | Literal["unchecked"]
+    warnings: tuple[str, ...] = ()
+
+
+def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
+    """Read the resources of files: templates, streams, conditions, otherwise in the order given.
+
+    Parameters
+    ----------
+    paths
+        Files; ``-`` is standard input.
+
+    Raises
+    ------
+    UsageError
+        A file is not there or not YAML, a document lacks its kind or name or holds what JSON
+        does not have, a scalar has two meanings, or a key or a resource is there twice.
+    """
+    found = [resource for path in paths for resource in _read_file(path)]
+    if not found:
+        raise UsageError("the files hold no document")
+    for (kind, name), times in Counter((it.kind, it.name) for it in found).items():
+        if times > 1:
+            raise UsageError(f"{kind} {name} is there {times} times; keep one of them")
+    return sorted(found, key=lambda resource: _ORDER.index(resource.kind))
+
+
+def apply_resources(
+    service: ServiceClient, resources: Iterable[ResourceFile], *, dry_run: bool = False
+) -> Iterable[Applied]:
+    """Bring resources to the service, and give what became of each as soon as it is known.
+
+    Parameters
+    ----------
+    service
+        The service.
+    resources
+        In the order in which they are to be written.
+    dry_run
+        Let the service check everything and write nothing. What refers to a resource that would be
+        new, or to a new version of a template, cannot be checked then.
+
+    Raises
+    ------
+    ServiceError
+        The service does not answer, or refuses a document.
+    """
+    unwritten: set[tuple[str, str]] = set()
+    for resource in resources:
+        change: Change | Literal["unchecked"] = "unchecked"
+        warnings: tuple[str, ...] = ()
+        if not resource.needs & unwritten:
+            put = service.put(resource.path, resource.document, dry_run=dry_run)
+            change, warnings = put.change, tuple(put.resource.get("warnings", ()))
+        # A stream takes up the new version of a template, which a dry run has not written.
+        if dry_run and (
+            change in {"created", "unchecked"} or (resource.kind, change) == ("template", "changed")
+        ):
+            unwritten.add((resource.kind, resource.name))
+        yield Applied(resource.kind, resource.name, change, warnings)
+
+
+def _read_file(path: Path) -> Iterable[ResourceFile]:
+    """Read the documents of one file."""
+    try:
+        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        # A safe loader: it makes plain values only.
+        documents = list(yaml.load_all(content.decode(), Loader))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}" if mark else ""
+        if mark and error.note:
+            place += f", column {mark.column + 1}"
+        remedy = error.note or "write YAML or JSON, each key of a mapping once"
+        raise UsageError(f"{path}{place}: {error.problem or error.context}; {remedy}") from error
+    except RecursionError:
+        raise UsageError(f"{path} nests too deeply") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path} is neither YAML nor JSON: {error}") from error
+    for number, document in enumerate(documents, start=1):
+        # A trailing separator makes an empty document.
+        if document is not None:
+            yield _resource(document, f"{path}, document {number}")
+
+
+def _resource(document: object, place: str) -> ResourceFile:
+    """Split a document into what it is and the document of the REST interface."""
+    if not isinstance(document, dict):
+        raise UsageError(f"{place} is not a mapping of fields")
+    rest = dict(document)
+    name = rest.pop("name", None)
+    if isinstance(name, int | Decimal | date):
+        raise UsageError(f"{place}: name: {_as_read(name)}, not text; put it in quotes")
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"{place} has no name")
+    _check_json(document, place)
+    kind = rest.get("kind")
+    if kind in _NAMED:
+        del rest["kind"]
+        return ResourceFile(_NAMED[kind], name, rest)
+    if not isinstance(kind, str):
+        raise UsageError(f"{place} has no kind: write template, stream, or the kind of condition")
+    return ResourceFile("condition", name, rest)
+
+
+def _check_json(value: object, place: str, depth: int = 0) -> None:
+    """Raise UsageError where a value is none of JSON's."""
+    if depth > _DEEPEST:
+        raise UsageError(f"{place} goes deeper than {_DEEPEST} levels")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise UsageError(f"{place}: the key {key} is not text; put it in quotes")
+            _check_json(item, f"{place}: {key}", depth + 1)
+    elif isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            _check_json(item, f"{place}: item {number}", depth + 1)
+    else:
+        _check_scalar(value, place)
+
+
+def _check_scalar(value: object, place: str) -> None:
+    """Raise UsageError where a value without parts is none of JSON's."""
+    if isinstance(value, str) and any("\ud800" <= found <= "\udfff" for found in value):
+        raise UsageError(f"{place} holds half of a surrogate pair; write valid Unicode")
+    if not isinstance(value, str | int | Decimal | None):
+        raise UsageError(f"{place}: {_as_read(value)}, which JSON does not have; put it in quotes")
+
+
+def _as_read(value: object) -> str:
+    """Tell as what YAML has read a value that is not text."""
+    if isinstance(value, date):
+        return f"{value} is a date"
+    if isinstance(value, bool):
+        return f"{str(value).lower()} is a truth value"
+    if isinstance(value, int | Decimal):
+        return f"{value} is a number"
+    return f"this is a {type(value).__name__}"

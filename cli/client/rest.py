@@ -1,0 +1,160 @@
+"""The service's REST interface, as the commands use it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import httpx
+
+from cli.client.exact_json import write_json
+from cli.errors import ServiceError, UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_TIMEOUT_SECONDS = 30
+_READY_SECONDS = 5
+_NOT_FOUND = 404
+_CREATED = 201
+_FIRST_ERROR = 400
+Change = Literal["created", "changed", "unchanged"]
+Document = dict[str, Any]
+
+
+class Put(NamedTuple):
+    """What a write did, and the resource as it stands afterwards."""
+
+    change: Change
+    resource: Document
+
+
+class ServiceClient:
+    """Requests to one service.
+
+    Parameters
+    ----------
+    url
+        Where the service is, for instance ``http://127.0.0.1:8080``.
+    timeout_seconds
+        Longest wait for one answer.
+    """
+
+    def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+        self.url = url.rstrip("/")
+        try:
+            self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{url} is no URL ({error}); see --url and COINCIDE_URL") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def ready(self) -> bool:
+        """Tell whether the service answers that it is ready."""
+        try:
+            return self._client.get("/readyz", timeout=_READY_SECONDS).is_success
+        except httpx.HTTPError:
+            return False
+
+    def get(self, path: str) -> Document:
+        """Return the JSON object at a path.
+
+        Raises
+        ------
+        ServiceError
+            The service does not answer, or not with success.
+        """
+        answer = self._ask("GET", path)
+        self._check(answer)
+        return dict(answer.json())
+
+    def find(self, path: str) -> Document | None:
+        """Return the JSON object at a path, None when there is none; errors as ``get``."""
+        answer = self._ask("GET", path)
+        if answer.status_code == _NOT_FOUND:
+            return None
+        self._check(answer)
+        return dict(answer.json())
+
+    def text(self, path: str) -> str:
+        """Return what stands at a path as text; errors as ``get``."""
+        answer = self._ask("GET", path)
+        self._check(answer)
+        return answer.text
+
+    def post(self, path: str, document: Document) -> Document:
+        """Send a JSON object and return the one that is answered; errors as ``get``."""
+        answer = self._ask("POST", path, **_as_body(document))
+        self._check(answer)
+        return dict(answer.json())
+
+    def put(self, path: str, document: Document, *, dry_run: bool = False) -> Put:
+        """Create or replace a resource.
+
+        Parameters
+        ----------
+        path
+            Of the resource, for instance ``/v1/streams/acoustic``.
+        document
+            The whole document.
+        dry_run
+            Check everything, write nothing.
+
+        Raises
+        ------
+        ServiceError
+            The service does not answer, or it refuses the document; the message says why.
+        """
+        before = self._ask("GET", path)
+        params = {"dry_run": "true"} if dry_run else {}
+        answer = self._ask("PUT", path, params=params, **_as_body(document))
+        self._check(answer)
+        change: Change = "changed"
+        if answer.status_code == _CREATED or before.status_code == _NOT_FOUND:
+            change = "created"
+        elif answer.headers.get("ETag") == before.headers["ETag"]:
+            change = "unchanged"
+        return Put(change, dict(answer.json()))
+
+    def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
+        """Send a request and return the answer, whatever it says."""
+        try:
+            return self._client.request(method, path, **arguments)
+        except httpx.HTTPError as error:
+            raise ServiceError(f"no service answers at {self.url}: {error}") from error
+
+    def _check(self, answer: httpx.Response) -> None:
+        """Raise what a problem body says."""
+        if answer.status_code < _FIRST_ERROR:
+            return
+        request = f"{answer.request.method} {answer.request.url.path}"
+        raise ServiceError(f"{request}: {answer.status_code} {_describe_problem(answer)}")
+
+
+def _as_body(document: Document) -> dict[str, Any]:
+    """Return a document as httpx's arguments, none of its digits lost."""
+    return {"content": write_json(document), "headers": {"Content-Type": "application/json"}}
+
+
+def _describe_problem(answer: httpx.Response) -> str:
+    """Return a problem body as one sentence."""
+    try:
+        problem = answer.json()
+    except ValueError:
+        return answer.text[:200]
+    if not isinstance(problem, dict):
+        return answer.text[:200]
+    fields = [
+        f"{found.get('field') or 'document'}: {found.get('problem')}: {found.get('remedy')}"
+        for found in problem.get("errors") or ()
+        if isinstance(found, dict)
+    ]
+    return "; ".join(fields) or str(problem.get("detail") or problem.get("title") or "")

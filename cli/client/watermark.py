@@ -1,0 +1,36 @@
+"""Reset the watermark of a stream (``reset-watermark``)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+
+from cli.client.lines import printable
+from cli.settings import Settings
+
+
+def reset_watermark(
+    stream: Annotated[str, typer.Argument(help="Name of the stream.")],
+    *,
+    url: Annotated[
+        str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+) -> None:
+    """Reset a stream's watermark that a wrong clock or heartbeat drove ahead."""
+    # Not needed for --help, and it takes a while to import.
+    from cli.client.rest import ServiceClient  # noqa: PLC0415
+
+    with ServiceClient(url or Settings().url) as service:
+        answer = service.post(f"/v1/streams/{quote(stream, safe='')}/reset-watermark", {})
+    console = Console(highlight=False, soft_wrap=True)
+    if as_json:
+        console.print_json(data=answer, indent=None)
+        return
+    partitions = answer["partitions"].items()
+    places = ", ".join(f"partition {number} from offset {offset}" for number, offset in partitions)
+    line = f"watermark of {stream} reset" + (f": {places}" if places else "")
+    console.print(printable(line), markup=False)

@@ -1,0 +1,1 @@
+"""The demo: flights and weather through Kafka and Spark."""

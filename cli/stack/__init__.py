@@ -1,0 +1,1 @@
+"""The local stack: embedded broker, service and job as processes."""

@@ -1,0 +1,264 @@
+"""An embedded Apache Kafka of one node, for the local stack and the tests.
+
+It is the real broker in KRaft mode (broker and controller in one process), so transactions,
+compaction and ``offsets_for_times`` are the real ones. Topics are not created by themselves.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import socket
+import subprocess
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from cli.errors import BrokerError, ProcessError
+from cli.stack.jars import broker_jars
+from cli.stack.java import find_java
+from cli.stack.processes import ChildProcess
+from spark_jobs.driver.scratch import ScratchFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+HOST = "127.0.0.1"
+# Two seconds on a quiet machine.
+_START_SECONDS = 120
+_STOP_SECONDS = 20
+_FORMAT_SECONDS = 60
+_ASK_SECONDS = 1
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller_port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+log.dirs={data}
+auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+# One node holds one copy; few partitions make the first transaction and the first group quick.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+# After a crash the node waits until its former self counts as gone.
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+# A changed compacted topic is cleaned within a second, so that local runs and tests meet it.
+log.cleaner.backoff.ms=1000
+# Sized for two cores.
+num.network.threads=2
+num.io.threads=4
+"""
+
+_JAVA_OPTIONS = (
+    "-Xmx512m",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+
+
+class EmbeddedBroker:
+    """One Apache Kafka node on this machine.
+
+    Parameters
+    ----------
+    data
+        Folder of the broker's data, kept after the stop, so that a later start goes on with it;
+        a temporary one that goes with the broker by default.
+    port
+        TCP port to listen on; a free one by default, the same at every start of this object.
+    jars
+        Folder of jars; that of the settings by default.
+    properties
+        Further settings of the broker, by Kafka's names.
+
+    Examples
+    --------
+    >>> with EmbeddedBroker() as broker:  # doctest: +SKIP
+    ...     connect(broker.bootstrap)
+    """
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        port: int | None = None,
+        jars: Path | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._temporary = None
+        if data is None:
+            self._temporary = ScratchFolder("broker")
+            data = self._temporary.path
+        self.data = data.absolute()
+        self.port = port or free_port()
+        self._jars = jars
+        self._properties = dict(properties or {})
+        self._process: ChildProcess | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The address clients connect to, ``host:port``."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log_path(self) -> Path:
+        """The file of the broker's log."""
+        return self.data / "broker.log"
+
+    @property
+    def process(self) -> ChildProcess | None:
+        """The broker's process; None before the start and after the stop."""
+        return self._process
+
+    def start(self) -> None:
+        """Start the broker and wait until it answers.
+
+        Raises
+        ------
+        BrokerError
+            The port is taken, or the broker ended or did not answer in time; the message has the
+            end of its log.
+        MissingJavaError, JarsError
+            What it runs on is missing.
+        """
+        if self._process and self._process.running:
+            return
+        java = str(find_java().path)
+        classpath = ":".join(str(jar) for jar in broker_jars(self._jars))
+        if _answers_tcp(self.port):
+            raise BrokerError(
+                f"port {self.port} on {HOST} is in use; give another one with --broker-port, "
+                f"or use the Kafka that is there with --bootstrap {self.bootstrap}"
+            )
+        properties = self._write_properties()
+        command = [java, *_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._unpacked()}", "-cp", classpath]
+        self._format(command, properties)
+        process = ChildProcess(
+            "broker", [*command, "kafka.Kafka", str(properties)], log_path=self.log_path
+        )
+        process.start()
+        self._process = process
+        try:
+            process.wait_until(lambda: answers(self.bootstrap), _START_SECONDS)
+        except ProcessError as error:
+            self.stop()
+            raise BrokerError(str(error)) from error
+
+    def stop(self) -> None:
+        """Stop the broker cleanly; its data stay."""
+        if self._process:
+            self._process.stop(_STOP_SECONDS)
+            self._process = None
+
+    def kill(self) -> None:
+        """End the broker at once, as a crash would; ``start`` brings it back with its data."""
+        if self._process:
+            self._process.kill()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if self._temporary:
+            self._temporary.close()
+
+    def _unpacked(self) -> Path:
+        """Return an empty folder for the native libraries that the broker unpacks.
+
+        A broker that is killed leaves them: here they go with its next start.
+        """
+        folder = self.data / "tmp"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return folder
+
+    def _write_properties(self) -> Path:
+        """Write the broker's configuration and return its path."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        path = self.data / "server.properties"
+        path.write_text(
+            _PROPERTIES.format(
+                host=HOST,
+                port=self.port,
+                controller_port=free_port(),
+                data=self.data / "kafka",
+            )
+            + "".join(f"{name}={value}\n" for name, value in self._properties.items()),
+            encoding="utf-8",
+        )
+        return path
+
+    def _format(self, command: list[str], properties: Path) -> None:
+        """Give a new data folder its cluster id; one that has it stays as it is."""
+        if (self.data / "kafka" / "meta.properties").is_file():
+            return
+        identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        # A leading hyphen would be read as an option.
+        identity = "A" + identity[1:]
+        tool = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
+        # The command is this module's own.
+        said = subprocess.run(  # noqa: S603
+            [*command, *tool],
+            capture_output=True,
+            text=True,
+            timeout=_FORMAT_SECONDS,
+            check=False,
+        )
+        if said.returncode != 0:
+            raise BrokerError(
+                f"the broker's data folder {self.data} could not be made ready:\n"
+                f"{(said.stdout + said.stderr).strip()}"
+            )
+
+
+def answers(bootstrap: str, timeout_seconds: float = _ASK_SECONDS) -> bool:
+    """Tell whether a broker at the address answers a request for its metadata.
+
+    Parameters
+    ----------
+    bootstrap
+        Address of the broker, ``host:port``.
+    timeout_seconds
+        Longest wait for the answer.
+    """
+    # The client's own complaints about a broker that is not up yet would be noise.
+    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    try:
+        return bool(client.list_topics(timeout=timeout_seconds).brokers)
+    except KafkaException:
+        return False
+
+
+def free_port() -> int:
+    """Return a TCP port of this machine that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        return int(listener.getsockname()[1])
+
+
+def _answers_tcp(port: int) -> bool:
+    """Tell whether something listens on the port."""
+    with socket.socket() as client:
+        client.settimeout(_ASK_SECONDS)
+        return client.connect_ex((HOST, port)) == 0

@@ -1,0 +1,117 @@
+"""The local stack's folder of data: claimed, locked, and removed only where it is Coincide's own.
+
+A folder that is new or empty gets a marker when it is first used; so does one of an older version,
+which has none but holds only what the stack writes. Any other folder is refused, and left as it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cli.errors import UsageError
+from cli.stack.processes import LOGS_KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MARKER = ".coincide-data"
+_MARKER_TEXT = (
+    "The local stack of Coincide keeps its data here. `coincide up --fresh` removes from this "
+    "folder: broker, the checkpoint-... folders, and the logs of service and job.\n"
+)
+_LOCK = ".lock"
+_CHECKPOINT = re.compile(r"checkpoint-[0-9a-f]{12}")
+# What a log's name may end with: those that were rotated are kept for a while.
+_ROTATED = ("", *(f".{number}" for number in range(1, LOGS_KEPT + 1)))
+_LOGS = frozenset(f"{name}.log{end}" for name in ("service", "job") for end in _ROTATED)
+_BROKER = frozenset(
+    {"kafka", "server.properties", "tmp", *(f"broker.log{end}" for end in _ROTATED)}
+)
+_REMEDY = "name another folder with --data or COINCIDE_DATA"
+
+
+@contextmanager
+def exclusive(data: Path) -> Iterator[None]:
+    """Claim the folder of data, and keep a second stack out of it.
+
+    Raises
+    ------
+    UsageError
+        It cannot be made or written, is not the local stack's own, or another one uses it.
+    """
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(data)
+        lock = (data / _LOCK).open("a")
+    except FileExistsError:
+        raise UsageError(f"{data} is not a folder; {_REMEDY}") from None
+    except OSError as error:
+        raise UsageError(
+            f"the folder of data {data} cannot be made or written: {error.strerror}; {_REMEDY}"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"another local stack uses {data}; stop it, or name another folder with --data"
+            ) from None
+        if not (data / MARKER).exists():
+            (data / MARKER).write_text(_MARKER_TEXT, encoding="utf-8")
+        yield
+
+
+def remove_data(data: Path) -> None:
+    """Remove what earlier local stacks left in the folder of data, and nothing else there.
+
+    Raises
+    ------
+    UsageError
+        The folder has no marker, or something in it cannot be removed.
+    """
+    if not (data / MARKER).is_file():
+        raise UsageError(f"{data} is not marked as the local stack's own; {_REMEDY}")
+    folders = [path for path in data.iterdir() if _CHECKPOINT.fullmatch(path.name)]
+    try:
+        for path in (data / "broker", *folders):
+            # A link leads to somebody else's folder: only the link goes.
+            if path.is_symlink() or path.is_file():
+                path.unlink()
+            elif path.exists():
+                shutil.rmtree(path)
+        if not (data / "logs").is_symlink():
+            for name in _LOGS:
+                (data / "logs" / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be removed: {error.strerror}") from error
+
+
+def _refuse_foreign(data: Path) -> None:
+    """Raise UsageError when the folder has no marker and holds what the stack did not write."""
+    if (data / MARKER).is_file():
+        return
+    foreign = next(_foreign(data), None)
+    if foreign is not None:
+        raise UsageError(
+            f"{data.absolute()} is not a folder of the local stack: {foreign} is not Coincide's; "
+            f"{_REMEDY}, one that is new or empty"
+        )
+
+
+def _foreign(data: Path) -> Iterator[Path]:
+    """Give what an unmarked folder holds beside what the local stack writes."""
+    known = {"logs": _LOGS, "broker": _BROKER}
+    for path in sorted(data.iterdir()):
+        if path.name == _LOCK and path.is_file():
+            continue
+        if path.is_symlink() or not path.is_dir():
+            yield path
+        elif path.name in known:
+            yield from (found for found in path.iterdir() if found.name not in known[path.name])
+        elif not _CHECKPOINT.fullmatch(path.name):
+            yield path

@@ -1,0 +1,190 @@
+"""Check what Coincide runs on (``doctor``)."""
+
+from __future__ import annotations
+
+import platform
+import re
+import socket
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from rich.table import Table
+
+from cli.client.rest import ServiceClient
+from cli.errors import CliError
+from cli.stack.broker import HOST, answers
+from cli.stack.jars import Configuration, home_of, present, verified_jars
+from cli.stack.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from cli.settings import Settings
+
+_MINIMUM_PYTHON = (3, 11)
+_ASK_SECONDS = 3
+_BROKER_PORT = 9092
+# "name<3,>=2.16" and, for what only an extra needs, "; extra == ..." behind it.
+_REQUIREMENT = re.compile(r"([\w.-]+)([^;]*)(;.*)?")
+_BOUND = re.compile(r"(>=|<|==)([\d.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Parameters
+    ----------
+    name
+        What was looked at.
+    ok
+        Whether it is as it should be.
+    essential
+        Whether nothing works without it; a broker that does not run yet is no fault.
+    found
+        What was found, or what to do.
+    """
+
+    name: str
+    ok: bool
+    essential: bool
+    found: str
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the check as a JSON object."""
+        return asdict(self)
+
+
+def examine(settings: Settings) -> list[Check]:
+    """Look at everything; nothing is started or changed.
+
+    Parameters
+    ----------
+    settings
+        Where broker, service and archives should be.
+    """
+    return [
+        _python(),
+        _java(),
+        *_packages(),
+        *(_jars(settings, name) for name in ("spark", "broker")),
+        *_addresses(settings),
+    ]
+
+
+def show(checks: list[Check], console: Console) -> None:
+    """Show the checks as a table for a person."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "what", "found"):
+        table.add_column(column)
+    for check in checks:
+        sign = "[green]✓[/]" if check.ok else ("[red]✗[/]" if check.essential else "[yellow]-[/]")
+        table.add_row(sign, check.name, check.found)
+    console.print(table)
+
+
+def _python() -> Check:
+    return Check(
+        "Python",
+        sys.version_info >= _MINIMUM_PYTHON,
+        essential=True,
+        found=f"{platform.python_version()} ({sys.executable})",
+    )
+
+
+def _java() -> Check:
+    try:
+        java = find_java()
+    except CliError as error:
+        return Check("Java", ok=False, essential=True, found=str(error))
+    return Check("Java", ok=True, essential=True, found=f"{java.major} ({java.path})")
+
+
+def _packages() -> Iterator[Check]:
+    """Compare the installed packages with what this version needs."""
+    for line in metadata.requires("coincide") or ():
+        requirement = _REQUIREMENT.match(line)
+        if requirement is None or requirement.group(3):
+            continue
+        name, bounds, _ = requirement.groups()
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield Check(name, ok=False, essential=True, found="is not installed")
+            continue
+        fits = _fits(version, bounds)
+        found = version if fits else f"{version}, but {bounds.strip()} is needed"
+        yield Check(name, fits, essential=True, found=found)
+
+
+def _fits(version: str, bounds: str) -> bool:
+    """Tell whether a version is within the bounds of a requirement."""
+    have = _numbers(version)
+    for sign, bound in _BOUND.findall(bounds):
+        need = _numbers(bound)
+        if (sign == ">=" and have < need) or (sign == "<" and have >= need):
+            return False
+        if sign == "==" and have != need:
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version, without trailing zeros."""
+    numbers = []
+    for part in version.split("."):
+        if not part.isdecimal():
+            break
+        numbers.append(int(part))
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _jars(settings: Settings, name: Configuration) -> Check:
+    folder = settings.jars.absolute()
+    title = f"Java archives, {name}"
+    if not present(folder, name):
+        return Check(title, ok=False, essential=False, found="not fetched yet: coincide jars")
+    try:
+        verified_jars(folder, name)
+    except CliError as error:
+        return Check(title, ok=False, essential=True, found=str(error))
+    return Check(title, ok=True, essential=False, found=str(home_of(folder, name)))
+
+
+def _addresses(settings: Settings) -> Iterator[Check]:
+    """Look who answers at the broker's and the service's address; free ports are for ``up``."""
+    if answers(settings.bootstrap, _ASK_SECONDS):
+        yield Check("broker", ok=True, essential=False, found=f"answers at {settings.bootstrap}")
+    else:
+        found = f"nothing answers at {settings.bootstrap}"
+        if settings.bootstrap == f"{HOST}:{_BROKER_PORT}":
+            found += f"; {_port_state(_BROKER_PORT)}"
+        yield Check("broker", ok=False, essential=False, found=found)
+    with ServiceClient(settings.url, _ASK_SECONDS) as client:
+        if client.ready():
+            yield Check("service", ok=True, essential=False, found=f"ready at {settings.url}")
+            return
+    found = f"not ready at {settings.url}"
+    url = urlsplit(settings.url)
+    # Whether `coincide up` could take the port is told of this machine's own only.
+    if url.hostname in {HOST, "localhost"} and url.port:
+        found += f"; {_port_state(url.port)}"
+    yield Check("service", ok=False, essential=False, found=found)
+
+
+def _port_state(port: int) -> str:
+    """Tell whether something else holds the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return f"port {port} is taken by something else"
+    return f"port {port} is free for `coincide up`"

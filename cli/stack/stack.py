@@ -1,0 +1,242 @@
+"""The local stack: broker, service and job as child processes of this one."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from cli.client.rest import ServiceClient
+from cli.errors import BrokerError, ServiceError
+from cli.settings import Settings
+from cli.stack.broker import EmbeddedBroker, answers, free_port
+from cli.stack.jars import broker_jars, spark_jars
+from cli.stack.java import find_java
+from cli.stack.processes import ChildProcess
+from service.settings import Settings as ServiceSettings
+from spark_jobs.driver.scratch import ScratchFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from rich.console import Console
+
+_ANSWER_SECONDS = 10
+_SERVICE_SECONDS = 120
+# Spark starts, compiles kernels and runs a first batch: half a minute on two quiet cores.
+_JOB_SECONDS = 600
+_WATCH_SECONDS = 0.25
+# Longer than a batch may take, so that the job stops between two.
+_JOB_STOP_SECONDS = 60
+_SERVICE_STOP_SECONDS = 15
+_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - recognised, not bound
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """What the local stack is to be like.
+
+    Parameters
+    ----------
+    data
+        Folder of the broker's data, the checkpoint and the logs; a temporary one when None.
+    bootstrap
+        A broker of the user's own; the embedded one is started when None.
+    broker_port, service_port
+        Ports to listen on; 0 takes a free one.
+    jars
+        Folder of the Java archives; that of the settings when None.
+    environment
+        Settings of service and job in addition to this process's own.
+    """
+
+    data: Path | None
+    bootstrap: str | None = None
+    broker_port: int = 9092
+    service_port: int = 8080
+    jars: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class LocalStack:
+    """Broker, service and job, started in this order and stopped in the other one.
+
+    Parameters
+    ----------
+    options
+        What it is to be like.
+    console
+        Takes what is told to the user.
+    """
+
+    def __init__(self, options: StackOptions, console: Console) -> None:
+        self._options = options
+        self._console = console
+        self._temporary = None
+        data = options.data
+        if data is None:
+            self._temporary = ScratchFolder("up")
+            data = self._temporary.path
+        self.data = data.absolute()
+        self._broker: EmbeddedBroker | None = None
+        if options.bootstrap is None:
+            self._broker = EmbeddedBroker(
+                data=self.data / "broker",
+                port=options.broker_port or free_port(),
+                jars=options.jars,
+            )
+        self.bootstrap = options.bootstrap or (self._broker.bootstrap if self._broker else "")
+        self._service_port = options.service_port or free_port()
+        host = ServiceSettings().host
+        self.url = f"http://{_EVERY_INTERFACE.get(host, host)}:{self._service_port}"
+        self._service = self._child("service", "serve")
+        self._job = self._child("job", "job")
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of commands that talk to this stack."""
+        return Settings(bootstrap=self.bootstrap, url=self.url)
+
+    @property
+    def log_paths(self) -> dict[str, Path]:
+        """The log file of each process."""
+        paths = {child.name: child.log_path for child in (self._service, self._job)}
+        return {"broker": self._broker.log_path, **paths} if self._broker else paths
+
+    def start(self) -> None:
+        """Start everything and wait until each part is ready.
+
+        Raises
+        ------
+        CliError
+            What it runs on is missing, or a part ended or was not ready in time; the message has
+            the end of its log.
+        """
+        find_java()
+        spark_jars(self._options.jars)
+        if self._broker:
+            broker_jars(self._options.jars)
+        with self._step(f"broker at {self.bootstrap}"):
+            self._start_broker()
+        with self._step(f"service at {self.url}"), ServiceClient(self.url) as client:
+            if client.ready():
+                raise ServiceError(
+                    f"something answers at {self.url} already; give another port with --port"
+                )
+            self._service.start()
+            self._service.wait_until(client.ready, _SERVICE_SECONDS, self.check)
+        with self._step("job (Spark)"):
+            begun_us = time.time_ns() // 1000
+            self._job.start()
+            self._job.wait_until(lambda: self._job_runs(begun_us), _JOB_SECONDS, self.check)
+
+    def check(self) -> None:
+        """Raise ProcessError, with the end of its log, when a part has ended by itself."""
+        processes = (self._broker.process if self._broker else None, self._service, self._job)
+        for process in processes:
+            if process is not None:
+                process.check()
+
+    def watch(self) -> None:
+        """Stay until a part ends by itself; raises ProcessError then."""
+        while True:
+            self.check()
+            time.sleep(_WATCH_SECONDS)
+
+    def stop(self) -> None:
+        """Stop everything: the job at a batch's end first. A second Ctrl-C ends all at once."""
+        try:
+            for child, patience in (
+                (self._job, _JOB_STOP_SECONDS),
+                (self._service, _SERVICE_STOP_SECONDS),
+            ):
+                if child.pid is not None:
+                    with self._console.status(f"stopping the {child.name}"):
+                        child.stop(patience)
+            if self._broker and self._broker.process:
+                with self._console.status("stopping the broker"):
+                    self._broker.stop()
+        except KeyboardInterrupt:
+            self._job.kill()
+            self._service.kill()
+            if self._broker:
+                self._broker.kill()
+        if self._temporary:
+            self._temporary.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start_broker(self) -> None:
+        """Start the embedded broker, or look whether the given one answers."""
+        if self._broker:
+            self._broker.start()
+        elif not answers(self.bootstrap, _ANSWER_SECONDS):
+            raise BrokerError(f"no broker answers at {self.bootstrap}")
+
+    def _job_runs(self, begun_us: int) -> bool:
+        """Tell whether this job, not an earlier one, has said that it runs."""
+        with ServiceClient(self.url) as client:
+            job = client.find("/v1/job") or {}
+        return job.get("state") == "running" and int(job.get("at") or 0) >= begun_us
+
+    def _child(self, name: str, command: str) -> ChildProcess:
+        """Return a process of this package's own command."""
+        environment = {
+            "COINCIDE_BOOTSTRAP": self.bootstrap,
+            "COINCIDE_PORT": str(self._service_port),
+            "COINCIDE_CHECKPOINT": str(self.data / self._checkpoint_name()),
+            **self._options.environment,
+        }
+        if self._options.jars:
+            environment["COINCIDE_JARS"] = str(self._options.jars)
+        return ChildProcess(
+            name,
+            [sys.executable, "-m", "cli.main", command],
+            log_path=self.data / "logs" / f"{name}.log",
+            environment=environment,
+        )
+
+    def _checkpoint_name(self) -> str:
+        """Return a name of the checkpoint that no other broker's or prefix's job uses."""
+        bootstrap = self._options.bootstrap or ""
+        origin = f"{bootstrap} {Settings().prefix}".encode()
+        return f"checkpoint-{hashlib.sha256(origin).hexdigest()[:12]}"
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        """Show that one waits for something, and afterwards that it is there."""
+        begin = time.monotonic()
+        with self._console.status(f"starting the {what}"):
+            yield
+        took = time.monotonic() - begin
+        self._console.print(f"[green]✓[/] {what} [dim]({took:.1f} s)[/]", highlight=False)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: raise KeyboardInterrupt."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

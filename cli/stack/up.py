@@ -1,0 +1,80 @@
+"""Run the local stack until Ctrl-C (``up``)."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from cli.settings import Settings
+from cli.stack.data_folder import exclusive, remove_data
+from cli.stack.stack import LocalStack, terminable
+from spark_jobs.driver.rights import warn_of_wide_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from cli.stack.stack import StackOptions
+
+
+def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> None:
+    """Start the local stack, say where everything is, and stay until Ctrl-C or SIGTERM.
+
+    Parameters
+    ----------
+    options
+        What the stack is to be like.
+    console
+        Takes what is told to the user.
+    fresh
+        Remove what earlier runs left in the folder of data first.
+
+    Raises
+    ------
+    CliError
+        A part did not start, or ended by itself; everything else was stopped then.
+    """
+    data = options.data
+    settings = Settings()
+    with terminable(), _umask(settings.umask), exclusive(data) if data else nullcontext():
+        if fresh and data:
+            remove_data(data)
+        if data:
+            warn_of_wide_folder(str(data), settings.umask)
+        try:
+            with LocalStack(options, console) as stack:
+                _say_where(stack, console)
+                stack.watch()
+        except KeyboardInterrupt:
+            console.print("stopped")
+
+
+@contextmanager
+def _umask(digits: str) -> Iterator[None]:
+    """Set the umask, which all parts inherit: what they write holds events."""
+    before = os.umask(int(digits, 8))
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _say_where(stack: LocalStack, console: Console) -> None:
+    """Say where everything is and how to go on."""
+    console.print(f"\n[bold]Coincide is up.[/] Kafka at {stack.bootstrap}, REST at {stack.url}/v1")
+    for name, path in stack.log_paths.items():
+        console.print(f"  log of the {name:<8} {path}", soft_wrap=True)
+    console.print(
+        f"  metrics             {stack.url}/metrics\n"
+        f"  register a stream   curl -X PUT {stack.url}/v1/streams/acoustic \\\n"
+        "                        -H 'Content-Type: application/json' \\\n"
+        '                        -d \'{"topic":"acoustic","longest":"200ms","max_delay":"1s"}\'\n'
+        f"  send events         coincide produce FILE --bootstrap {stack.bootstrap} "
+        f"--url {stack.url} --stream acoustic\n"
+        f"  follow alarms       coincide tail --bootstrap {stack.bootstrap}\n"
+        "Ctrl-C takes everything down.",
+        soft_wrap=True,
+        markup=False,
+    )

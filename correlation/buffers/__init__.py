@@ -1,0 +1,1 @@
+"""Columns of events, and the buffer per stream that all conditions share."""

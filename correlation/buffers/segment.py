@@ -1,0 +1,276 @@
+"""Events of a stream that wait together, sorted so that a base event finds its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffers.columns import (
+    BytesColumn,
+    DictionaryColumn,
+    Int64s,
+    pack_columns,
+    unpack_columns,
+)
+from correlation.buffers.events import Events, concat_shapes, pop_shape, shape_columns
+from correlation.buffers.grid import crossed_key
+
+
+class Segment:
+    """Immutable events of one stream, sorted by (join key, latest).
+
+    Parameters
+    ----------
+    group_keys : BytesColumn
+        The g join keys, in order of the groups.
+    group_starts : int64[g + 1]
+        Group i holds the rows group_starts[i] to group_starts[i + 1].
+    earliest, latest : int64[n]
+        In µs since 1970; `latest` ascends within a group.
+    id : BytesColumn
+        Ids of the events.
+    late : bool[n]
+        Whether the event came later than its stream declares.
+    shape : DictionaryColumn or None
+        As in `Events`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_groups",
+        "earliest",
+        "greatest_latest",
+        "group_keys",
+        "group_starts",
+        "id",
+        "late",
+        "latest",
+        "least_latest",
+        "longest",
+        "shape",
+        "shortest",
+    )
+
+    def __init__(
+        self,
+        group_keys: BytesColumn,
+        group_starts: Int64s,
+        earliest: Int64s,
+        latest: Int64s,
+        id: BytesColumn,  # noqa: A002 - the event's field is called id
+        late: NDArray[np.bool_],
+        shape: DictionaryColumn | None = None,
+    ) -> None:
+        self.group_keys = group_keys
+        self.group_starts = group_starts
+        self.earliest = earliest
+        self.latest = latest
+        self.id = id
+        self.late = late
+        self.shape = shape
+        lengths = latest - earliest
+        self.least_latest = int(latest.min())
+        self.greatest_latest = int(latest.max())
+        self.shortest = int(lengths.min())
+        self.longest = int(lengths.max())
+        self._groups: dict[bytes, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.latest)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the columns, in bytes."""
+        arrays = (self.group_starts, self.earliest, self.latest, self.late)
+        shape = 0 if self.shape is None else self.shape.nbytes
+        columns = self.group_keys.nbytes + self.id.nbytes + shape
+        return columns + sum(array.nbytes for array in arrays)
+
+    def groups(self) -> dict[bytes, int]:
+        """Give the number of the group of each join key."""
+        if self._groups is None:
+            self._groups = {key: group for group, key in enumerate(self.group_keys.to_list())}
+        return self._groups
+
+    def groups_of_rows(self, rows: Int64s) -> Int64s:
+        """Group of each of the given rows."""
+        return np.searchsorted(self.group_starts, rows, side="right") - 1
+
+    def key_of_rows(self, rows: Int64s) -> BytesColumn:
+        """Join keys of the given rows."""
+        return self.group_keys.take(self.groups_of_rows(rows))
+
+    @classmethod
+    def from_events(cls, events: Events, late: NDArray[np.bool_]) -> tuple[Segment, Int64s]:
+        """Sort events into a segment.
+
+        Parameters
+        ----------
+        events : Events
+            At least one.
+        late : bool[n]
+            Which of them are late.
+
+        Returns
+        -------
+        Segment, int64[n]
+            The segment, and for each of its rows the row of `events` it came from.
+        """
+        codes, keys = _encode_keys(events.key)
+        order = np.lexsort((events.latest, codes))
+        segment = cls(
+            keys,
+            _starts(codes[order], len(keys)),
+            events.earliest[order],
+            events.latest[order],
+            events.id.take(order),
+            late[order],
+            None if events.shape is None else events.shape.take(order),
+        )
+        return segment, order
+
+    @classmethod
+    def merge(cls, segments: Sequence[Segment], keep: int) -> Segment | None:
+        """Merge segments, without the events whose `latest` is below `keep`."""
+        alive = [(segment, np.flatnonzero(segment.latest >= keep)) for segment in segments]
+        parts = [segment.take(rows) for segment, rows in alive if len(rows)]
+        return cls.join(parts)[0] if parts else None
+
+    def take(self, rows: Int64s) -> Segment:
+        """Give a segment of some of the rows.
+
+        Parameters
+        ----------
+        rows : int64[k]
+            At least one, ascending.
+        """
+        if len(rows) == len(self):
+            return self
+        used, starts = np.unique(self.groups_of_rows(rows), return_index=True)
+        return Segment(
+            self.group_keys.take(used),
+            np.append(starts, len(rows)).astype(np.int64, copy=False),
+            self.earliest[rows],
+            self.latest[rows],
+            self.id.take(rows),
+            self.late[rows],
+            None if self.shape is None else self.shape.take(rows),
+        )
+
+    @classmethod
+    def join(cls, segments: Sequence[Segment]) -> tuple[Segment, Int64s]:
+        """Put segments into one.
+
+        Parameters
+        ----------
+        segments : sequence of Segment
+            At least one.
+
+        Returns
+        -------
+        Segment, int64[n]
+            The segment, and for each of its rows the place that it had with the given segments
+            one behind the other.
+        """
+        if len(segments) == 1:
+            return segments[0], np.arange(len(segments[0]))
+        latest = np.concatenate([segment.latest for segment in segments])
+        group_codes, keys = _encode_keys(BytesColumn.concat([it.group_keys for it in segments]))
+        sizes = np.concatenate([np.diff(segment.group_starts) for segment in segments])
+        codes = np.repeat(group_codes, sizes)
+        order = np.lexsort((latest, codes))
+        shape = concat_shapes([it.shape for it in segments], [len(it) for it in segments])
+        joined = cls(
+            keys,
+            _starts(codes[order], len(keys)),
+            np.concatenate([segment.earliest for segment in segments])[order],
+            latest[order],
+            BytesColumn.concat([segment.id for segment in segments]).take(order),
+            np.concatenate([segment.late for segment in segments])[order],
+            None if shape is None else shape.take(order),
+        )
+        return joined, order
+
+    def to_bytes(self) -> bytes:
+        """Write the segment into one byte string."""
+        return pack_columns(
+            {
+                "group_keys": self.group_keys,
+                "group_starts": self.group_starts,
+                "earliest": self.earliest,
+                "latest": self.latest,
+                "id": self.id,
+                "late": self.late,
+                **shape_columns(self.shape),
+            },
+            {},
+        )
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> Segment:
+        """Read what `to_bytes` wrote."""
+        columns, _ = unpack_columns(blob)
+        return cls(
+            cast("BytesColumn", columns["group_keys"]),
+            cast("Int64s", columns["group_starts"]),
+            cast("Int64s", columns["earliest"]),
+            cast("Int64s", columns["latest"]),
+            cast("BytesColumn", columns["id"]),
+            cast("NDArray[np.bool_]", columns["late"]),
+            pop_shape(columns),
+        )
+
+
+def _encode_keys(keys: BytesColumn) -> tuple[Int64s, BytesColumn]:
+    """Give each key the number of its first appearance: codes int64[n], and the g distinct keys."""
+    numbers: dict[bytes, int] = {}
+    codes = np.fromiter(
+        (numbers.setdefault(key, len(numbers)) for key in keys.to_list()), np.int64, len(keys)
+    )
+    return codes, BytesColumn.from_list(list(numbers))
+
+
+def _starts(sorted_codes: Int64s, groups: int) -> Int64s:
+    return np.searchsorted(sorted_codes, np.arange(groups + 1)).astype(np.int64)
+
+
+def match_groups(base: Segment, target: Segment, *, crossed: bool = False) -> Int64s:
+    """Give the groups of two segments whose keys match.
+
+    Parameters
+    ----------
+    base, target : Segment
+        Of the same partitioning.
+    crossed : bool
+        Keys of a grid, where a key matches its crossed one; otherwise equal keys match.
+
+    Returns
+    -------
+    int64[k, 4]
+        Rows (base low, base high, target low, target high) of each matching key.
+    """
+    small, large = (
+        (base, target) if len(base.group_keys) <= len(target.group_keys) else (target, base)
+    )
+    found = large.groups()
+    keys = small.group_keys.to_list()
+    if crossed:
+        keys = [crossed_key(key) for key in keys]
+    pairs = [(group, found[key]) for group, key in enumerate(keys) if key in found]
+    numbers = np.array(pairs, np.int64).reshape(-1, 2)
+    if small is not base:
+        numbers = numbers[:, ::-1]
+    b, t = numbers[:, 0], numbers[:, 1]
+    return np.ascontiguousarray(
+        np.column_stack(
+            (
+                base.group_starts[b],
+                base.group_starts[b + 1],
+                target.group_starts[t],
+                target.group_starts[t + 1],
+            )
+        )
+    )

@@ -1,0 +1,1 @@
+"""The program of a slot: conditions over shared buffers, watermarks, state."""

@@ -1,0 +1,213 @@
+"""What a stream's declaration should be, from what was seen of it: sentences for a person.
+
+A promise that is too small costs events or pairs: that is said as soon as it is nearly so. One that
+is too large costs memory and time: that is said once enough was seen to trust it.
+
+How long must D be? An event is late if its latest time lies before the low mark, that is more than
+D before that of an earlier record of its partition: only if the delays of the two differ by more
+than D. Heartbeats need D to cover the slowest. So D is enough if it covers the slowest, and the
+distance from the quickest to the slowest where some come even before their latest time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from correlation.reasons import Reason
+from correlation.resources.durations import describe_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from correlation.engine.contract import ContractFacts, Spread
+    from correlation.resources.streams import Stream
+
+# Events after which what was never seen counts as rare.
+ENOUGH = 1_000
+# Over nine tenths of a limit is near it; as in correlation.engine.contract.
+_NEAR = 0.9
+# Shares and factors from which a limit counts as far too large.
+_HALF, _QUARTER, _FIVE = 2, 4, 5
+_COMMON = 0.99
+# Breaches that a declaration may be to blame for; the others are the producer's.
+_DECLARED = {
+    Reason.LONGER_THAN_DECLARED: ("longer than longest", "longest_us"),
+    Reason.SHORTER_THAN_DECLARED: ("shorter than shortest", "shortest_us"),
+    Reason.FUTURE_DATED: ("dated later than their arrival and max_skew", "max_skew_us"),
+}
+
+
+def advise(
+    stream: Stream, facts: ContractFacts | None, slots: int | None = None
+) -> tuple[str, ...]:
+    """Say what is wrong, or wasteful, in a stream's declaration.
+
+    Parameters
+    ----------
+    stream : Stream
+        As it is declared.
+    facts : ContractFacts or None
+        What was seen since.
+    slots : int or None
+        Of the job, where that is known.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, the costliest first; none if all is well.
+    """
+    if facts is None or not (facts.events or facts.rejected):
+        return (
+            "no event was read since the stream was declared so",
+            *_on_groups(stream.partitioning.groups, slots),
+        )
+    return (
+        *_on_breaches(stream, facts),
+        *_on_delays(stream, facts),
+        *_on_lengths(stream, facts),
+        *_on_groups(stream.partitioning.groups, slots),
+    )
+
+
+def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
+    """Say which records went to the dead letter."""
+    for reason, (what, field) in _DECLARED.items():
+        count = facts.rejected.get(reason, 0)
+        if count:
+            declared = describe_duration(getattr(stream, field))
+            name = field.removesuffix("_us")
+            remedy = f"lower {name}" if name == "shortest" else f"raise {name}"
+            yield (
+                f"{_records(count)} {what} ({declared}) and went to the dead letter: {remedy}, or "
+                "correct the producer"
+            )
+    others = {
+        reason: count for reason, count in facts.rejected.items() if reason not in set(_DECLARED)
+    }
+    if others:
+        listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(others.items()))
+        yield f"records went to the dead letter that no declaration would save: {listed}"
+
+
+def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
+    declared_us, delays = stream.max_delay_us, facts.delays
+    declared = describe_duration(declared_us)
+    share = f"{facts.late:,} of {facts.events:,} events ({_percent(facts.late, facts.events)})"
+    if delays is None:
+        if facts.late:
+            yield f"{share} were late, and pairs may have been missed: raise max_delay ({declared})"
+        return
+    slowest = f"the slowest event {_took(delays.greatest_us)}"
+    early_us = max(0, -delays.least_us)
+    if early_us:
+        slowest += f", the quickest {_took(delays.least_us)}"
+    needed_us = max(0, delays.greatest_us + early_us)
+    if facts.late:
+        missed = f"{share} were late, and pairs may have been missed:"
+        remedy = f"raise it to {describe_duration(needed_us)} or more"
+        if needed_us > declared_us:
+            yield f"{missed} {slowest}, max_delay is {declared}; {remedy}"
+        else:
+            yield (
+                f"{missed} though {slowest}, and max_delay is {declared}: it was raised meanwhile, "
+                "or the topic has the producers' own timestamps, or the clocks of Kafka and the "
+                "job differ"
+            )
+    elif needed_us > declared_us:
+        yield (
+            f"{slowest}, more than max_delay ({declared}): the next such event may be late; raise "
+            "max_delay"
+        )
+    elif needed_us > declared_us * _NEAR:
+        near = _percent(facts.near.get("max_delay", 0), facts.events)
+        yield (
+            f"{slowest}; max_delay is {declared}, and {near} of the events took over nine tenths "
+            "of it: one that takes longer is late and may miss pairs; raise max_delay"
+        )
+    elif facts.events >= ENOUGH:
+        yield from _on_large_delay(declared_us, delays, needed_us)
+
+
+def _on_large_delay(declared_us: int, delays: Spread, needed_us: int) -> Iterator[str]:
+    """Say when max_delay is far more than most events, or all of them, need."""
+    common_us = max(delays.quantile(_COMMON).at_most_us, 0)
+    shown = (
+        f"99 % of the events arrive within {describe_duration(common_us)} and the slowest "
+        f"{_took(delays.greatest_us)}, max_delay is {describe_duration(declared_us)}: buffers are"
+    )
+    if declared_us >= _HALF * needed_us:
+        yield f"{shown} {_larger(declared_us, needed_us)} than needed; lower max_delay"
+    elif declared_us >= _FIVE * common_us:
+        yield (
+            f"{shown} {_larger(declared_us, common_us)} than 99 % of the events need; with a lower "
+            "max_delay the slow ones are late, and their pairs may be missed"
+        )
+
+
+def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
+    lengths, longest_us, shortest_us = facts.lengths, stream.longest_us, stream.shortest_us
+    if lengths is None or shortest_us == longest_us:
+        return
+    longest, shortest = describe_duration(longest_us), describe_duration(shortest_us)
+    fixed = stream.mapping.spread_us
+    if fixed is not None:
+        yield (
+            f"the mapping makes every event {describe_duration(fixed)} long, declared are "
+            f"{shortest} to {longest}: with shortest and longest {describe_duration(fixed)} "
+            "positions decide more pairs"
+        )
+        return
+    enough = facts.events >= ENOUGH
+    most = f"the longest event seen is {describe_duration(lengths.greatest_us)}"
+    least = f"the shortest event seen is {describe_duration(lengths.least_us)}"
+    if lengths.greatest_us > longest_us * _NEAR:
+        near = _percent(facts.near.get("longest", 0), facts.events)
+        yield (
+            f"{most} of {longest} declared ({near} of the events are over nine tenths of it): a "
+            "longer one is a dead letter; raise longest, unless the producer makes none"
+        )
+    elif enough and longest_us >= _HALF * lengths.greatest_us:
+        yield (
+            f"{most}, longest is {longest}: with a lower one positions decide more pairs, and "
+            "events are forgotten earlier"
+        )
+    if shortest_us and facts.near.get("shortest", 0):
+        yield (
+            f"{least}, shortest is {shortest}: a shorter one is a dead letter; lower shortest, "
+            "unless the producer makes none"
+        )
+    elif enough and lengths.least_us - shortest_us >= longest_us // _QUARTER:
+        yield f"{least}, shortest is {shortest}: with a higher one positions decide more pairs"
+
+
+def _on_groups(groups: int, slots: int | None) -> Iterator[str]:
+    """Say when a grid has more groups than help: with one per slot the work is spread evenly."""
+    if slots is not None and groups > slots:
+        yield (
+            f"the grid has {groups} groups, the job {slots} slot{'' if slots == 1 else 's'}: with "
+            f"{slots} the work is spread as evenly, and each further one is one more copy of every "
+            f"event; lower groups to at most {slots}, or give the job more slots"
+        )
+
+
+def _took(delay_us: int) -> str:
+    if delay_us < 0:
+        return f"came {describe_duration(-delay_us)} before its latest time"
+    return f"took {describe_duration(delay_us)}"
+
+
+def _larger(declared_us: int, enough_us: int) -> str:
+    """Say how much larger buffers are; up to, for they also hold what conditions reach for."""
+    return f"up to {declared_us / enough_us:.0f} times larger" if enough_us else "larger"
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count:,} records were"
+
+
+def _percent(part: int, whole: int) -> str:
+    """Write a share; what is not nothing is not written as 0 %, nor what is not all as 100 %."""
+    if not part or part == whole:
+        return "100 %" if part else "0 %"
+    share = min(max(100 * part / whole, 0.01), 99.99)
+    return f"{share:.2f} %" if share < 1 or share > _COMMON * 100 else f"{share:.0f} %"

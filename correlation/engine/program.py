@@ -1,0 +1,402 @@
+"""Program: the conditions of a slot over shared buffers.
+
+One idea runs through all operators: progress of the inputs -> progress of the result -> keep
+values -> what the shared buffer may drop. This is its one implementation. A block is evaluated in
+a fixed order (conditions by config offset, then events by stream, partition and offset, then
+progress), so that how records are cut into blocks decides when a result appears, never which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffers.buffer import StreamBuffer, describe_buffers
+from correlation.buffers.events import Events
+from correlation.buffers.grid import home_copies
+from correlation.buffers.segment import Segment
+from correlation.config_records import read_config_record
+from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
+from correlation.engine.contract import ContractFacts, declaration
+from correlation.engine.progress import LowMarks, time_of_records
+from correlation.engine.registered import Registered, SetAside
+from correlation.engine.totals import Totals
+from correlation.engine.widening import widen
+from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
+from correlation.limits import KEEP_NOTHING
+from correlation.operators import Cache, View
+from correlation.resources.records import Resource, resource_key
+from correlation.resources.streams import Stream
+
+__all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
+
+# Of the slot's record, and of the manifest: version 3 had no resets of watermarks and no origin.
+VERSION = 1
+MANIFEST_VERSION = 4
+_READABLE_VERSIONS = (3, MANIFEST_VERSION)
+_NO_ORIGIN = Origin()
+# What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
+# its own costs more than its bytes.
+_SMALL_STATE_BYTES = 1024
+
+
+class Program:
+    """The conditions of a slot over shared buffers.
+
+    Parameters
+    ----------
+    streams : mapping of name to Stream
+        The streams in force.
+    partitions : mapping of stream to int
+        Number of Kafka partitions of each stream's topic.
+    origin : Origin
+        Which topics the records come from.
+    cache : Cache or None
+        Keeps what conditions compute beforehand, across restarts.
+    """
+
+    def __init__(
+        self,
+        streams: Mapping[str, Stream],
+        partitions: Mapping[str, int],
+        origin: Origin = _NO_ORIGIN,
+        cache: Cache | None = None,
+    ) -> None:
+        self._streams = dict(streams)
+        self._origin = origin
+        delays = {name: stream.max_delay_us for name, stream in streams.items()}
+        self._skews_us = {
+            name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
+        }
+        self._marks = LowMarks(delays, partitions, self._skews_us)
+        self._buffers = {name: StreamBuffer() for name in streams}
+        self._conditions: dict[str, Registered] = {}
+        self._set_aside: dict[str, SetAside] = {}
+        self._totals = Totals()
+        self._config_offset = -1
+        # Conditions of an earlier config topic that this one has not named yet.
+        self._unconfirmed: set[str] = set()
+        self._next_number = 0
+        self._stored: set[int] = set()
+        self._cache = cache
+
+    def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
+        """Evaluate a block.
+
+        Parameters
+        ----------
+        block : Block
+            Records read since the last call.
+        clock : callable
+            Gives the wall time in µs since 1970; asked once, when the correlation is complete.
+        """
+        for control in sorted(block.controls, key=lambda control: control.offset):
+            self._apply(control)
+        # The first block after a config topic was accepted has all of it.
+        for name in self._unconfirmed:
+            self._forget(name)
+        self._unconfirmed = set()
+        fresh, appended_us, late = self._sort_in(block.events)
+        changes = self._marks.advance(block.progress, block.heartbeats)
+        marks = self._marks.values()
+        numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
+        self._next_number += len(fresh)
+        now_us = time_of_records(appended_us.values(), block.heartbeats, self._skews_us)
+        told = (marks, numbers, now_us, *changes)
+        view = View(fresh, appended_us, self._buffers, *told, cache=self._cache)
+        evaluations = [
+            (entry, entry.operator.evaluate(view))
+            for entry in self._conditions.values()
+            if entry.operator is not None
+        ]
+        self._age({name: (numbers[name], fresh[name]) for name in fresh}, marks)
+        now_us = clock()
+        for (stream, reason), count in block.rejected.items():
+            self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
+            if stream in self._streams:
+                declared = declaration(self._streams[stream])
+                self._totals.add_facts(stream, ContractFacts(declared, rejected={reason: count}))
+        for entry, evaluation in evaluations:
+            labels = {"condition": entry.resource.name}
+            self._totals.count("alarms_total", labels, evaluation.alarms)
+            for name, count_labels, increase in evaluation.counts:
+                self._totals.count(name, count_labels, increase)
+            if evaluation.alarms:
+                entry.last_alarm_at_us = now_us
+                if entry.is_live(self._streams):
+                    waited = now_us - evaluation.ready_us
+                    self._totals.observe("response_time_seconds", labels, waited)
+                waited = now_us - evaluation.appended_us
+                self._totals.observe("pipeline_latency_seconds", labels, waited)
+        results = tuple(result for _, found in evaluations for result in found.results)
+        return Outcome(results, late, now_us, self._describe(now_us))
+
+    def _apply(self, control: Control) -> None:
+        """Take in a record of the config topic; streams come with the program's constructor."""
+        if control.offset <= self._config_offset:
+            return  # it is in already
+        self._config_offset = control.offset
+        self._register(control)
+
+    def _register(self, control: Control) -> None:
+        """Put the newest record of a condition in force, or aside."""
+        kind, _, name = control.key.decode().partition("/")
+        if kind != "condition":
+            return
+        self._unconfirmed.discard(name)
+        if control.record is None:
+            self._forget(name)
+            return
+        self._set_aside.pop(name, None)
+        try:
+            entry = Registered(read_config_record(control.key, control.record), control.offset)
+        except (UnreadableRecordError, UnknownRecordVersionError) as error:
+            # That of a newer version stops the driver: the software that knows it reads it here.
+            self._set_aside[name] = SetAside.of(control, error)
+            self._conditions.pop(name, None)
+            return
+        previous = self._conditions.get(name)
+        before = b""
+        if previous is not None:
+            entry.last_alarm_at_us = previous.last_alarm_at_us
+            before = previous.dump()
+        self._start(entry, before)
+        self._conditions[name] = entry
+
+    def _forget(self, name: str) -> None:
+        """Remove a condition, if there is one of this name, and its totals."""
+        unreadable = self._set_aside.pop(name, None)
+        if self._conditions.pop(name, unreadable) is not None:
+            self._totals.forget("condition", name)
+
+    def _start(self, entry: Registered, before: bytes) -> None:
+        """Give a condition its operator, or say why it has none.
+
+        `before` is what the operator kept that did its work until now.
+        """
+        # Widened to what was buffered before a stream changed.
+        held = {name: widen(it, self._buffers[name]) for name, it in self._streams.items()}
+        entry.build(self._streams, held)
+        if entry.operator is not None:
+            held_from = {name: buffer.forgotten_below for name, buffer in self._buffers.items()}
+            entry.operator.begin(self._marks.values(), held_from, before)
+
+    def _sort_in(
+        self, parts: Sequence[Events]
+    ) -> tuple[dict[str, Segment], dict[str, Any], tuple[Events, ...]]:
+        """Sort the block's events into one segment per stream and find the late ones."""
+        fresh: dict[str, Segment] = {}
+        appended_us: dict[str, Any] = {}
+        late_events = []
+        for name in sorted({part.stream for part in parts if part.stream in self._streams}):
+            mine = [part for part in parts if part.stream == name and len(part)]
+            if not mine:
+                continue
+            mine.sort(key=lambda part: (int(part.partition[0]), int(part.offset[0])))
+            events = Events.concat(mine)
+            late = events.latest < self._marks.values()[name]
+            home = home_copies(events.key, self._streams[name].partitioning.groups)
+            if (late & home).any():
+                late_events.append(events.take(np.flatnonzero(late & home)))
+            self._count_events(events, home, late_count=int((late & home).sum()))
+            fresh[name], order = Segment.from_events(events, late)
+            appended_us[name] = events.appended_us[order]
+        return fresh, appended_us, tuple(late_events)
+
+    def _count_events(self, events: Events, home: NDArray[np.bool_], late_count: int) -> None:
+        """Count the events whose home copies are here: each counts once."""
+        if not home.any():
+            return
+        labels = {"stream": events.stream}
+        self._totals.count("events_consumed_total", labels, int(home.sum()))
+        self._totals.count("events_late_total", labels, late_count)
+        lengths, delays = (events.latest - events.earliest)[home], None
+        self._totals.observe("interval_length_seconds", labels, lengths)
+        stream = self._streams[events.stream]
+        if stream.clock == "live":
+            delays = (events.appended_us - events.latest)[home]
+            self._totals.observe("transmission_delay_seconds", labels, delays)
+        facts = ContractFacts.of_events(stream, lengths, delays, late_count)
+        self._totals.add_facts(events.stream, facts)
+
+    def _keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+        """Least `latest` that any condition still needs, per stream."""
+        keep = dict.fromkeys(self._streams, KEEP_NOTHING)
+        for entry in self._conditions.values():
+            if entry.operator is not None:
+                for stream, value in entry.operator.keep_values(marks).items():
+                    keep[stream] = min(keep[stream], value)
+        return keep
+
+    def _age(self, fresh: Mapping[str, tuple[int, Segment]], marks: Mapping[str, int]) -> None:
+        """Add the block's events to the buffers and drop what nothing needs any more."""
+        held: dict[str, set[int]] = {name: set() for name in self._streams}
+        for entry in self._conditions.values():
+            if entry.operator is not None:
+                for name, numbers in entry.operator.held().items():
+                    held[name].update(numbers)
+        for name, keep in self._keep_values(marks).items():
+            self._next_number = self._buffers[name].age(
+                fresh.get(name), keep, self._next_number, held[name]
+            )
+
+    def _describe(self, now_us: int) -> dict[str, Any]:
+        """Write the slot's record for the metrics topic."""
+        marks = self._marks.values()
+        return {
+            "v": VERSION,
+            "at": now_us,
+            "config_offset": self._config_offset,
+            **self._totals.to_record(),
+            "gauges": describe_buffers(self._buffers, self._keep_values(marks)),
+            "conditions": {
+                name: entry.describe()
+                for name, entry in (self._conditions | self._set_aside).items()
+            },
+            "low_marks": self._marks.describe(),
+        }
+
+    def note_read(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Say up to where the streams' partitions have been read already.
+
+        Parameters
+        ----------
+        offsets : mapping of stream to (mapping of partition to int)
+            A stream that joins on a topic which is read already begins there, not at 0.
+        """
+        for stream, found in offsets.items():
+            self._marks.note_read(stream, found)
+
+    def snapshot(self) -> Snapshot:
+        """Give what must be stored so that `restore` continues from here."""
+        live = {
+            number: segment
+            for buffer in self._buffers.values()
+            for number, segment in buffer.segments
+        }
+        operators: dict[str, int | str] = {}
+        added = {number: live[number].to_bytes() for number in live if number not in self._stored}
+        kept = set(live)
+        for name, entry in self._conditions.items():
+            state = entry.dump()
+            if 0 < len(state) <= _SMALL_STATE_BYTES:
+                operators[name] = state.hex()
+            elif state:
+                operators[name] = self._next_number
+                added[self._next_number] = state
+                kept.add(self._next_number)
+                self._next_number += 1
+        removed = tuple(sorted(self._stored - kept))
+        self._stored = kept
+        manifest = {
+            "v": MANIFEST_VERSION,
+            "config_offset": self._config_offset,
+            "next_number": self._next_number,
+            "buffers": {
+                name: [number for number, _ in buffer.segments]
+                for name, buffer in self._buffers.items()
+            },
+            "forgotten": {
+                name: [buffer.greatest_latest, buffer.forgotten_below]
+                for name, buffer in self._buffers.items()
+            },
+            "marks": self._marks.dump(),
+            "topics": {name: stream.topic for name, stream in self._streams.items()},
+            "topic_ids": dict(self._origin.topic_ids),
+            "config_epoch": self._origin.config_epoch,
+            "joined_by": {name: it.joined_by for name, it in self._streams.items()},
+            "conditions": [
+                [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
+                for entry in self._conditions.values()
+            ],
+            "operators": operators,
+            "totals": self._totals.dump(),
+        }
+        if self._set_aside:
+            manifest["set_aside"] = [
+                [name, it.config_offset, it.record] for name, it in self._set_aside.items()
+            ]
+        return Snapshot(manifest, added, removed)
+
+    @classmethod
+    def restore(
+        cls,
+        manifest: Mapping[str, Any],
+        fetch: Callable[[int], bytes],
+        streams: Mapping[str, Stream],
+        partitions: Mapping[str, int],
+        origin: Origin = _NO_ORIGIN,
+        cache: Cache | None = None,
+    ) -> Program:
+        """Continue from a snapshot, with the streams in force now.
+
+        Parameters
+        ----------
+        manifest : mapping
+            Of the snapshot.
+        fetch : callable
+            Gives the blob of a number.
+        streams, partitions, origin, cache
+            As for the constructor; buffers of streams that are gone are dropped. Conditions of an
+            earlier config topic are dropped unless the next block registers them again.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When another version wrote the manifest.
+        """
+        if manifest["v"] not in _READABLE_VERSIONS:
+            raise UnknownRecordVersionError(
+                f"state of version {manifest['v']!r}, this software reads {_READABLE_VERSIONS}: "
+                "use the one that wrote it, or begin with an empty checkpoint"
+            )
+        program = cls(streams, partitions, origin, cache)
+        before, now = manifest.get("topic_ids", {}), origin.topic_ids
+        recreated = {name for name in before.keys() & now.keys() if before[name] != now[name]}
+        moved = {
+            name
+            for name, topic in manifest["topics"].items()
+            if name in streams and (name in recreated or topic != streams[name].topic)
+        }
+        program._marks.load(manifest["marks"], moved)
+        program._load(manifest, fetch)
+        if manifest.get("config_epoch", 0) != origin.config_epoch:
+            program._config_offset = -1
+            program._unconfirmed = {*program._conditions, *program._set_aside}
+        return program
+
+    def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
+        self._config_offset = manifest["config_offset"]
+        self._next_number = manifest["next_number"]
+        self._totals.load(manifest["totals"])
+        self._totals.keep_facts(self._streams)
+        before = manifest["joined_by"]
+        for name, numbers in manifest["buffers"].items():
+            self._stored |= set(numbers)
+            if name not in self._streams:
+                continue
+            if self._streams[name].joined_by != before[name]:
+                # Events of the stream meet otherwise now: no slot holds all that it should.
+                reached = self._marks.greatest_latest(name)
+                self._buffers[name] = StreamBuffer((), reached, reached + 1)
+            else:
+                self._buffers[name] = StreamBuffer(
+                    [(number, Segment.from_bytes(fetch(number))) for number in numbers],
+                    *manifest["forgotten"][name],
+                )
+        for config_offset, last_alarm_at_us, record in manifest["conditions"]:
+            entry = Registered(Resource.from_record(record), config_offset, last_alarm_at_us)
+            name = entry.resource.name
+            kept = manifest["operators"].get(name, "")
+            if isinstance(kept, int):
+                self._stored.add(kept)
+                self._start(entry, fetch(kept))
+            else:
+                self._start(entry, bytes.fromhex(kept))
+            self._conditions[name] = entry
+        for name, config_offset, record in manifest.get("set_aside", ()):
+            # Another version of the software may read it.
+            self._register(Control(config_offset, resource_key("condition", name), record))

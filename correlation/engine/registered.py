@@ -1,0 +1,99 @@
+"""What a slot knows of the conditions that are registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from correlation.engine.blocks import Control
+from correlation.errors import CorrelationError, UnknownRecordVersionError
+from correlation.kinds import KINDS, to_condition
+from correlation.operators import Condition, Operator
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
+
+
+@dataclass(slots=True)
+class Registered:
+    """A condition with its operator; without one, `detail` says why it is not evaluated."""
+
+    resource: Resource
+    config_offset: int
+    last_alarm_at_us: int | None = None
+    condition: Condition | None = None
+    operator: Operator | None = None
+    state: str = "running"
+    detail: str | None = None
+
+    def build(self, streams: Mapping[str, Stream], held: Mapping[str, Stream]) -> None:
+        """Build the operator, or set the reason why there is none.
+
+        Parameters
+        ----------
+        streams : mapping of name to Stream
+            The streams in force.
+        held : mapping of name to Stream
+            The same, widened to the events that are buffered.
+        """
+        try:
+            self.condition = to_condition(self.resource)
+            missing = [name for name in self.condition.streams if name not in streams]
+            if self.resource.paused:
+                self.state = "paused"
+            elif missing:
+                self.state, self.detail = "waiting", f"for stream {', '.join(missing)}"
+            else:
+                kind = KINDS[self.condition.kind]
+                kind.check(self.condition, streams)
+                self.operator = kind.operator(self.condition, held)
+        except CorrelationError as error:
+            self.state, self.detail = "failed", str(error)
+
+    def is_live(self, streams: Mapping[str, Stream]) -> bool:
+        """Whether wall time says something about the condition's streams."""
+        names = self.condition.streams if self.condition is not None else ()
+        return all(streams[name].clock == "live" for name in names)
+
+    def dump(self) -> bytes:
+        """Return the state that the operator keeps beside the buffers."""
+        return self.operator.dump() if self.operator is not None else b""
+
+    def describe(self) -> dict[str, Any]:
+        """Return its part of the slot's record for the metrics topic."""
+        return {
+            "version": self.resource.version,
+            "state": self.state,
+            "detail": self.detail,
+            "config_offset": self.config_offset,
+            "last_alarm_at": self.last_alarm_at_us,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """The newest record of a condition, which cannot be read: the condition is not in force."""
+
+    config_offset: int
+    record: object
+    problem: str
+
+    @classmethod
+    def of(cls, control: Control, error: CorrelationError) -> SetAside:
+        """Build it with what is stored: the record of a newer version, else only the problem."""
+        problem = str(error)
+        if isinstance(error, UnknownRecordVersionError):
+            return cls(control.offset, control.record, problem)
+        if isinstance(control.record, str):
+            problem = control.record or problem
+        return cls(control.offset, problem, problem)
+
+    def describe(self) -> dict[str, Any]:
+        """Return its part of the slot's record for the metrics topic."""
+        return {
+            "version": 0,
+            "state": "unreadable",
+            "detail": self.problem,
+            "config_offset": self.config_offset,
+            "last_alarm_at": None,
+        }

@@ -1,0 +1,97 @@
+"""Cumulative counters and histograms of a slot, kept in its state.
+
+Restarts and replays neither lose nor double them, for they are part of what is replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+from correlation.engine.contract import BUCKETS_SECONDS, ContractFacts, count_buckets, declaration
+from correlation.resources.streams import Stream
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+class Totals:
+    """Counters and histograms by name and labels."""
+
+    def __init__(self) -> None:
+        self._counters: dict[tuple[str, _Labels], int] = {}
+        self._histograms: dict[tuple[str, _Labels], list[int]] = {}
+        self._contracts: dict[str, ContractFacts] = {}
+
+    def count(self, name: str, labels: Mapping[str, str], increase: int) -> None:
+        """Add to a counter."""
+        key = (name, tuple(sorted(labels.items())))
+        self._counters[key] = self._counters.get(key, 0) + increase
+
+    def observe(self, name: str, labels: Mapping[str, str], durations_us: Int64s) -> None:
+        """Add durations (in µs) to a histogram; negative ones count as zero."""
+        if len(durations_us) == 0:
+            return
+        counts = count_buckets(durations_us).tolist()
+        key = (name, tuple(sorted(labels.items())))
+        # One count per bucket, the last one beyond all ends; then the sum in µs.
+        totals = self._histograms.setdefault(key, [0] * (len(counts) + 1))
+        for i, increase in enumerate([*counts, int(np.maximum(durations_us, 0).sum())]):
+            totals[i] += increase
+
+    def add_facts(self, stream: str, facts: ContractFacts) -> None:
+        """Add what was seen of a stream; under another declaration it begins anew."""
+        known = self._contracts.get(stream)
+        same = known is not None and known.declared == facts.declared
+        self._contracts[stream] = known.merged(facts) if known is not None and same else facts
+
+    def keep_facts(self, streams: Mapping[str, Stream]) -> None:
+        """Drop what was seen of streams that are gone, or declared otherwise now."""
+        self._contracts = {
+            name: facts
+            for name, facts in self._contracts.items()
+            if name in streams and facts.declared == declaration(streams[name])
+        }
+
+    def forget(self, label: str, value: str) -> None:
+        """Remove what carries a label of something that is gone."""
+        for found in (self._counters, self._histograms):
+            for key in [key for key in found if (label, value) in key[1]]:
+                del found[key]
+
+    def dump(self) -> dict[str, Any]:
+        """Give the totals as a JSON-able dict."""
+        return {
+            "contracts": {name: facts.to_record() for name, facts in self._contracts.items()},
+            "counters": [
+                [name, dict(labels), value] for (name, labels), value in self._counters.items()
+            ],
+            "histograms": [
+                [name, dict(labels), totals] for (name, labels), totals in self._histograms.items()
+            ],
+        }
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave."""
+        for name, facts in dumped["contracts"].items():
+            self._contracts[name] = ContractFacts.from_record(facts)
+        for name, labels, value in dumped["counters"]:
+            self._counters[name, tuple(sorted(labels.items()))] = value
+        for name, labels, totals in dumped["histograms"]:
+            self._histograms[name, tuple(sorted(labels.items()))] = totals
+
+    def to_record(self) -> dict[str, Any]:
+        """Give the totals as they stand in the slot's record: buckets cumulative, seconds."""
+        histograms = []
+        for (name, labels), totals in self._histograms.items():
+            running = np.cumsum(totals[:-1]).tolist()
+            buckets = [[end, running[i]] for i, end in enumerate((*BUCKETS_SECONDS, "+Inf"))]
+            histograms.append([name, dict(labels), {"buckets": buckets, "sum": totals[-1] / 1e6}])
+        dumped = self.dump()
+        return {
+            "counters": dumped["counters"],
+            "histograms": histograms,
+            "contracts": dumped["contracts"],
+        }

@@ -1,0 +1,1 @@
+"""From a record's JSON to an event."""

@@ -1,0 +1,132 @@
+"""Events whose time is not uniform on its interval: by a template, or by their own histogram.
+
+Definitions. An event of template φ detected at t has the timestamp H = φ + t - max(φ): its latest
+time is t, its shape that of φ (PTJ Definition 4). Shape and length of each template are prepared
+once, so that such an event costs no more than an interval. A histogram's bounds are times of the
+record; its masses are exact.
+
+A detection time finer than a microsecond is rounded up. Of a histogram the end is rounded up and
+every other bound down, so that buckets that met still meet.
+
+Reference. Mok, Woo and Lee 2006, Definitions 1 and 4; spec section 1.
+
+Cost. O(1) an event of a template, O(n) a histogram of n buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from correlation.errors import InvalidFieldError, RejectedEventError
+from correlation.limits import BUCKET_LIMIT, TIME_LIMIT_US
+from correlation.parsing.written_numbers import find_as_written
+from correlation.reasons import Reason
+from correlation.resources.histogram import Bucket, Histogram, bucket_parts, read_mass
+from correlation.resources.paths import Path, find, type_name
+from correlation.resources.template import Template
+from correlation.resources.times import TimeReader
+
+Shaped = tuple[int, int, bytes | None]
+ShapedReader = Callable[[Mapping[str, object], bytes | None], Shaped]
+_SHOWN = 80
+
+
+def template_reader(
+    templates: Iterable[Template], detected_path: Path, template_path: Path, read_time: TimeReader
+) -> ShapedReader:
+    """Make the reader of events that name a template.
+
+    Parameters
+    ----------
+    templates : iterable of Template
+        Those that the stream declares.
+    detected_path, template_path : path
+        Where time and name stand.
+    read_time : callable
+        Reads the time.
+
+    Returns
+    -------
+    callable
+        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
+    """
+    known: dict[object, tuple[int, bytes | None]] = {
+        template.name: (template.histogram.length_us, template.histogram.shape_bytes)
+        for template in templates
+    }
+
+    def read(value: Mapping[str, object], text: bytes | None) -> Shaped:
+        latest = read_time(find_as_written(value, detected_path, text))[1]
+        name = find(value, template_path)
+        try:
+            length, shape = known[name]
+        except (KeyError, TypeError):
+            raise _no_template(name, known) from None
+        return latest - length, latest, shape
+
+    return read
+
+
+def _no_template(name: object, known: Mapping[object, object]) -> RejectedEventError:
+    if not isinstance(name, str):
+        return RejectedEventError(
+            Reason.WRONG_TYPE, f"a template is named by a text, not {type_name(name)}"
+        )
+    declared = ", ".join(map(str, known))
+    if len(declared) > _SHOWN:
+        declared = f"{len(known)} others"
+    return RejectedEventError(
+        Reason.UNKNOWN_TEMPLATE, f"{name[:_SHOWN]!r} is none of the stream's templates: {declared}"
+    )
+
+
+def histogram_reader(path: Path, read_time: TimeReader) -> ShapedReader:
+    """Make the reader of events that have a histogram of their own.
+
+    Parameters
+    ----------
+    path : path
+        Where the list of buckets stands, each `[lo, hi, p]` or `{"lo", "hi", "p"}`.
+    read_time : callable
+        Reads the bounds.
+
+    Returns
+    -------
+    callable
+        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
+    """
+
+    def read(value: Mapping[str, object], text: bytes | None) -> Shaped:
+        found = find_as_written(value, path, text)
+        try:
+            histogram = Histogram(_read_buckets(found, read_time))
+        except InvalidFieldError as error:
+            field = error.field.replace("buckets", "histogram", 1)
+            detail = f"{field}: {error.problem}; {error.remedy}"
+            raise RejectedEventError(Reason.BAD_HISTOGRAM, detail) from None
+        return histogram.earliest_us, histogram.latest_us, histogram.shape_bytes
+
+    return read
+
+
+def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
+    if not isinstance(found, list):
+        raise InvalidFieldError("buckets", f"is {type_name(found)}", "use [[lo, hi, p], …]")
+    if len(found) > BUCKET_LIMIT:
+        raise InvalidFieldError("buckets", f"are {len(found)}", f"use 1 to {BUCKET_LIMIT}")
+    parts = [bucket_parts(bucket, f"buckets[{place}]") for place, bucket in enumerate(found)]
+    masses = [read_mass(part[2], f"buckets[{place}].p") for place, part in enumerate(parts)]
+    # The support ends here; its end and what follows without mass is rounded up.
+    last = max((place for place, mass in enumerate(masses) if mass), default=-1)
+    return tuple(
+        Bucket(
+            _in_range(read_time(lo)[place > last]), _in_range(read_time(hi)[place >= last]), mass
+        )
+        for place, ((lo, hi, _), mass) in enumerate(zip(parts, masses, strict=True))
+    )
+
+
+def _in_range(time_us: int) -> int:
+    if abs(time_us) > TIME_LIMIT_US:
+        raise RejectedEventError(Reason.TIME_OUT_OF_RANGE, "times lie within 36,000 years of 1970")
+    return time_us

@@ -1,0 +1,151 @@
+"""How the time of a record is read: an interval, or how the time is distributed on one.
+
+A time finer than a microsecond is rounded outwards (`earliest` down, `latest` up), so that the
+interval still holds every possible time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from correlation.errors import InvalidFieldError, RejectedEventError
+from correlation.parsing.event_shapes import histogram_reader, template_reader
+from correlation.parsing.written_numbers import find_as_written
+from correlation.reasons import Reason
+from correlation.resources.durations import parse_duration_us, whole_us
+from correlation.resources.times import READERS, Span, iso8601_reader
+
+if TYPE_CHECKING:
+    from correlation.resources.mapping import EventMapping
+    from correlation.resources.streams import Stream
+
+# Earliest and latest time in µs, and the shape between: `Histogram.shape_bytes`.
+Timestamp = tuple[int, int, bytes | None]
+TimestampReader = Callable[[Mapping[str, object], bytes | None], Timestamp]
+
+
+def timestamp_reader(stream: Stream) -> TimestampReader:
+    """Make the reader of a record's time.
+
+    Parameters
+    ----------
+    stream : Stream
+        Gives the mapping and the templates, and says whether there are histograms.
+
+    Returns
+    -------
+    callable
+        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
+    """
+    mapping = stream.mapping
+    if mapping.detected_path is not None and mapping.template_path is not None:
+        read_time = _time_reader(mapping)
+        return template_reader(
+            stream.templates, mapping.detected_path, mapping.template_path, read_time
+        )
+    if mapping.histogram_path is not None:
+        return histogram_reader(mapping.histogram_path, _time_reader(mapping))
+    return _interval_reader(mapping) or _canonical_reader(stream)
+
+
+def _time_reader(mapping: EventMapping) -> Callable[[object], Span]:
+    return READERS.get(mapping.format) or iso8601_reader(mapping.timezone)
+
+
+def _interval_reader(mapping: EventMapping) -> TimestampReader | None:
+    """Make the reader of an interval where the mapping names its fields."""
+    reader = _time_reader(mapping)
+    if mapping.time_path is not None:
+        time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
+
+        def read_time(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+            low, high = reader(find_as_written(value, time_path, text))
+            return low - before, high + after, None
+
+        return read_time
+    if mapping.earliest_path is not None and mapping.latest_path is not None:
+        earliest_path, latest_path = mapping.earliest_path, mapping.latest_path
+
+        def read_range(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+            low = reader(find_as_written(value, earliest_path, text))[0]
+            return low, reader(find_as_written(value, latest_path, text))[1], None
+
+        return read_range
+    return None
+
+
+def _canonical_reader(stream: Stream) -> TimestampReader:
+    """Make the reader of canonical events: histogram, template, interval, in this order."""
+    if not stream.has_shapes:
+        return _read_canonical_interval
+    templates, histograms = bool(stream.templates), stream.histograms
+    read_template = template_reader(
+        stream.templates, ("detected",), ("template",), _read_canonical_time
+    )
+    read_histogram = histogram_reader(("histogram",), _read_canonical_time)
+
+    def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+        if histograms and value.get("histogram") is not None:
+            return read_histogram(value, text)
+        if templates and value.get("template") is not None:
+            return read_template(value, text)
+        return _read_canonical_interval(value, text)
+
+    return read
+
+
+_read_iso_utc = iso8601_reader("UTC")
+
+
+def _read_canonical_time(value: object) -> Span:
+    """Read integer microseconds, or an RFC 3339 text."""
+    return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
+
+
+def _read_canonical_interval(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+    earliest, latest = value.get("earliest"), value.get("latest")
+    if type(earliest) is int and type(latest) is int:
+        return earliest, latest, None  # by far the most
+    if "earliest" in value or "latest" in value:
+        low = _read_canonical_time(find_as_written(value, ("earliest",), text))[0]
+        return low, _read_canonical_time(find_as_written(value, ("latest",), text))[1], None
+    if "time" not in value:
+        raise _no_time(value)
+    low, high = _read_canonical_time(find_as_written(value, ("time",), text))
+    before = _read_duration(value, "before", text)
+    return low - before, high + _read_duration(value, "after", text), None
+
+
+def _no_time(value: Mapping[str, object]) -> RejectedEventError:
+    """Say why an event without an interval has no time."""
+    if value.get("histogram") is not None:
+        return RejectedEventError(
+            Reason.UNDECLARED_HISTOGRAM, "the stream does not declare that events have histograms"
+        )
+    if value.get("template") is not None:
+        return RejectedEventError(Reason.UNKNOWN_TEMPLATE, "the stream declares no templates")
+    return RejectedEventError(
+        Reason.MISSING_FIELD,
+        "an event has earliest and latest, or time, or detected and template, or histogram",
+    )
+
+
+def _read_duration(value: Mapping[str, object], name: str, text: bytes | None) -> int:
+    if name not in value:
+        return 0
+    duration = find_as_written(value, (name,), text)
+    try:
+        if isinstance(duration, str):
+            duration = parse_duration_us(duration, name)
+        elif isinstance(duration, Decimal | float) and math.isfinite(duration):
+            duration = whole_us(Decimal(duration), name)
+    except InvalidFieldError as error:
+        raise RejectedEventError(Reason.WRONG_TYPE, str(error)) from None
+    if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
+        raise RejectedEventError(
+            Reason.WRONG_TYPE, f"{name} is not a duration: microseconds, or a text such as '2s'"
+        )
+    return duration

@@ -1,0 +1,174 @@
+"""Records that become events: one way of reading for the job and for files.
+
+The packages above parse JSON, tell where a record stands, and set aside what is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from correlation.buffers.columns import BytesColumn, DictionaryColumn, Int64s
+from correlation.buffers.events import Events
+from correlation.parsing.event_reader import compile_mapping
+from correlation.reasons import Reason
+from correlation.resources.streams import Stream
+
+
+class Problem(NamedTuple):
+    """Why a record is no event: for programs, and for a person to read."""
+
+    reason: Reason
+    detail: str
+
+
+def why_unreadable(value: bytes, error: ValueError) -> Problem:
+    """Say why a record's value is not JSON.
+
+    Parameters
+    ----------
+    value : bytes
+        Of the record.
+    error : ValueError
+        What the parser said.
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as wrong:
+        return Problem(Reason.WRONG_ENCODING, f"not UTF-8: {wrong.reason} at byte {wrong.start}")
+    if text.startswith("\N{BOM}"):
+        return Problem(Reason.WRONG_ENCODING, "begins with a byte order mark")
+    return Problem(Reason.MALFORMED_JSON, str(error))
+
+
+def too_large(length: int, most_bytes: int) -> Problem:
+    """Say that a record is longer than what is read, in bytes."""
+    return Problem(Reason.TOO_LARGE, f"{length} bytes, at most {most_bytes} are read")
+
+
+class StreamReader:
+    """Turns parsed records of a stream into events.
+
+    Parameters
+    ----------
+    stream : Stream
+        Gives mapping, contract and the topic that an event without id is called after.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.read = compile_mapping(stream)
+
+    def begin(self, partition: int) -> Intake:
+        """Begin with records of a partition of the stream's topic."""
+        return Intake(self, partition)
+
+
+class Intake:
+    """Records of one partition that are events of a stream, as growing columns.
+
+    Parameters
+    ----------
+    reader : StreamReader
+        Of the stream.
+    partition : int
+        Kafka partition, or the number of the file.
+    """
+
+    __slots__ = (
+        "_earliest",
+        "_ids",
+        "_keys",
+        "_nameless",
+        "_partition",
+        "_read",
+        "_shapes",
+        "latest",
+        "rows",
+        "stream",
+    )
+
+    def __init__(self, reader: StreamReader, partition: int) -> None:
+        self.stream = reader.stream
+        self.rows: list[int] = []
+        self.latest: list[int] = []
+        self._read = reader.read
+        self._partition = partition
+        self._keys: list[bytes] = []
+        self._ids: list[bytes] = []
+        self._earliest: list[int] = []
+        self._shapes: list[bytes | None] = []
+        self._nameless: list[int] = []
+
+    def add(
+        self,
+        row: int,
+        value: object,
+        text: bytes | None,
+        record_key: bytes | None,
+        appended_us: int,
+    ) -> None:
+        """Take a record.
+
+        Parameters
+        ----------
+        row : int
+            Where it stands among those that are read together.
+        value : object
+            Its parsed value.
+        text : bytes or None
+            The JSON that was parsed; None where there was none (`compile_mapping`).
+        record_key : bytes or None
+            Kafka's key of the record.
+        appended_us : int
+            Kafka's timestamp of the record, in µs.
+
+        Raises
+        ------
+        RejectedEventError
+            When it is no event of the stream.
+        """
+        event = self._read(value, text, record_key, appended_us)
+        event_id = event.id
+        if event_id is None:
+            self._nameless.append(len(self._ids))
+            event_id = b""
+        self.rows.append(row)
+        self._ids.append(event_id)
+        self._keys.append(event.key)
+        self._earliest.append(event.earliest)
+        self.latest.append(event.latest)
+        self._shapes.append(event.shape)
+
+    def to_events(
+        self,
+        offset: Int64s,
+        appended_us: Int64s,
+        extra: Mapping[str, BytesColumn] | None = None,
+    ) -> Events:
+        """Give what was taken, one event for each of `rows`.
+
+        Parameters
+        ----------
+        offset, appended_us : int64[n]
+            Kafka offset and timestamp of each.
+        extra : mapping of name to BytesColumn
+            More columns that travel along.
+        """
+        for place in self._nameless:
+            name = f"{self.stream.topic}-{self._partition}-{offset[place]}"
+            self._ids[place] = name.encode()
+        return Events(
+            self.stream.name,
+            BytesColumn.from_list(self._keys),
+            BytesColumn.from_list(self._ids),
+            np.array(self._earliest, np.int64),
+            np.array(self.latest, np.int64),
+            np.full(len(self.rows), self._partition, np.int32),
+            offset,
+            appended_us,
+            extra or {},
+            DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
+        )

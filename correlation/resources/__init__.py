@@ -1,0 +1,1 @@
+"""What people register, and its stored form: streams, templates, records."""

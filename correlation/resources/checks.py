@@ -1,0 +1,50 @@
+"""What names, topics and durations may look like."""
+
+from __future__ import annotations
+
+import re
+
+from correlation.errors import InvalidFieldError
+from correlation.resources.durations import describe_limit, format_duration
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+_SHOWN = 40
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+
+
+def check_name(name: str, of: str = "name") -> str:
+    """Give the name back, or say what a name may look like."""
+    if NAME.fullmatch(name) is None:
+        raise InvalidFieldError(
+            of,
+            f"{name[:80]!r} is not a name",
+            "use 1 to 63 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit",
+        )
+    return name
+
+
+def check_topic(topic: str, of: str = "topic") -> str:
+    """Give the topic's name back, or say what Kafka allows."""
+    if _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
+        raise InvalidFieldError(
+            of,
+            f"{topic[:80]!r} is not a name for a topic",
+            "use 1 to 249 of A-Z, a-z, 0-9, '.', '_', '-'",
+        )
+    return topic
+
+
+def check_duration(duration_us: int, of: str, least: int, most: int) -> int:
+    """Give the duration back, or say how it leaves its range, and what to write."""
+    if least <= duration_us <= most:
+        return duration_us
+    limit = describe_limit(most)
+    if duration_us > most:
+        problem, remedy = f"more than {limit}", f"use at most {limit}"
+    elif least == 0:
+        turned = f'"{format_duration(-duration_us)}" or ' if -duration_us <= most else ""
+        problem, remedy = "a duration is not negative", f'write {turned}"0s"'
+    else:
+        problem, remedy = f"more than {limit} back", f"use at most {limit} either way"
+    shown = format_duration(duration_us)[:_SHOWN]
+    raise InvalidFieldError(of, f"is {shown}: {problem}", remedy)

@@ -1,0 +1,292 @@
+"""Histograms: times whose distribution is known in buckets.
+
+Problem. Hold the distribution of an uncertain time exactly as a user wrote it.
+
+Definitions. A *histogram* (PTJ Definition 1) is a list of contiguous buckets ((lo, hi), p): the
+time lies in a bucket with probability p and is uniform inside it. Bounds are whole microseconds;
+the masses p are decimals of at most 10 places, held as integers over 10**10, and sum to exactly 1.
+An interval is a histogram of one bucket, an exact time one of a single bucket of length zero; among
+several buckets none is empty, so that a distribution is either continuous or one point.
+A bucket of mass zero stands for a gap between others; at either end it is dropped, so that
+`earliest` and `latest` are those of the support.
+
+Reference. Mok, Woo and Lee 2006, section 2; spec section 1.
+
+Cost. O(n) for n buckets.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, MASS_PLACES, TIME_LIMIT_US
+from correlation.resources.decimals import read_decimal, without_zeros
+
+# The masses of a histogram sum to this.
+WHOLE_MASS = 10**MASS_PLACES
+_UNIT_MASS = Decimal(1).scaleb(-MASS_PLACES)
+_EXACTLY = Context(traps=[Inexact, InvalidOperation])
+_DECIMAL = f"use a decimal from 0 to 1 with at most {MASS_PLACES} places, as 0.15"
+_MICROSECONDS = "use whole microseconds"
+
+
+class Bucket(NamedTuple):
+    """A part of a histogram, inside which the time is uniform.
+
+    Attributes
+    ----------
+    lo_us, hi_us : int
+        Its bounds, microseconds.
+    mass : int
+        Its probability in units of 10**-10.
+    """
+
+    lo_us: int
+    hi_us: int
+    mass: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A distribution of a time, or of an offset from one.
+
+    Parameters
+    ----------
+    buckets : sequence of Bucket
+        1 … 100 of them, each beginning where the one before ends; buckets without mass at either
+        end are dropped.
+
+    Raises
+    ------
+    InvalidFieldError
+        If they overlap, leave gaps, are empty or reversed, have negative masses or masses that do
+        not sum to exactly 1, or lie outside the limits of times and lengths.
+    """
+
+    buckets: tuple[Bucket, ...]
+
+    def __post_init__(self) -> None:
+        buckets = tuple(Bucket(*bucket) for bucket in self.buckets)
+        check_count(len(buckets))
+        for place, bucket in enumerate(buckets):
+            _check_bucket(bucket, f"buckets[{place}]", alone=len(buckets) == 1)
+        for place, (before, bucket) in enumerate(pairwise(buckets), start=1):
+            _check_contact(before, bucket, f"buckets[{place}].lo")
+        _check_sum(sum(bucket.mass for bucket in buckets))
+        filled = [place for place, bucket in enumerate(buckets) if bucket.mass]
+        support = buckets[filled[0] : filled[-1] + 1]
+        _check_length(support[-1].hi_us - support[0].lo_us)
+        object.__setattr__(self, "buckets", support)
+
+    @property
+    def earliest_us(self) -> int:
+        """Least possible time, microseconds."""
+        return self.buckets[0].lo_us
+
+    @property
+    def latest_us(self) -> int:
+        """Greatest possible time, microseconds."""
+        return self.buckets[-1].hi_us
+
+    @property
+    def length_us(self) -> int:
+        """Length of the support, microseconds."""
+        return self.latest_us - self.earliest_us
+
+    @property
+    def edges_us(self) -> tuple[int, ...]:
+        """The n + 1 bounds of its n buckets, ascending, microseconds."""
+        return (self.earliest_us, *(bucket.hi_us for bucket in self.buckets))
+
+    @property
+    def masses(self) -> tuple[int, ...]:
+        """The n masses, in units of 10**-10."""
+        return tuple(bucket.mass for bucket in self.buckets)
+
+    def moved(self, by_us: int) -> Histogram:
+        """Return the histogram of a time `by_us` later (PTJ: H + x), microseconds.
+
+        Raises
+        ------
+        InvalidFieldError
+            If it leaves the range of times.
+        """
+        return Histogram(
+            tuple(Bucket(lo_us + by_us, hi_us + by_us, mass) for lo_us, hi_us, mass in self.buckets)
+        )
+
+    def shape(self) -> Histogram:
+        """Return it as offsets from its latest time."""
+        return self.moved(-self.latest_us)
+
+    @property
+    def shape_bytes(self) -> bytes | None:
+        """Its shape as it travels with an event: 2 n + 1 int64; None where it is an interval.
+
+        First the n + 1 edges as offsets from the latest time, in µs, then the n masses.
+        """
+        if len(self.buckets) == 1:
+            return None
+        numbers = [*(edge - self.latest_us for edge in self.edges_us), *self.masses]
+        return struct.pack(f"<{len(numbers)}q", *numbers)
+
+    @classmethod
+    def from_shape_bytes(cls, shape: bytes) -> Histogram:
+        """Read what `shape_bytes` wrote: a shape that ends at 0."""
+        numbers = struct.unpack(f"<{len(shape) // 8}q", shape)
+        edges, masses = numbers[: len(numbers) // 2 + 1], numbers[len(numbers) // 2 + 1 :]
+        return cls(
+            tuple(
+                Bucket(lo, hi, mass) for (lo, hi), mass in zip(pairwise(edges), masses, strict=True)
+            )
+        )
+
+    @classmethod
+    def from_interval(cls, earliest_us: int, latest_us: int) -> Histogram:
+        """Make the uniform distribution on an interval, or an exact time of two equal ends."""
+        return cls((Bucket(earliest_us, latest_us, WHOLE_MASS),))
+
+    @classmethod
+    def from_buckets(cls, buckets: object) -> Histogram:
+        """Read a histogram as a user writes it.
+
+        Parameters
+        ----------
+        buckets : list
+            Of `{"lo": µs, "hi": µs, "p": mass}` or `[lo, hi, p]`; the mass a decimal, as text or as
+            a JSON number.
+
+        Raises
+        ------
+        InvalidFieldError
+            Naming the field and what to write instead.
+        """
+        if not isinstance(buckets, Sequence) or isinstance(buckets, str | bytes):
+            raise InvalidFieldError("buckets", "is not a list", "use [[lo, hi, p], …]")
+        check_count(len(buckets))
+        return cls(tuple(_read_bucket(bucket, f"buckets[{i}]") for i, bucket in enumerate(buckets)))
+
+    def to_buckets(self) -> list[dict[str, Any]]:
+        """Write the buckets as `from_buckets` reads them, the masses as texts."""
+        return [
+            {"lo": bucket.lo_us, "hi": bucket.hi_us, "p": _format_mass(bucket.mass)}
+            for bucket in self.buckets
+        ]
+
+
+def check_count(count: int) -> None:
+    """Raise InvalidFieldError when a histogram has too few or too many buckets."""
+    if not 1 <= count <= BUCKET_LIMIT:
+        raise InvalidFieldError(
+            "buckets", f"are {count}", f"use 1 to {BUCKET_LIMIT}, uniting neighbours"
+        )
+
+
+def _check_bucket(bucket: Bucket, field: str, *, alone: bool) -> None:
+    for end, end_us in (("lo", bucket.lo_us), ("hi", bucket.hi_us)):
+        if abs(end_us) > TIME_LIMIT_US:
+            raise InvalidFieldError(
+                f"{field}.{end}", f"{end_us} us is out of range", f"stay within ±{TIME_LIMIT_US} us"
+            )
+    if bucket.lo_us > bucket.hi_us:
+        raise InvalidFieldError(
+            f"{field}.hi", f"{bucket.hi_us} us is below {bucket.lo_us} us", "swap lo and hi"
+        )
+    if bucket.lo_us == bucket.hi_us and not alone:
+        raise InvalidFieldError(
+            f"{field}.hi",
+            "the bucket is empty",
+            "make it 1 us or longer; only a single bucket may be an exact time",
+        )
+    if bucket.mass < 0:
+        raise InvalidFieldError(f"{field}.p", f"{_format_mass(bucket.mass)} is negative", _DECIMAL)
+
+
+def _check_contact(before: Bucket, bucket: Bucket, field: str) -> None:
+    if bucket.lo_us < before.hi_us:
+        raise InvalidFieldError(
+            field,
+            f"{bucket.lo_us} us lies below {before.hi_us} us, where the bucket before ends",
+            "sort the buckets and let each begin where the one before ends",
+        )
+    if bucket.lo_us > before.hi_us:
+        raise InvalidFieldError(
+            field,
+            f"{bucket.lo_us} us leaves a gap after {before.hi_us} us, where the bucket before ends",
+            'fill it with a bucket whose "p" is 0, or let the two meet',
+        )
+
+
+def _check_sum(mass: int) -> None:
+    if mass != WHOLE_MASS:
+        raise InvalidFieldError(
+            "buckets", f'the "p" sum to {_format_mass(mass)}', "make them sum to exactly 1"
+        )
+
+
+def _check_length(length_us: int) -> None:
+    if length_us > LENGTH_LIMIT_US:
+        raise InvalidFieldError(
+            "buckets", f"span {length_us} us", f"use a span of at most {LENGTH_LIMIT_US} us"
+        )
+
+
+def bucket_parts(bucket: object, field: str) -> tuple[Any, Any, Any]:
+    """Give lo, hi and p of a bucket as a user writes it: an object, or a list of the three.
+
+    Raises
+    ------
+    InvalidFieldError
+        If it is neither, or a part is missing.
+    """
+    if isinstance(bucket, Mapping):
+        for part in ("lo", "hi", "p"):
+            if part not in bucket:
+                raise InvalidFieldError(f"{field}.{part}", "is missing", "add it")
+        return bucket["lo"], bucket["hi"], bucket["p"]
+    if not isinstance(bucket, list | tuple) or len(bucket) != len(Bucket._fields):
+        raise InvalidFieldError(field, "is no bucket", 'use [lo, hi, p] or {"lo", "hi", "p"}')
+    lo, hi, mass = bucket
+    return lo, hi, mass
+
+
+def _read_bucket(bucket: object, field: str) -> Bucket:
+    lo, hi, mass = bucket_parts(bucket, field)
+    for end, value in (("lo", lo), ("hi", hi)):
+        if type(value) is not int:
+            raise InvalidFieldError(f"{field}.{end}", "is not a whole number", _MICROSECONDS)
+    return Bucket(lo, hi, read_mass(mass, f"{field}.p"))
+
+
+def read_mass(value: object, field: str) -> int:
+    """Read a mass exactly; a float counts as the shortest decimal that rounds to it.
+
+    Returns
+    -------
+    int
+        In units of 10**-10.
+
+    Raises
+    ------
+    InvalidFieldError
+        If it is no decimal from 0 to 1, or has too many places.
+    """
+    mass = read_decimal(value)
+    if mass is None:
+        raise InvalidFieldError(field, "is not a decimal", _DECIMAL)
+    if not 0 <= mass <= 1:
+        raise InvalidFieldError(field, f"is {str(value)[:40]}", _DECIMAL)
+    try:
+        return int(mass.quantize(_UNIT_MASS, context=_EXACTLY).scaleb(MASS_PLACES))
+    except Inexact:
+        raise InvalidFieldError(field, f"{str(value)[:40]} has too many places", _DECIMAL) from None
+
+
+def _format_mass(mass: int) -> str:
+    return f"{without_zeros(Decimal(mass).scaleb(-MASS_PLACES)):f}"

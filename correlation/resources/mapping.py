@@ -1,0 +1,127 @@
+"""Where a record holds the fields of an event, and what its time means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import LENGTH_LIMIT_US
+from correlation.resources.durations import format_duration
+from correlation.resources.paths import Path
+from correlation.resources.times import TimeFormat
+
+Form = Literal["canonical", "time", "range", "template", "histogram"]
+# The fields that each form needs; no other may stand beside them.
+_FIELDS: Mapping[Form, tuple[str, ...]] = {
+    "canonical": (),
+    "time": ("time",),
+    "range": ("earliest", "latest"),
+    "template": ("detected", "template"),
+    "histogram": ("histogram",),
+}
+_TIME_FIELDS = tuple(name for names in _FIELDS.values() for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class EventMapping:
+    """Where a record's fields stand and what its time means.
+
+    Parameters
+    ----------
+    form : {"canonical", "time", "range", "template", "histogram"}
+        Canonical events; one time with `before` and `after` around it; two fields; the time of a
+        detection and the name of a template; or a list of buckets.
+    id_path, key_path : path or None
+        Fields of the id and the join key; None for the canonical field, else the record's own.
+    time_path : path or None
+        The one time (form "time").
+    earliest_path, latest_path : path or None
+        The two times (form "range").
+    detected_path, template_path : path or None
+        The time of the detection, and the template's name (form "template").
+    histogram_path : path or None
+        The buckets (form "histogram").
+    before_us, after_us : int
+        The event happened between time - before and time + after, in µs (form "time").
+    format : str
+        Of the times: iso8601, epoch_s, epoch_ms, epoch_us or epoch_ns.
+    timezone : str
+        IANA name for ISO times without an offset.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a field is missing for its form, or a value is out of its range.
+    """
+
+    form: Form = "canonical"
+    id_path: Path | None = None
+    key_path: Path | None = None
+    time_path: Path | None = None
+    earliest_path: Path | None = None
+    latest_path: Path | None = None
+    detected_path: Path | None = None
+    template_path: Path | None = None
+    histogram_path: Path | None = None
+    before_us: int = 0
+    after_us: int = 0
+    format: TimeFormat = "iso8601"
+    timezone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(TimeFormat):
+            raise InvalidFieldError(
+                "mapping.format",
+                f"unknown: {self.format!r}",
+                f"use one of {', '.join(get_args(TimeFormat))}",
+            )
+        try:
+            ZoneInfo(self.timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise InvalidFieldError(
+                "mapping.timezone",
+                f"unknown: {self.timezone[:80]!r}",
+                "use an IANA name such as UTC or America/New_York",
+            ) from None
+        for name, duration_us in (("before", self.before_us), ("after", self.after_us)):
+            if not 0 <= duration_us <= LENGTH_LIMIT_US:
+                raise InvalidFieldError(
+                    f"mapping.{name}",
+                    f"is {format_duration(duration_us)}",
+                    f"use 0s to {format_duration(LENGTH_LIMIT_US)}",
+                )
+        self._check_paths()
+
+    def _check_paths(self) -> None:
+        needed = _FIELDS[self.form]
+        for name in _TIME_FIELDS:
+            path = getattr(self, f"{name}_path")
+            if (name in needed) != (path is not None):
+                raise InvalidFieldError(
+                    f"mapping.{name}",
+                    "is missing" if path is None else "does not go with the other fields",
+                    "give either time, or earliest and latest, or detected and template, or "
+                    "histogram",
+                )
+        for name in ("id", "key", *_TIME_FIELDS):
+            path = getattr(self, f"{name}_path")
+            if path is not None and not (path and all(path)):
+                raise InvalidFieldError(
+                    f"mapping.{name}",
+                    "has an empty part",
+                    'write a path such as "a.b", or a list of names',
+                )
+
+    @property
+    def time_paths(self) -> tuple[Path, ...]:
+        """Where a record's times stand; none of canonical events."""
+        found = (getattr(self, f"{name}_path") for name in _TIME_FIELDS)
+        return tuple(path for path in found if path is not None)
+
+    @property
+    def spread_us(self) -> int | None:
+        """Length of every event's interval where the mapping fixes it, in µs."""
+        return self.before_us + self.after_us if self.form == "time" else None

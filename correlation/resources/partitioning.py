@@ -1,0 +1,61 @@
+"""Which slot an event goes to, and which events can meet there.
+
+Partitioning by `key`: events with equal keys meet. Partitioning by `grid`: no key is needed; the
+events are hashed into g groups and each goes to the cells of its row and column of the symmetric
+g x g grid (correlation.buffers.grid). With g = 1 there is one cell, in which all events meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import GROUPS_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How the events of a stream are spread over the slots.
+
+    Parameters
+    ----------
+    by : {"key", "grid"}
+        Equal keys meet, or all events meet.
+    groups : int
+        g of the grid: each event is held g times.
+
+    Raises
+    ------
+    InvalidFieldError
+        When `by` is unknown, or `groups` out of range, or given where there is no grid.
+    """
+
+    by: Literal["key", "grid"] = "key"
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        if self.by not in {"key", "grid"}:
+            raise InvalidFieldError("partitioning.by", f"unknown: {self.by!r}", "use key or grid")
+        if not 1 <= self.groups <= GROUPS_LIMIT:
+            raise InvalidFieldError(
+                "partitioning.groups",
+                f"{self.groups} is not from 1 to {GROUPS_LIMIT}",
+                f"use at most {GROUPS_LIMIT}: more would be more cells than a job has slots",
+            )
+        if self.by == "key" and self.groups != 1:
+            raise InvalidFieldError(
+                "partitioning.groups",
+                "goes with a grid only",
+                'leave it out, or write "by": "grid"',
+            )
+
+    def __str__(self) -> str:
+        if self.by == "key":
+            return "key"
+        return f"grid with {self.groups} group{'' if self.groups == 1 else 's'}"
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the grid; 1 of streams by key, where there is none."""
+        return self.groups * (self.groups + 1) // 2

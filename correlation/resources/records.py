@@ -1,0 +1,258 @@
+"""Value types and the versioned plain dicts in which they stand on Kafka: the only codec.
+
+The dicts hold nothing but texts, whole numbers, booleans, lists and dicts; the packages above turn
+them into JSON and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.resources.histogram import Histogram
+from correlation.resources.mapping import EventMapping, Form
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.paths import Path
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+
+VERSION = 1
+# Which form a mapping has, by the fields that it names.
+_FORM_OF_FIELD: Mapping[str, Form] = {
+    "time": "time",
+    "earliest": "range",
+    "latest": "range",
+    "detected": "template",
+    "template": "template",
+    "histogram": "histogram",
+}
+Document = dict[str, Any]
+ResourceKind = Literal["stream", "condition", "template"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A record of the config topic: a stream, condition or template as registered.
+
+    Parameters
+    ----------
+    kind : {"stream", "condition", "template"}
+        What it is.
+    name : str
+        Its name, unique within its kind.
+    version : int
+        Counts the documents of this name, from 1.
+    updated_at_us : int
+        When it was written, in µs since 1970.
+    document : dict
+        The normalised document.
+    paused : bool
+        Of a condition: registered, but not evaluated.
+    """
+
+    kind: ResourceKind
+    name: str
+    version: int
+    updated_at_us: int
+    document: Document
+    paused: bool = False
+
+    @property
+    def key(self) -> bytes:
+        """Key of its record."""
+        return resource_key(self.kind, self.name)
+
+    def to_record(self) -> Document:
+        """Give the record's value."""
+        record: Document = {
+            "v": VERSION,
+            "kind": self.kind,
+            "name": self.name,
+            "version": self.version,
+            "updated_at": self.updated_at_us,
+            "document": self.document,
+        }
+        if self.kind == "condition":
+            record["paused"] = self.paused
+        return record
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Resource:
+        """Read a record's value.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When another version wrote it, or it is no resource.
+        """
+        check_version(record)
+        try:
+            kind: ResourceKind = record["kind"]
+            if kind not in get_args(ResourceKind):
+                raise UnknownRecordVersionError(f"config record of unknown kind {kind!r}")
+            return cls(
+                kind=kind,
+                name=record["name"],
+                version=record["version"],
+                updated_at_us=record["updated_at"],
+                document=record["document"],
+                paused=record.get("paused", False),
+            )
+        except KeyError as error:
+            raise UnknownRecordVersionError(f"config record without {error}") from None
+
+    def to_stream(self) -> Stream:
+        """Give the stream that the document describes."""
+        return stream_from_document(self.name, self.document)
+
+    def to_template(self) -> Template:
+        """Give the template that the document describes."""
+        buckets = require(self.document, "buckets")
+        return Template(self.name, Histogram.from_buckets(buckets), self.version)
+
+
+def resource_key(kind: ResourceKind, name: str) -> bytes:
+    """Key under which a resource stands in the config topic."""
+    return f"{kind}/{name}".encode()
+
+
+def check_version(record: Mapping[str, Any]) -> None:
+    """Stop at a record that this software cannot read."""
+    if not isinstance(record, Mapping) or record.get("v") != VERSION:
+        found = record.get("v") if isinstance(record, Mapping) else type(record).__name__
+        raise UnknownRecordVersionError(f"record version {found!r}, this software reads {VERSION}")
+
+
+def require(document: Mapping[str, Any], field: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a field of a document.
+
+    Raises
+    ------
+    InvalidFieldError
+        The field is missing.
+    """
+    if field not in document:
+        raise InvalidFieldError(field, "is missing", "add it")
+    return document[field]
+
+
+def stream_to_document(stream: Stream) -> Document:
+    """Write a stream as its normalised document."""
+    return {
+        "topic": stream.topic,
+        "partitioning": {"by": stream.partitioning.by}
+        | ({"groups": stream.partitioning.groups} if stream.partitioning.by == "grid" else {}),
+        "mapping": _mapping_to_document(stream.mapping),
+        "shortest_us": stream.shortest_us,
+        "longest_us": stream.longest_us,
+        "max_delay_us": stream.max_delay_us,
+        "clock": stream.clock,
+        "max_skew_us": stream.max_skew_us,
+        "templates": [template_entry(template) for template in stream.templates],
+        "histograms": stream.histograms,
+        "max_rate": stream.max_rate,
+    }
+
+
+def template_to_document(template: Template) -> Document:
+    """Write a template as its normalised document; its bounds are offsets from the detection."""
+    return {"buckets": template.histogram.to_buckets()}
+
+
+def template_entry(template: Template) -> Document:
+    """Write a template as the document of a stream that uses it holds it."""
+    return {
+        "name": template.name,
+        "version": template.version,
+        **template_to_document(template),
+    }
+
+
+def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
+    """Read a stream from its stored document, which holds the templates that it declares.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field and what to write instead.
+    """
+    partitioning = document.get("partitioning") or {"by": "key"}
+    return Stream(
+        name=name,
+        topic=require(document, "topic"),
+        longest_us=require(document, "longest_us"),
+        max_delay_us=require(document, "max_delay_us"),
+        shortest_us=document.get("shortest_us", 0),
+        mapping=_mapping_from_document(document.get("mapping")),
+        partitioning=Partitioning(partitioning["by"], partitioning.get("groups", 1)),
+        clock=document.get("clock", "live"),
+        max_skew_us=document.get("max_skew_us", 1_000_000),
+        templates=tuple(
+            Template(
+                require(it, "name"),
+                Histogram.from_buckets(require(it, "buckets")),
+                require(it, "version"),
+            )
+            for it in document.get("templates", ())
+        ),
+        histograms=document.get("histograms", False),
+        max_rate=document.get("max_rate"),
+    )
+
+
+def _path_to_document(path: Path | None) -> str | list[str] | None:
+    if path is None:
+        return None
+    return list(path) if any("." in part for part in path) else ".".join(path)
+
+
+def _path_from_document(path: str | list[str] | None) -> Path | None:
+    if path is None:
+        return None
+    return tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+
+
+def _mapping_to_document(mapping: EventMapping) -> Document | None:
+    if mapping.form == "canonical" and mapping.id_path is None and mapping.key_path is None:
+        return None
+    document: Document = {
+        "id": _path_to_document(mapping.id_path),
+        "key": _path_to_document(mapping.key_path),
+    }
+    if mapping.form == "time":
+        document["time"] = _path_to_document(mapping.time_path)
+        document["before_us"] = mapping.before_us
+        document["after_us"] = mapping.after_us
+    elif mapping.form == "range":
+        document["earliest"] = _path_to_document(mapping.earliest_path)
+        document["latest"] = _path_to_document(mapping.latest_path)
+    elif mapping.form == "template":
+        document["detected"] = _path_to_document(mapping.detected_path)
+        document["template"] = _path_to_document(mapping.template_path)
+    elif mapping.form == "histogram":
+        document["histogram"] = _path_to_document(mapping.histogram_path)
+    if mapping.form != "canonical":
+        document["format"] = mapping.format
+        document["timezone"] = mapping.timezone
+    return document
+
+
+def _mapping_from_document(document: Mapping[str, Any] | None) -> EventMapping:
+    if document is None:
+        return EventMapping()
+    paths = {
+        f"{name}_path": _path_from_document(document.get(name))
+        for name in ("id", "key", *_FORM_OF_FIELD)
+    }
+    given = (form for name, form in _FORM_OF_FIELD.items() if document.get(name) is not None)
+    form: Form = next(given, "canonical")
+    return EventMapping(
+        form=form,
+        **paths,
+        before_us=document.get("before_us", 0),
+        after_us=document.get("after_us", 0),
+        format=document.get("format", "iso8601"),
+        timezone=document.get("timezone", "UTC"),
+    )

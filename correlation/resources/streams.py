@@ -1,0 +1,139 @@
+"""A stream: where its events are read, how they get their times, and what they promise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TEMPLATE_LIMIT
+from correlation.resources.checks import check_duration, check_name, check_topic
+from correlation.resources.durations import format_duration
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.template import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is declared about a stream of events (spec: timing, section 1).
+
+    Parameters
+    ----------
+    name : str
+        Of the stream.
+    topic : str
+        Kafka topic that carries its records.
+    longest_us : int
+        π: no event's interval of possible times is longer, in µs.
+    max_delay_us : int
+        D: a record reaches Kafka no later than `latest` + D, in µs.
+    shortest_us : int
+        ρ: no event's interval is shorter, in µs.
+    mapping : EventMapping
+        How a record becomes an event.
+    partitioning : Partitioning
+        Which events can meet.
+    clock : {"live", "replay"}
+        Whether the events' times follow the wall clock.
+    max_skew_us : int
+        How far a clock that stamps events may be ahead of Kafka's, in µs.
+    templates : tuple of Template
+        Those that its events may name.
+    histograms : bool
+        Whether its events may carry a histogram of their own.
+    max_rate : int or None
+        Most events a second, in the long run; None: nobody says.
+
+    Raises
+    ------
+    InvalidFieldError
+        When a value is out of its range.
+    """
+
+    name: str
+    topic: str
+    longest_us: int
+    max_delay_us: int
+    shortest_us: int = 0
+    mapping: EventMapping = field(default_factory=EventMapping)
+    partitioning: Partitioning = field(default_factory=Partitioning)
+    clock: Literal["live", "replay"] = "live"
+    max_skew_us: int = 1_000_000
+    templates: tuple[Template, ...] = ()
+    histograms: bool = False
+    max_rate: int | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_topic(self.topic)
+        check_duration(self.longest_us, "longest", 0, LENGTH_LIMIT_US)
+        check_duration(self.shortest_us, "shortest", 0, LENGTH_LIMIT_US)
+        check_duration(self.max_delay_us, "max_delay", 0, DURATION_LIMIT_US)
+        check_duration(self.max_skew_us, "max_skew", 0, DURATION_LIMIT_US)
+        if self.shortest_us > self.longest_us:
+            raise InvalidFieldError(
+                "shortest",
+                f"{format_duration(self.shortest_us)} is more than longest "
+                f"({format_duration(self.longest_us)})",
+                "use at most longest",
+            )
+        if self.clock not in {"live", "replay"}:
+            raise InvalidFieldError("clock", f"unknown: {self.clock!r}", "use live or replay")
+        self._check_templates()
+        spread = self.mapping.spread_us
+        if spread is not None and not self.shortest_us <= spread <= self.longest_us:
+            raise InvalidFieldError(
+                "longest",
+                f"the mapping makes every event {format_duration(spread)} long, outside "
+                f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
+                "declare shortest and longest so that before + after lies between them",
+            )
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether the time of an event may be anything but uniform on its interval."""
+        return self.histograms or bool(self.templates)
+
+    @property
+    def joined_by(self) -> list[object]:
+        """By what its events meet, as the state holds it."""
+        return [self.partitioning.by, self.partitioning.groups]
+
+    def _check_templates(self) -> None:
+        form = self.mapping.form
+        if form == "template" and not self.templates:
+            raise InvalidFieldError(
+                "templates", "are missing: the mapping reads templates", "name those of its events"
+            )
+        if form not in {"template", "canonical"} and self.templates:
+            raise InvalidFieldError(
+                "templates",
+                "are not read by the mapping",
+                "leave them out, or give mapping.detected and mapping.template",
+            )
+        if (form == "histogram") != self.histograms and form != "canonical":
+            raise InvalidFieldError(
+                "histograms",
+                f"is {str(self.histograms).lower()}, and the mapping reads "
+                f"{'none' if self.histograms else 'histograms'}",
+                "leave it out" if self.histograms else "set it to true",
+            )
+        names = [template.name for template in self.templates]
+        if len(names) > TEMPLATE_LIMIT:
+            raise InvalidFieldError(
+                "templates", f"are {len(names)}", f"use at most {TEMPLATE_LIMIT}, or more streams"
+            )
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise InvalidFieldError("templates", f"{name!r} stands there twice", "name it once")
+        for template in self.templates:
+            length = template.histogram.length_us
+            if not self.shortest_us <= length <= self.longest_us:
+                raise InvalidFieldError(
+                    "longest",
+                    f"template {template.name} is {format_duration(length)} long, outside "
+                    f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
+                    "declare shortest and longest so that its length lies between them",
+                )

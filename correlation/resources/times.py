@@ -1,0 +1,96 @@
+"""Reading a time from JSON: each reader gives (rounded down, rounded up) in µs since 1970.
+
+Numbers are exact: an integer, or a Decimal that has the digits of the record's text. A float64,
+which a Parquet file holds in binary, counts as the shortest decimal that rounds to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from correlation.errors import RejectedEventError
+from correlation.limits import TIME_LIMIT_US
+from correlation.reasons import Reason
+from correlation.resources.decimals import EXACTLY
+
+TimeFormat = Literal["iso8601", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
+Span = tuple[int, int]
+TimeReader = Callable[[object], Span]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# datetime holds six digits of a second and drops the rest.
+_FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
+# Longer numbers are no times, and Python is slow to read them.
+_LONGEST_TEXT = 64
+
+
+def _not_a_time(value: object, wanted: str) -> RejectedEventError:
+    reason = Reason.NOT_A_TIME if isinstance(value, str | float | Decimal) else Reason.WRONG_TYPE
+    return RejectedEventError(reason, f"{str(value)[:_LONGEST_TEXT]!r} is not {wanted}")
+
+
+def _epoch_reader(shift: int, unit: str) -> TimeReader:
+    """Read a number in units of 10**shift µs."""
+    wanted = f"a number of {unit} since 1970"
+    multiplier, divisor = 10 ** max(shift, 0), 10 ** max(-shift, 0)
+
+    def read(value: object) -> Span:
+        if type(value) is int:
+            scaled = value * multiplier
+            low = scaled // divisor
+            return low, low if low * divisor == scaled else low + 1
+        number = Decimal(repr(value)) if type(value) is float else value
+        if not isinstance(number, Decimal) or not number.is_finite():
+            raise _not_a_time(value, wanted)
+        exact = EXACTLY.scaleb(number, shift)
+        low = int(exact.to_integral_value(ROUND_FLOOR))
+        high = low if exact == low else low + 1
+        if not -TIME_LIMIT_US <= low <= high <= TIME_LIMIT_US:
+            raise RejectedEventError(
+                Reason.TIME_OUT_OF_RANGE,
+                f"{str(value)[:_LONGEST_TEXT]} lies over 36,000 years from 1970",
+            )
+        return low, high
+
+    return read
+
+
+READERS: Mapping[str, TimeReader] = {
+    "epoch_s": _epoch_reader(6, "seconds"),
+    "epoch_ms": _epoch_reader(3, "milliseconds"),
+    "epoch_us": _epoch_reader(0, "microseconds"),
+    "epoch_ns": _epoch_reader(-3, "nanoseconds"),
+}
+
+
+def iso8601_reader(timezone: str) -> TimeReader:
+    """Make the reader of ISO 8601 texts.
+
+    Parameters
+    ----------
+    timezone : str
+        IANA name that holds for texts without an offset.
+    """
+    zone = ZoneInfo(timezone)
+
+    def read(value: object) -> Span:
+        if not isinstance(value, str):
+            raise _not_a_time(value, "an ISO 8601 text")
+        if len(value) > _LONGEST_TEXT:
+            raise _not_a_time(value, "an ISO 8601 time")
+        try:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=zone)
+            low = (moment - _EPOCH) // _MICROSECOND
+        except (ValueError, OverflowError):
+            raise _not_a_time(value, "an ISO 8601 time") from None
+        return low, low + 1 if _FINER.search(value) else low
+
+    return read

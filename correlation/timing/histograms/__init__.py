@@ -1,0 +1,1 @@
+"""Algorithms for events whose time is distributed by a histogram or a template."""

@@ -1,0 +1,110 @@
+"""The correlation algorithms for shaped events by the names a condition uses.
+
+Which one runs. simple computes every probability, ssort decides every pair in reach; the others
+take the s-windows of the classes that meet as far as they are known (`shaped.windows`). indexed
+needs all of them, lazy_lookup all of them and few classes of base events; both do as lazy does
+otherwise. auto is indexed where all are known and the targets to be probed are many for the classes
+that they have, and lazy elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from correlation.timing.histograms.eager import correlate_eager
+from correlation.timing.histograms.indexed import correlate_indexed
+from correlation.timing.histograms.lazy import correlate_lazy
+from correlation.timing.histograms.lazy_lookup import correlate_lazy_lookup
+from correlation.timing.histograms.locating import locate_block
+from correlation.timing.histograms.search import make_search
+from correlation.timing.histograms.simple import correlate_simple
+from correlation.timing.histograms.ssort import correlate_ssort
+from correlation.timing.intervals.choosing import AUTO
+from correlation.timing.intervals.pairs import Pairs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from correlation.timing.histograms.classes import ShapedSide
+    from correlation.timing.histograms.search import Search
+    from correlation.timing.histograms.template_ranges import GridColumns
+    from correlation.timing.histograms.windows import WindowBook
+
+_COMPUTED = {"simple": correlate_simple, "ssort": correlate_ssort}
+_LOCATED = {"eager": correlate_eager, "lazy": correlate_lazy}
+# What indexed does for a base event and a class of targets (two searches), in decisions by
+# s-window: between 4 and 16 classes both took about as long for some hundred targets in reach.
+_PROBES_PER_CLASS = 16
+
+
+def correlate_shaped(
+    asked: str,
+    base: ShapedSide,
+    target: ShapedSide,
+    groups: NDArray[np.int64],
+    book: WindowBook,
+    *,
+    base_is_a: bool,
+    exclude_same: bool,
+) -> tuple[Pairs, str]:
+    """Find the satisfied pairs; the result is the same whatever is asked for.
+
+    Parameters
+    ----------
+    asked : str
+        A name of `algorithms.ALGORITHMS`, or AUTO.
+    base, target, groups, exclude_same
+        As `pairs.Correlate` takes them, the sides with their classes.
+    book : WindowBook
+        The condition's.
+    base_is_a : bool
+        Whether the base events are of A.
+
+    Returns
+    -------
+    Pairs, str
+        The pairs, and the name of what found them.
+
+    Raises
+    ------
+    ValueError
+        If a group lies outside a side.
+    """
+    window = book.window if base_is_a else book.window.mirrored()
+
+    def prepare(grid: GridColumns | None) -> Search:
+        return make_search(base, target, groups, window, grid, exclude_same=exclude_same)
+
+    search = prepare(None)
+    if asked in _COMPUTED:
+        return _COMPUTED[asked](search), asked
+    grid = None
+    if search.reach[0] <= search.reach[1]:
+        grid = book.find_grid(
+            base.classes, target.classes, base_is_a=base_is_a, at_once=asked == "indexed"
+        )
+    if grid is not None:
+        search = prepare(grid.columns)
+    found = _correlate(asked, base, search, book, is_complete=grid is not None and grid.is_complete)
+    book.note_missed(search)
+    return found
+
+
+def _correlate(
+    asked: str, base: ShapedSide, search: Search, book: WindowBook, *, is_complete: bool
+) -> tuple[Pairs, str]:
+    """Find the pairs by what is asked for, or by lazy where that needs s-windows that it lacks."""
+    if is_complete and (asked == "indexed" or (asked == AUTO and _has_few_classes(search))):
+        return correlate_indexed(search), "indexed"
+    shifts = book.find_shifts(base.classes) if is_complete and asked == "lazy_lookup" else None
+    if shifts is not None:
+        return correlate_lazy_lookup(search, shifts), "lazy_lookup"
+    name = asked if asked in _LOCATED else "lazy"
+    return _LOCATED[name](search), name
+
+
+def _has_few_classes(search: Search) -> bool:
+    """Check whether the classes of targets cost less than the targets in probed pieces."""
+    bases = int((search.groups[:, 1] - search.groups[:, 0]).sum())
+    return locate_block(search).probed >= _PROBES_PER_CLASS * bases * search.grid.width

@@ -1,0 +1,286 @@
+"""A search among shaped events: what all algorithms are given, and how they decide a pair.
+
+Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for events of known classes.
+
+Algorithm. Where the s-window of two classes is known, a pair of them is satisfied iff s lies in it
+(PTJ Theorem 2). Without it most pairs are decided by quantiles (`shaped.quantiles`); of the others
+the probability is computed in float64, and pairs nearer to ct than rounding allows are written
+down as doubtful; afterwards they are decided in integers, each combination of classes and s once
+(docs/proofs.md, P-HISTOGRAM). The plain reference, simple, asks no quantiles.
+
+Cost. O(k) a pair for k intervals of an s-window; without, O(1) if quantiles decide it, otherwise
+O(n + m) for n and m buckets. Pairs decided without an s-window are counted: `Search.missed`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from correlation.timing.histograms.filter import (
+    DOUBTFUL,
+    SATISFIED,
+    VIOLATED,
+    _filter_pair_kernel,
+    decide_exactly,
+)
+from correlation.timing.histograms.pieces import Pieces, split_by_supports, split_by_windows
+from correlation.timing.histograms.quantiles import (
+    KNOWN,
+    Quantiles,
+    _decide_by_quantiles_kernel,
+    _know_quantiles_kernel,
+    make_quantiles,
+)
+from correlation.timing.histograms.template_ranges import NOWHERE, _decide_cell_kernel, no_grid
+from correlation.timing.intervals.collecting import collect_parts
+from correlation.timing.intervals.pairs import PROBE, Pairs, check_groups, count_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from correlation.timing.histograms.classes import ShapedSide
+    from correlation.timing.histograms.shapes import Shapes
+    from correlation.timing.histograms.template_ranges import GridColumns
+    from correlation.timing.intervals.collecting import Columns
+    from correlation.timing.intervals.pairs import ProbeCounts
+    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+
+# In `decided_by`, until it is decided.
+DOUBT = 255
+
+
+class Search(NamedTuple):
+    """A search as the kernels take it.
+
+    Attributes
+    ----------
+    base_latest, base_codes : ndarray of int64, shape (b,)
+        Latest times and classes of the base events, which play role A.
+    target_latest, target_codes : ndarray of int64, shape (t,)
+        Those of the targets.
+    groups : ndarray of int64, shape (k, 4)
+        As `pairs.Correlate` takes them.
+    base_shapes, target_shapes : Shapes
+        The classes.
+    pieces : Pieces
+        Of the classes of base events.
+    reach : (int, int)
+        Least and greatest s of any piece.
+    grid : GridColumns
+        The s-windows of the classes, as far as they are known; of width 0 where none are used.
+    quantiles : Quantiles
+        Of the classes, found as they are needed.
+    window : WindowScalars
+        The condition.
+    exclude_same : bool
+        Leave out the pairs of equal positions.
+    missed : ndarray of int64, shape (1,)
+        Counts the pairs that were decided without an s-window.
+    """
+
+    base_latest: NDArray[np.int64]
+    base_codes: NDArray[np.int64]
+    target_latest: NDArray[np.int64]
+    target_codes: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    base_shapes: Shapes
+    target_shapes: Shapes
+    pieces: Pieces
+    reach: tuple[int, int]
+    grid: GridColumns
+    quantiles: Quantiles
+    window: WindowScalars
+    exclude_same: bool
+    missed: NDArray[np.int64]
+
+
+def make_search(
+    base: ShapedSide,
+    target: ShapedSide,
+    groups: NDArray[np.int64],
+    window: TimingWindow,
+    grid: GridColumns | None,
+    *,
+    exclude_same: bool,
+) -> Search:
+    """Put a search together.
+
+    Parameters
+    ----------
+    base, target, groups, window, exclude_same
+        As `pairs.Correlate` takes them, the sides with their classes.
+    grid : GridColumns or None
+        The s-windows of their classes, base events being of A, where they are to be used.
+
+    Raises
+    ------
+    ValueError
+        If a group lies outside a side.
+    """
+    scalars = window.scalars()
+    if grid is None:
+        pieces = split_by_supports(base.classes, target.classes, scalars)
+    else:
+        pieces = split_by_windows(base.classes, target.classes, grid, scalars)
+    return Search(
+        base.latest,
+        base.codes,
+        target.latest,
+        target.codes,
+        check_groups(groups, len(base.latest), len(target.latest)),
+        base.classes.shapes,
+        target.classes.shapes,
+        pieces,
+        pieces.reach,
+        no_grid() if grid is None else grid,
+        make_quantiles(len(base.classes), len(target.classes), scalars),
+        scalars,
+        exclude_same,
+        np.zeros(1, np.int64),
+    )
+
+
+def correlate_parts(
+    search: Search, kernel: Callable[[Search, int, Columns], tuple[int, int, int, int]]
+) -> Pairs:
+    """Find the satisfied pairs base event by base event.
+
+    Parameters
+    ----------
+    search : Search
+        What is to be found.
+    kernel : callable
+        As `collecting.collect_parts` takes it; may write doubtful pairs.
+    """
+    found = collect_parts(count_events(search.groups), kernel, search)
+    return settle_pairs(
+        search, (found.base_index, found.target_index, found.decided_by), found.counts
+    )
+
+
+def settle_pairs(search: Search, columns: Columns, counts: ProbeCounts) -> Pairs:
+    """Decide what was written down as doubtful, in integers, and leave out what is violated."""
+    base_index, target_index, decided_by = columns
+    doubtful = np.flatnonzero(decided_by == DOUBT)
+    if not len(doubtful):
+        return Pairs(base_index, target_index, decided_by, counts)
+    satisfied = settle(search, base_index[doubtful], target_index[doubtful])
+    decided_by[doubtful] = PROBE
+    kept = np.ones(len(base_index), np.bool_)
+    kept[doubtful] = satisfied
+    return Pairs(base_index[kept], target_index[kept], decided_by[kept], counts)
+
+
+def settle(
+    search: Search, base_index: NDArray[np.int64], target_index: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Decide pairs in integers, floor and ceiling apart: bool[n]."""
+    return decide_exactly(
+        search.base_shapes,
+        search.base_codes[base_index],
+        search.target_shapes,
+        search.target_codes[target_index],
+        search.target_latest[target_index] - search.base_latest[base_index],
+        search.window,
+    )
+
+
+@njit(cache=True)
+def _decide_kernel(search: Search, i: int, j: int) -> int:
+    """SATISFIED, VIOLATED or DOUBTFUL by the probability; floor and ceiling are the caller's."""
+    verdict: int = _filter_pair_kernel(
+        search.base_shapes,
+        search.base_codes[i],
+        search.target_shapes,
+        search.target_codes[j],
+        search.target_latest[j] - search.base_latest[i],
+        search.window,
+    )
+    return verdict
+
+
+@njit(cache=True)
+def _decide_quickly_kernel(search: Search, i: int, j: int) -> int:
+    """Decide as `_decide_kernel` does, by s-window or by quantiles where these tell."""
+    a = search.base_codes[i]
+    b = search.target_codes[j]
+    s = search.target_latest[j] - search.base_latest[i]
+    grid = search.grid
+    if grid.width > 0:
+        place = grid.bases[a] + grid.targets[b]
+        known: int = _decide_cell_kernel(grid.cells, grid.spans, place, grid.sign * s)
+        if known != DOUBTFUL:
+            return known
+    search.missed[0] += 1
+    quantiles = search.quantiles
+    lost = quantiles.lost
+    kept = quantiles.kept
+    _know_quantiles_kernel(quantiles.bases, search.base_shapes, a, lost, kept)
+    _know_quantiles_kernel(quantiles.targets, search.target_shapes, b, lost, kept)
+    verdict: int = _decide_by_quantiles_kernel(
+        quantiles.bases, a, quantiles.targets, b, s, search.window
+    )
+    return verdict if verdict != DOUBTFUL else _decide_kernel(search, i, j)
+
+
+@njit(cache=True)
+def _probe_kernel(
+    search: Search, i: int, begin: int, end: int, out: Columns, found: int
+) -> tuple[int, int]:
+    """Decide (i, begin) to (i, end - 1) one by one and write what is not violated.
+
+    All of them lie between floor and ceiling. Returns what is found, and how many were decided.
+    """
+    # No array is taken out of the search inside a loop: that would count its references.
+    own = i if search.exclude_same and begin <= i < end else -1
+    decided = end - begin if own < 0 else end - begin - 1
+    codes = search.target_codes
+    targets = search.target_latest
+    latest = search.base_latest[i]
+    a = search.base_codes[i]
+    bases = search.base_shapes
+    shapes = search.target_shapes
+    lost = search.quantiles.lost
+    kept = search.quantiles.kept
+    of_base = search.quantiles.bases
+    of_target = search.quantiles.targets
+    window = search.window
+    base_index, target_index, decided_by = out
+    places = search.grid.targets
+    cells = search.grid.cells
+    spans = search.grid.spans
+    sign = search.grid.sign
+    row = search.grid.bases[a] if search.grid.width > 0 else NOWHERE
+    missed = 0
+    for j in range(begin, end):
+        if j == own:
+            continue
+        b = codes[j]
+        s = targets[j] - latest
+        verdict = DOUBTFUL
+        if row >= 0:
+            verdict = _decide_cell_kernel(cells, spans, row + places[b], sign * s)
+        how = PROBE
+        if verdict == DOUBTFUL:
+            if missed == 0:
+                _know_quantiles_kernel(of_base, bases, a, lost, kept)
+            missed += 1
+            if not of_target[b, KNOWN]:
+                _know_quantiles_kernel(of_target, shapes, b, lost, kept)
+            verdict = _decide_by_quantiles_kernel(of_base, a, of_target, b, s, window)
+            if verdict == DOUBTFUL:
+                verdict = _filter_pair_kernel(bases, a, shapes, b, s, window)
+                how = PROBE if verdict == SATISFIED else DOUBT
+        if verdict == VIOLATED:
+            continue
+        base_index[found] = i
+        target_index[found] = j
+        decided_by[found] = how
+        found += 1
+    search.missed[0] += missed
+    return found, decided

@@ -1,0 +1,208 @@
+"""The s-windows of a condition: computed little by little, kept across blocks and restarts.
+
+Problem. With the s-windows of its shapes every pair of events is decided by its s (docs/proofs.md,
+P-TEMPLATES). One costs some 50 evaluations of a probability, 5 to 20 µs, so that those of 1,000 x
+1,000 templates take ten seconds: too long for a block to wait.
+
+Algorithm. Until an s-window is known, the pairs that need it are decided without, with the same
+result. S-windows are computed from two budgets, both counted in evaluations (`shaped.table`):
+
+- of declared shapes, which come again: a slice of `SLICE` for each block, from the registration of
+  the condition on until all are known;
+- of whatever meets: as many evaluations as pairs were decided for want of s-windows. So the search
+  costs at most about twice what the better of both ways would have cost, whatever comes (ski
+  rental; Karlin et al. 1988).
+
+Computing is neither a thread's work nor that of a clock: how far it has come is a function of the
+blocks. The operators of a process that evaluate the same window over the same shapes share their
+s-windows, and what was computed is put into a cache that outlives the process.
+
+Cost. O(1) to look one up. Memory: `MOST_CELLS` s-windows a process; conditions beyond do without
+those of declared shapes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from correlation.resources.histogram import Histogram
+from correlation.timing.histograms.stochastic_order import tabulate_shifts
+from correlation.timing.histograms.stored_windows import dump_table, load_table, name_table
+from correlation.timing.histograms.table import Grid, WindowTable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from correlation.operators import Cache
+    from correlation.resources.streams import Stream
+    from correlation.timing.histograms.classes import Classes
+    from correlation.timing.histograms.search import Search
+    from correlation.timing.intervals.window import TimingWindow
+
+# Evaluations for s-windows of declared shapes, each block of a slot: about a fortieth of a second.
+SLICE = 250_000
+# The same for a search, if the credit allows it or s-windows are asked for: a tenth of a second.
+AT_ONCE = 1_000_000
+# Evaluations after which what is known is stored, though not all is: some seconds.
+_STORE_AFTER = 30_000_000
+# S-windows of a process: 256 MB.
+MOST_CELLS = 2**24
+# Of these, kept for operators that come back: slots move between processes, programs are restored.
+_KEPT_CELLS = 2**22
+# Pairs of classes of base events whose shifts are tabulated.
+_SHIFT_LIMIT = 1024
+_KEPT_SHIFTS = 64
+
+
+class WindowBook:
+    """The s-windows of a condition.
+
+    Parameters
+    ----------
+    window : TimingWindow
+        The condition's.
+    declared_a, declared_b : sequence of Histogram
+        Shapes that the events of A and of B are known to have.
+    """
+
+    def __init__(
+        self,
+        window: TimingWindow,
+        declared_a: Sequence[Histogram] = (),
+        declared_b: Sequence[Histogram] = (),
+    ) -> None:
+        self.window = window
+        self.table = WindowTable(window, declared_a, declared_b)
+        # Evaluations that may be spent for whatever meets.
+        self.credit = 0
+        # Evaluations for s-windows, and pairs decided for want of them, so far.
+        self.work = self.missed = 0
+        self._shifts: dict[tuple[bytes, ...], NDArray[np.int64]] = {}
+        self._is_loaded = False
+        self._not_stored = 0
+
+    def advance(self, cache: Cache | None) -> None:
+        """Compute a slice of the s-windows of declared shapes; called once a block.
+
+        Parameters
+        ----------
+        cache : Cache or None
+            Where s-windows were kept, and are.
+        """
+        if cache is not None and not self._is_loaded:
+            self._load(cache)
+        if not self.table.is_settled:
+            work = self.table.settle(SLICE)
+            self.work += work
+            self._not_stored += work
+        if cache is None or not self._not_stored:
+            return
+        if self.table.is_settled or self._not_stored >= _STORE_AFTER:
+            # Another process may have stored more, and has it.
+            self._load(cache)
+            cache.put(name_table(self.table), dump_table(self.table))
+            self._not_stored = 0
+
+    def _load(self, cache: Cache) -> None:
+        self._is_loaded = True
+        blob = cache.get(name_table(self.table)) if self.table.has_declared else None
+        if blob is not None:
+            load_table(self.table, blob)
+
+    def find_grid(
+        self, base: Classes, target: Classes, *, base_is_a: bool, at_once: bool = False
+    ) -> Grid | None:
+        """Return the s-windows of the classes of a search, after what the credit pays for.
+
+        Parameters
+        ----------
+        base, target : Classes
+            Of its base events and of its targets.
+        base_is_a : bool
+            Whether the base events are of A.
+        at_once : bool
+            Whether some that are missing are computed on credit.
+
+        Returns
+        -------
+        Grid or None
+            None if none of them is known.
+        """
+        budget = AT_ONCE if at_once else min(self.credit, AT_ONCE)
+        if budget > 0:
+            work = self.table.fill(*((base, target) if base_is_a else (target, base)), budget)
+            self.work += work
+            self.credit = max(self.credit - work, 0)
+        return self.table.view(base, target, base_is_a=base_is_a)
+
+    def note_missed(self, search: Search) -> None:
+        """Count the pairs of a search that were decided for want of s-windows."""
+        self.missed += int(search.missed[0])
+        self.credit += int(search.missed[0])
+        search.missed[0] = 0
+
+    def find_shifts(self, bases: Classes) -> NDArray[np.int64] | None:
+        """Return the shifts between classes of base events, if these are few.
+
+        Returns
+        -------
+        ndarray of int64, shape (c, c), or None
+            `stochastic_order.shift` of each two, microseconds.
+        """
+        if len(bases) ** 2 > _SHIFT_LIMIT:
+            return None
+        keys = tuple(bases.shapes.key(i) for i in range(len(bases)))
+        shifts = self._shifts.get(keys)
+        if shifts is None:
+            shapes = [bases.shapes.histogram(i) for i in range(len(bases))]
+            shifts = tabulate_shifts(shapes, shapes)
+            if len(self._shifts) >= _KEPT_SHIFTS:
+                self._shifts.pop(next(iter(self._shifts)))
+            self._shifts[keys] = shifts
+        return shifts
+
+
+# The books of this process that some operator holds, and those that are kept for others.
+_LIVE: WeakSet[WindowBook] = WeakSet()
+_KEPT: OrderedDict[Hashable, WindowBook] = OrderedDict()
+
+
+def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
+    """Return the book of all operators of this process that need the same s-windows.
+
+    Parameters
+    ----------
+    window : TimingWindow
+        The condition's.
+    a, b : Stream
+        Declare the shapes of their events.
+    """
+    declared: tuple[tuple[Histogram, ...], tuple[Histogram, ...]] = (), ()
+    if a.has_shapes or b.has_shapes:
+        declared = _declared_shapes(a), _declared_shapes(b)
+    key = (window, *declared)
+    book = _KEPT.pop(key, None)
+    if book is None:
+        cells = len(declared[0]) * len(declared[1])
+        if cells + sum(it.table.cells for it in _LIVE) > MOST_CELLS:
+            _KEPT.clear()
+        if cells + sum(it.table.cells for it in _LIVE) > MOST_CELLS:
+            declared = (), ()
+        book = WindowBook(window, *declared)
+        _LIVE.add(book)
+    _KEPT[key] = book
+    while len(_KEPT) > 1 and sum(it.table.cells for it in _KEPT.values()) > _KEPT_CELLS:
+        _KEPT.popitem(last=False)
+    return book
+
+
+def _declared_shapes(stream: Stream) -> tuple[Histogram, ...]:
+    shapes = {template.histogram: None for template in stream.templates}
+    if stream.shortest_us == stream.longest_us:
+        shapes[Histogram.from_interval(-stream.longest_us, 0)] = None
+    return tuple(shapes)

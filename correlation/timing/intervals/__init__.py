@@ -1,0 +1,1 @@
+"""Algorithms for events whose time is uniform on an interval."""

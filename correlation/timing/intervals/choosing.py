@@ -1,0 +1,204 @@
+"""Which algorithm evaluates a condition, and why: `auto` between lazy_lookup and indexed.
+
+Problem. Both return the same pairs. lazy_lookup pays for every target in a probe region, indexed
+for every length among the targets in reach: whichever is less differs by stream, and by the hour.
+
+Algorithm. What the streams declare decides where it can: if all events of either are equally long,
+a wide window has no probe regions, and a narrow one is nothing but probe region. Otherwise what is
+seen: some base events of a block, evenly spread, are located among their targets, and each votes
+for indexed if the lengths in its reach, at the price of `PROBES_PER_LENGTH` each, cost less than
+what stands in its probe regions. The majority has it.
+
+Cost. O(log t) a vote, and a look at no more than `_MOST_TARGETS` targets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from correlation.timing.intervals.locating import _locate_event_kernel
+from correlation.timing.intervals.pairs import check_inputs
+from correlation.timing.intervals.searching import _search_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from correlation.timing.intervals.pairs import Side
+    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+
+AUTO = "auto"
+# What indexed does for a length (two searches, at times an s-window), in evaluations of a
+# probability: 5 to 17 were measured, the more the fewer base events share a length.
+PROBES_PER_LENGTH = 10
+_VOTES = 16
+# Looked at for their lengths, and lengths told apart: bounds of what a vote may cost.
+_MOST_TARGETS = 1024
+_MOST_LENGTHS = 256
+
+_WHY = {
+    "simple": "asked for: every pair with equal keys is decided one by one",
+    "ssort": "asked for: every pair not too far apart for any two lengths is decided one by one",
+    "eager": "asked for: regions, searched for each event by itself; all between them is computed",
+    "lazy": "asked for: regions, searched for a block at once; all between them is computed",
+    "lazy_lookup": "the default: regions decide most pairs by position, look-up tables "
+    "most of those between",
+    "indexed": "asked for: the targets of each length are decided by position, nothing is computed",
+}
+
+
+class Choice(NamedTuple):
+    """An algorithm and the reason for it.
+
+    Attributes
+    ----------
+    algorithm : str
+        A name of `algorithms.ALGORITHMS`, or AUTO where the events of each block decide.
+    why : str
+        For a person to read.
+    """
+
+    algorithm: str
+    why: str
+
+
+def choose_algorithm(
+    asked: str, window: TimingWindow, lengths_a: tuple[int, int], lengths_b: tuple[int, int]
+) -> Choice:
+    """Choose by what is asked for and declared.
+
+    Parameters
+    ----------
+    asked : str
+        The condition's `algorithm`.
+    window : TimingWindow
+        The condition's.
+    lengths_a, lengths_b : (int, int)
+        Shortest and longest length that either stream declares, microseconds.
+
+    Returns
+    -------
+    Choice
+        What evaluates the condition.
+    """
+    if asked != AUTO:
+        return Choice(asked, _WHY[asked])
+    if lengths_a[0] == lengths_a[1] and lengths_b[0] == lengths_b[1]:
+        if window.is_wide(lengths_a[1], lengths_b[1]):
+            return Choice(
+                "lazy_lookup",
+                "auto: all events of a stream are declared equally long, so that regions decide "
+                "every pair by position",
+            )
+        return Choice(
+            "indexed",
+            "auto: all events of a stream are declared equally long and the window is narrower "
+            "than they are, so that regions decide nothing by position and lengths everything",
+        )
+    return Choice(
+        AUTO,
+        "auto: events of several lengths are declared, so that each block decides by what it "
+        "meets: indexed where few lengths occur for what stands in probe regions, lazy_lookup "
+        "elsewhere (coincide_searches_total counts both)",
+    )
+
+
+def choose_by_events(
+    base: Side,
+    target: Side,
+    groups: NDArray[np.int64],
+    window: TimingWindow,
+    target_lengths: tuple[int, int],
+) -> str:
+    """Choose for one block by what it meets.
+
+    Parameters
+    ----------
+    base, target, groups, window, target_lengths
+        As `pairs.Correlate` takes them.
+
+    Returns
+    -------
+    str
+        "indexed" or "lazy_lookup".
+    """
+    base, target, groups = check_inputs(base, target, groups)
+    votes = _count_votes_kernel(
+        base.earliest,
+        base.latest,
+        target.earliest,
+        target.latest,
+        groups,
+        window.scalars(),
+        target_lengths,
+    )
+    return "indexed" if votes > 0 else "lazy_lookup"
+
+
+@njit(cache=True)
+def _count_votes_kernel(
+    base_earliest: NDArray[np.int64],
+    base_latest: NDArray[np.int64],
+    target_earliest: NDArray[np.int64],
+    target_latest: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    window: WindowScalars,
+    lengths: tuple[int, int],
+) -> int:
+    """Votes for indexed less those against it; a base event without targets in reach has none."""
+    events = 0
+    for g in range(len(groups)):
+        events += groups[g, 1] - groups[g, 0]
+    step = max((events + _VOTES - 1) // _VOTES, 1)
+    seen = np.empty(_MOST_LENGTHS + 1, np.int64)
+    votes = 0
+    row = 0
+    for g in range(len(groups)):
+        size = groups[g, 1] - groups[g, 0]
+        # The first row of this group that is a multiple of the step.
+        for k in range(-row % step, size, step):
+            i = groups[g, 0] + k
+            left, sure, right, stop = _locate_event_kernel(
+                base_earliest[i],
+                base_latest[i],
+                target_latest,
+                groups[g, 2],
+                groups[g, 3],
+                lengths,
+                window,
+            )
+            if left == stop:
+                continue
+            most = min(((sure - left) + (stop - right)) // PROBES_PER_LENGTH, _MOST_LENGTHS)
+            end = min(stop, left + _MOST_TARGETS)
+            found = _count_lengths_kernel(target_earliest, target_latest, left, end, most, seen)
+            votes += 1 if found <= most else -1
+        row += size
+    return votes
+
+
+@njit(cache=True)
+def _count_lengths_kernel(
+    earliest: NDArray[np.int64],
+    latest: NDArray[np.int64],
+    begin: int,
+    end: int,
+    most: int,
+    seen: NDArray[np.int64],
+) -> int:
+    """Count the lengths in [begin, end), up to one more than `most`; `seen` has room for those."""
+    count = 0
+    for j in range(begin, end):
+        length = latest[j] - earliest[j]
+        place = _search_kernel(seen, 0, count, length)
+        if place < count and seen[place] == length:
+            continue
+        for n in range(count, place, -1):
+            seen[n] = seen[n - 1]
+        seen[place] = length
+        count += 1
+        if count > most:
+            break
+    return count

@@ -1,0 +1,260 @@
+"""Lazy timing correlation with look-up tables (LL10 Algorithms 6 and 7), the default.
+
+Problem. All satisfied pairs of the events of each group (a block of base events against a
+max-sorted buffer of targets), computing as few probabilities as possible.
+
+Algorithm. Two passes over the base events of each group, which are max-sorted as well.
+1. *Locate*: where LH, LL, RL and RH fall among the targets (timing.locating).
+2. *Collect*: the targets in [LL, RL] are pairs, nothing computed (Algorithm 6, lines 4 to 9). The
+   left probe region is walked by descending, the right one by ascending max, of the base events
+   (lines 13 to 25) and of the targets of each. What is found carries over in two ways:
+   - *Satisfied*, from base event to base event: a table indexed by target position keeps the
+     satisfied base event with the most useful earliest time so far (left: the greatest; right: the
+     smallest). A base event with earliest ≤ the entry (left; ≥ on the right) is satisfied without
+     an evaluation (Algorithm 7; Theorem 2, generalised in docs/proofs.md, P-LOOKUP, to one-sided
+     and narrow windows: on the left the upper end must not cut, on the right the lower end).
+   - *Violated*, from target to target of one base event (the other half of Corollary 2, and the
+     paper's Example 1): the most useful earliest time of a violated target so far (left: the
+     greatest; right: the smallest). A target with earliest ≤ that (left; ≥ on the right) is
+     violated without an evaluation (docs/proofs.md, P-LOOKUP-VIOLATED). Between base events
+     violations carry over in the opposite order of walking only, so no table keeps them.
+
+Reference. Lee and Lee 2010, section 4.2, Corollary 2, Theorem 2.
+
+Cost. O(b log t + pairs + probed) for b base events and t targets in reach; memory O(pairs), with
+32 bytes a base event and 8 a target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from correlation.timing.intervals.collecting import _collect_certain_kernel, make_columns
+from correlation.timing.intervals.exact import _decide_depths_kernel
+from correlation.timing.intervals.locating import locate_block
+from correlation.timing.intervals.pairs import LOOKUP, PROBE, Pairs, ProbeCounts, check_inputs
+from correlation.timing.intervals.window import UNBOUNDED_US
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from correlation.timing.intervals.collecting import Columns
+    from correlation.timing.intervals.locating import Located
+    from correlation.timing.intervals.pairs import Side
+    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+
+
+def correlate_lazy_lookup(
+    base: Side,
+    target: Side,
+    groups: NDArray[np.int64],
+    window: TimingWindow,
+    *,
+    exclude_same: bool,
+    target_lengths: tuple[int, int] | None = None,
+) -> Pairs:
+    """Find the satisfied pairs by regions and look-up tables; see `pairs.Correlate`."""
+    base, target, groups = check_inputs(base, target, groups)
+    located = locate_block(base, target, groups, window, target_lengths)
+    out = make_columns(located.certain + located.probed)
+    base_index, target_index, decided_by = out
+    found = _collect_certain_kernel(groups, located.rows, exclude_same, base_index, target_index)
+    found, counts = collect_probed(
+        base, target, groups, located, window.scalars(), out, found, exclude_same=exclude_same
+    )
+    return Pairs(base_index[:found], target_index[:found], decided_by[:found], counts)
+
+
+def collect_probed(
+    base: Side,
+    target: Side,
+    groups: NDArray[np.int64],
+    located: Located,
+    window: WindowScalars,
+    out: Columns,
+    found: int,
+    *,
+    exclude_same: bool,
+) -> tuple[int, ProbeCounts]:
+    """Write the satisfied pairs of the probe regions.
+
+    Parameters
+    ----------
+    base, target, groups, exclude_same
+        As `pairs.Correlate` takes them, checked.
+    located : Located
+        Where the regions of the base events lie.
+    window : WindowScalars
+        The condition.
+    out : Columns
+        With room for `located.probed` pairs from `found` on.
+    found : int
+        Pairs that stand there already.
+
+    Returns
+    -------
+    int, ProbeCounts
+        Pairs that stand there now, and what they cost.
+    """
+    probed = hits = 0
+    if located.probed:
+        table = np.empty(len(target.latest), np.int64)
+        for collect in (_collect_left_kernel, _collect_right_kernel):
+            found, more_probed, more_hits = collect(
+                base.earliest,
+                base.latest,
+                target.earliest,
+                target.latest,
+                groups,
+                located.rows,
+                window,
+                exclude_same,
+                table,
+                out,
+                found,
+            )
+            probed += int(more_probed)
+            hits += int(more_hits)
+    return found, ProbeCounts(probed, hits, probed - hits)
+
+
+# One kernel for both sides takes up to a tenth more time on the workloads of benchmarks.kernel.
+@njit(cache=True)
+def _collect_left_kernel(
+    base_earliest: NDArray[np.int64],
+    base_latest: NDArray[np.int64],
+    target_earliest: NDArray[np.int64],
+    target_latest: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    located: NDArray[np.int64],
+    window: WindowScalars,
+    exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
+    table: NDArray[np.int64],
+    out: Columns,
+    found: int,
+) -> tuple[int, int, int]:
+    """Write the satisfied pairs of the left probe regions from `found` on.
+
+    Base events, and the targets of each, by descending max: the greatest earliest time of
+    a satisfied base event is kept for each target, and of a violated target for the base event.
+    Returns the number of pairs, the size of the probe regions and the look-up hits.
+    """
+    base_index, target_index, decided_by = out
+    probe_region = 0
+    hits = 0
+    row = 0
+    for g in range(len(groups)):
+        count = groups[g, 1] - groups[g, 0]
+        _reset_table_kernel(table, located[row : row + count, :2], -UNBOUNDED_US)
+        for k in range(count - 1, -1, -1):
+            i = groups[g, 0] + k
+            earliest = base_earliest[i]
+            latest = base_latest[i]
+            begin = located[row + k, 0]
+            violated = -UNBOUNDED_US
+            for j in range(located[row + k, 1] - 1, begin - 1, -1):
+                if exclude_same and i == j:
+                    continue
+                probe_region += 1
+                start = target_earliest[j]
+                if start <= violated:
+                    hits += 1
+                    continue
+                lower_depth = window.lower + latest - start
+                upper_depth = target_latest[j] - window.upper - earliest
+                how = PROBE
+                if earliest <= table[j] and upper_depth <= 0:
+                    how = LOOKUP
+                    hits += 1
+                elif _decide_depths_kernel(
+                    lower_depth, upper_depth, latest - earliest, target_latest[j] - start, window
+                ):
+                    table[j] = max(table[j], earliest)
+                else:
+                    if upper_depth <= 0:
+                        violated = start
+                    continue
+                base_index[found] = i
+                target_index[found] = j
+                decided_by[found] = how
+                found += 1
+        row += count
+    return found, probe_region, hits
+
+
+@njit(cache=True)
+def _collect_right_kernel(
+    base_earliest: NDArray[np.int64],
+    base_latest: NDArray[np.int64],
+    target_earliest: NDArray[np.int64],
+    target_latest: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    located: NDArray[np.int64],
+    window: WindowScalars,
+    exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
+    table: NDArray[np.int64],
+    out: Columns,
+    found: int,
+) -> tuple[int, int, int]:
+    """Write the satisfied pairs of the right probe regions from `found` on.
+
+    Base events, and the targets of each, by ascending max: the smallest earliest time of
+    a satisfied base event is kept for each target, and of a violated target for the base event.
+    Returns the number of pairs, the size of the probe regions and the look-up hits.
+    """
+    base_index, target_index, decided_by = out
+    probe_region = 0
+    hits = 0
+    row = 0
+    for g in range(len(groups)):
+        count = groups[g, 1] - groups[g, 0]
+        _reset_table_kernel(table, located[row : row + count, 2:], UNBOUNDED_US)
+        for k in range(count):
+            i = groups[g, 0] + k
+            earliest = base_earliest[i]
+            latest = base_latest[i]
+            violated = UNBOUNDED_US
+            for j in range(located[row + k, 2], located[row + k, 3]):
+                if exclude_same and i == j:
+                    continue
+                probe_region += 1
+                start = target_earliest[j]
+                if start >= violated:
+                    hits += 1
+                    continue
+                lower_depth = window.lower + latest - start
+                upper_depth = target_latest[j] - window.upper - earliest
+                how = PROBE
+                if earliest >= table[j] and lower_depth <= 0:
+                    how = LOOKUP
+                    hits += 1
+                elif _decide_depths_kernel(
+                    lower_depth, upper_depth, latest - earliest, target_latest[j] - start, window
+                ):
+                    table[j] = min(table[j], earliest)
+                else:
+                    if lower_depth <= 0:
+                        violated = start
+                    continue
+                base_index[found] = i
+                target_index[found] = j
+                decided_by[found] = how
+                found += 1
+        row += count
+    return found, probe_region, hits
+
+
+@njit(cache=True)
+def _reset_table_kernel(table: NDArray[np.int64], ranges: NDArray[np.int64], empty: int) -> None:
+    """Empty the entries from the least to the greatest position of the ranges."""
+    begin = len(table)
+    end = 0
+    for k in range(len(ranges)):
+        if ranges[k, 0] < ranges[k, 1]:
+            begin = min(begin, ranges[k, 0])
+            end = max(end, ranges[k, 1])
+    for j in range(begin, end):
+        table[j] = empty

@@ -1,0 +1,153 @@
+"""Which base events are near enough to any target: searched once for many conditions.
+
+Problem. Conditions on the same two streams search the same segments, each for its own window, and
+most base events of sparse streams have no target in any of them. Find, for a reach, the runs of
+base events that have targets in it, and those targets, so that the conditions search nothing else.
+
+Algorithm. Two base events of a group are in one *meeting* if they stand behind each other and their
+targets in reach overlap or touch. Base events and targets being max-sorted, the first and the last
+target in reach move forward only (galloping), and a meeting ends at the first base event that has
+none, or whose targets begin behind those so far. The meetings of a group share neither base events
+nor targets. A reach is widened to multiples of a power of two at most its width, so that conditions
+with similar windows ask for the same one: it is at most three times as wide as what was asked for,
+and the algorithms decide by the condition's own window.
+
+Cost. O(b log d) for b base events whose targets are d apart, once for each widened reach.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numba import njit
+
+from correlation.buffers.segment import match_groups
+from correlation.timing.intervals.pairs import count_events
+from correlation.timing.intervals.searching import _gallop_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, MutableMapping
+
+    from numpy.typing import NDArray
+
+    from correlation.buffers.segment import Segment
+
+_COLUMNS = 4
+
+
+def may_meet(a: Segment, b: Segment, reach: tuple[int, int]) -> bool:
+    """Tell whether any max_B - max_A of two segments lies in a reach.
+
+    Parameters
+    ----------
+    a, b : Segment
+        Of the events of A and of B.
+    reach : (int, int)
+        Least and greatest s of any satisfied pair, microseconds.
+    """
+    least, greatest = reach
+    return (
+        b.greatest_latest - a.least_latest >= least
+        and b.least_latest - a.greatest_latest <= greatest
+    )
+
+
+def matched_groups(
+    shared: MutableMapping[Hashable, object], base: Segment, target: Segment, *, crossed: bool
+) -> NDArray[np.int64]:
+    """Give the groups of two segments that can meet; found once for all conditions.
+
+    Parameters
+    ----------
+    shared : mutable mapping
+        `View.shared` of the block in which the segments are searched.
+    base, target : Segment
+        To be searched.
+    crossed : bool
+        See `segment.match_groups`.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, 4)
+        See `segment.match_groups`.
+    """
+    place = ("groups", id(base), id(target))
+    if place not in shared:
+        shared[place] = match_groups(base, target, crossed=crossed)
+    return cast("NDArray[np.int64]", shared[place])
+
+
+def find_meetings(
+    shared: MutableMapping[Hashable, object],
+    base: Segment,
+    target: Segment,
+    reach: tuple[int, int],
+    *,
+    crossed: bool,
+) -> NDArray[np.int64]:
+    """Give the parts of the groups in which base events have targets in reach.
+
+    Parameters
+    ----------
+    shared, base, target, crossed
+        As for `matched_groups`.
+    reach : (int, int)
+        Least and greatest max_target - max_base of interest, microseconds.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, 4)
+        Groups as `pairs.Correlate` takes them; every base event with a target in reach is in one,
+        together with all of these targets.
+    """
+    widened = widen(*reach)
+    place = ("meetings", id(base), id(target), widened)
+    if place not in shared:
+        groups = matched_groups(shared, base, target, crossed=crossed)
+        found = np.empty((count_events(groups), _COLUMNS), np.int64)
+        count = _find_meetings_kernel(base.latest, target.latest, groups, widened, found)
+        shared[place] = found[:count].copy()
+    return cast("NDArray[np.int64]", shared[place])
+
+
+def widen(least: int, greatest: int) -> tuple[int, int]:
+    """Widen a reach to multiples of the greatest power of two that is at most its width."""
+    step = 1 << max(greatest - least, 1).bit_length() - 1
+    return least // step * step, -(-greatest // step) * step
+
+
+@njit(cache=True)
+def _find_meetings_kernel(
+    base_latest: NDArray[np.int64],
+    target_latest: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    reach: tuple[int, int],
+    found: NDArray[np.int64],
+) -> int:
+    """Fill `found`; returns the number of meetings."""
+    count = 0
+    for g in range(len(groups)):
+        first = groups[g, 2]
+        last = first
+        end = groups[g, 3]
+        met = False
+        for i in range(groups[g, 0], groups[g, 1]):
+            first = _gallop_kernel(target_latest, first, end, base_latest[i] + reach[0])
+            last = _gallop_kernel(
+                target_latest, max(first, last), end, base_latest[i] + reach[1] + 1
+            )
+            if first == last:
+                met = False
+                continue
+            if met and first <= found[count - 1, 3]:
+                found[count - 1, 1] = i + 1
+                found[count - 1, 3] = last
+                continue
+            found[count, 0] = i
+            found[count, 1] = i + 1
+            found[count, 2] = first
+            found[count, 3] = last
+            count += 1
+            met = True
+    return count

@@ -1,0 +1,164 @@
+"""What goes into a correlation algorithm and what comes out; the interface of all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from correlation.timing.intervals.arguments import as_column
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from correlation.timing.intervals.window import TimingWindow
+
+# Values of `Pairs.decided_by`.
+SATISFACTION_REGION = 0
+PROBE = 1
+LOOKUP = 2
+# How an alarm calls them.
+DECIDED_BY = ("satisfaction_region", "probe", "lookup")
+
+_GROUP_COLUMNS = 4
+
+
+class Side(NamedTuple):
+    """The events of one stream, sorted by latest inside every group.
+
+    Attributes
+    ----------
+    earliest, latest : ndarray of int64, shape (n,)
+        Microseconds.
+    """
+
+    earliest: NDArray[np.int64]
+    latest: NDArray[np.int64]
+
+
+class ProbeCounts(NamedTuple):
+    """How the pairs in the probe regions were decided; violated pairs included.
+
+    Attributes
+    ----------
+    probe_region : int
+        Pairs in probe regions; without regions, all pairs looked at.
+    lookup_hits : int
+        Those of them decided by the look-up tables, without computing a probability: satisfied or
+        violated.
+    evaluations : int
+        Those of them decided one by one: by their probability, or by what tells as much of it.
+    """
+
+    probe_region: int
+    lookup_hits: int
+    evaluations: int
+
+
+class Pairs(NamedTuple):
+    """The satisfied pairs, in no particular order.
+
+    Attributes
+    ----------
+    base_index, target_index : ndarray of int64, shape (k,)
+        Positions in the two sides.
+    decided_by : ndarray of uint8, shape (k,)
+        0 satisfaction region (by position alone), 1 probe, 2 look-up table.
+    counts : ProbeCounts
+        Of the search that found them.
+    """
+
+    base_index: NDArray[np.int64]
+    target_index: NDArray[np.int64]
+    decided_by: NDArray[np.uint8]
+    counts: ProbeCounts
+
+
+class Correlate(Protocol):
+    """A correlation algorithm; all of them return the same set of pairs."""
+
+    def __call__(
+        self,
+        base: Side,
+        target: Side,
+        groups: NDArray[np.int64],
+        window: TimingWindow,
+        *,
+        exclude_same: bool,
+        target_lengths: tuple[int, int] | None = None,
+    ) -> Pairs:
+        """Find the satisfied pairs.
+
+        Parameters
+        ----------
+        base, target : Side
+            The events; a base event plays role A (mirror the window when base events are of B).
+        groups : ndarray of int64, shape (k, 4)
+            base_lo, base_hi, target_lo, target_hi: half-open ranges of events with equal join
+            keys, each sorted by latest. Ranges of one side do not overlap.
+        window : TimingWindow
+            The condition.
+        exclude_same : bool
+            Leave out the pairs of equal base and target index (one segment with itself).
+        target_lengths : (int, int), optional
+            Bounds of the lengths of the targets named by `groups`, microseconds; found by a look
+            at all of them if not given.
+
+        Returns
+        -------
+        Pairs
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together.
+        """
+
+
+def check_inputs(
+    base: Side, target: Side, groups: NDArray[np.int64]
+) -> tuple[Side, Side, NDArray[np.int64]]:
+    """Return the arrays as the kernels take them, or say what does not fit.
+
+    Raises
+    ------
+    ValueError
+        If the columns of a side differ in length, or a group lies outside a side.
+    """
+    sides = []
+    for name, side in (("base", base), ("target", target)):
+        columns = Side(*(as_column(column) for column in side))
+        if columns.earliest.shape != columns.latest.shape or columns.latest.ndim != 1:
+            raise ValueError(f"{name}: earliest and latest differ in shape")
+        sides.append(columns)
+    ranges = check_groups(groups, len(sides[0].latest), len(sides[1].latest))
+    return sides[0], sides[1], ranges
+
+
+def check_groups(groups: NDArray[np.int64], bases: int, targets: int) -> NDArray[np.int64]:
+    """Return the groups as the kernels take them.
+
+    Parameters
+    ----------
+    groups : ndarray of int64, shape (k, 4)
+        As `Correlate` takes them.
+    bases, targets : int
+        Number of events of either side.
+
+    Raises
+    ------
+    ValueError
+        If a group lies outside a side.
+    """
+    ranges = as_column(groups).reshape(-1, _GROUP_COLUMNS)
+    for name, size, low, high in (
+        ("base", bases, ranges[:, 0], ranges[:, 1]),
+        ("target", targets, ranges[:, 2], ranges[:, 3]),
+    ):
+        if len(ranges) and (low.min() < 0 or (low > high).any() or high.max() > size):
+            raise ValueError(f"groups: a range lies outside the {name} events")
+    return ranges
+
+
+def count_events(groups: NDArray[np.int64]) -> int:
+    """Count the base events of all groups."""
+    return int((groups[:, 1] - groups[:, 0]).sum())

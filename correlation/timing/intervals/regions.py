@@ -1,0 +1,148 @@
+"""The regions of a base event: where its targets are decided by their position alone.
+
+Problem. Given a base event of A and targets of B with lengths in [shortest, longest], split the
+axis s = max_B - max_A into violated, probe, satisfied, probe, violated.
+
+Definitions. With W as in timing.satisfaction, the offsets from max_A are
+
+    LH = lower + shortest - W(l_A, shortest)    LL = lower + longest - W(l_A, longest)
+    RL = upper - l_A + W(l_A, shortest)         RH = upper - l_A + W(l_A, longest)
+
+(LL10 Figure 1). [LL, RL] is satisfied for sure, outside [LH, RH] is violated for sure, [LH, LL)
+and (RL, RH] are the probe regions (docs/proofs.md, P-REGIONS). A base event for which the window
+is narrow has no satisfaction region: its probe regions meet at RL = upper - l_A, LL = RL + 1.
+Floor and ceiling cut LH and RH.
+
+Reference. LL10 section 4.1; spec section 4.
+
+Cost. O(1), two greatest depths a base event.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from numba import njit
+
+from correlation.resources.durations import format_duration
+from correlation.timing.intervals.satisfaction import _find_depth_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+
+
+class Regions(NamedTuple):
+    """Offsets of s, microseconds; the probe regions are [lh, ll) and (rl, rh]."""
+
+    lh: int
+    ll: int
+    rl: int
+    rh: int
+
+
+def locate_regions(
+    window: TimingWindow, length_us: int, shortest_us: int, longest_us: int
+) -> Regions:
+    """Compute the regions of a base event that plays role A.
+
+    Parameters
+    ----------
+    window : TimingWindow
+        The condition; mirror it for a base event of B.
+    length_us : int
+        Length of the base event, microseconds.
+    shortest_us, longest_us : int
+        Range of the targets' lengths, microseconds.
+
+    Returns
+    -------
+    Regions
+        LH, LL, RL, RH as offsets from the base event's latest time.
+    """
+    offsets = _locate_offsets_kernel(length_us, shortest_us, longest_us, window.scalars())
+    return Regions(*(int(offset) for offset in offsets))
+
+
+def describe_regions(
+    window: TimingWindow,
+    shortest_a_us: int,
+    longest_a_us: int,
+    shortest_b_us: int,
+    longest_b_us: int,
+    locate: Callable[[TimingWindow, int, int, int], Regions] = locate_regions,
+) -> dict[str, object]:
+    """Describe the regions of a condition for a person to read.
+
+    Parameters
+    ----------
+    window : TimingWindow
+        The condition.
+    shortest_a_us, longest_a_us, shortest_b_us, longest_b_us : int
+        The ranges of lengths of either stream, microseconds.
+    locate : callable
+        Computes the regions: as `locate_regions`.
+
+    Returns
+    -------
+    dict
+        "window": "wide" or "narrow"; "base_a" and "base_b", each with "shortest" and "longest"
+        (the base event's length): LH, LL, RL, RH as offsets of the target's latest time from the
+        base event's, as durations, and a sentence of what they mean.
+    """
+    a = (shortest_a_us, longest_a_us)
+    b = (shortest_b_us, longest_b_us)
+    wide = window.is_wide(longest_a_us, longest_b_us)
+    return {
+        "window": "wide" if wide else "narrow",
+        "base_a": _describe_direction(window, a, b, locate),
+        "base_b": _describe_direction(window.mirrored(), b, a, locate),
+    }
+
+
+def _describe_direction(
+    window: TimingWindow,
+    base: tuple[int, int],
+    target: tuple[int, int],
+    locate: Callable[[TimingWindow, int, int, int], Regions],
+) -> dict[str, object]:
+    return {
+        name: {
+            "length": format_duration(length_us),
+            **_describe_base(locate(window, length_us, *target)),
+        }
+        for name, length_us in zip(("shortest", "longest"), base, strict=True)
+    }
+
+
+def _describe_base(regions: Regions) -> dict[str, str]:
+    # An inner end never shows beyond its horizon.
+    certain = max(regions.ll, regions.lh), min(regions.rl, regions.rh)
+    lh, ll, rl, rh = (format_duration(end) for end in (regions.lh, *certain, regions.rh))
+    if regions.lh > regions.rh:
+        meaning = "no target can be satisfied"
+    elif certain[0] > certain[1]:
+        meaning = f"targets from {lh} to {rh} are probed, all others violated"
+    else:
+        meaning = (
+            f"targets from {ll} to {rl} are satisfied, "
+            f"those below {lh} or above {rh} violated, those between probed"
+        )
+    return {"LH": lh, "LL": ll, "RL": rl, "RH": rh, "meaning": meaning}
+
+
+@njit(cache=True)
+def _locate_offsets_kernel(
+    length: int, shortest: int, longest: int, window: WindowScalars
+) -> tuple[int, int, int, int]:
+    """LH, LL, RL, RH, the outer two cut by floor and ceiling."""
+    deep_shortest = _find_depth_kernel(length, shortest, window)
+    deep_longest = deep_shortest
+    if longest != shortest:
+        deep_longest = _find_depth_kernel(length, longest, window)
+    lh = max(window.lower + shortest - deep_shortest, window.floor)
+    rh = min(window.upper - length + deep_longest, window.ceiling)
+    if window.upper - window.lower >= length + longest:
+        return lh, window.lower + longest - deep_longest, window.upper - length + deep_shortest, rh
+    return lh, window.upper - length + 1, window.upper - length, rh

@@ -1,0 +1,1 @@
+"""Documents of the REST API: models, fields, checks across documents."""

@@ -1,0 +1,130 @@
+"""Buckets of a histogram as a document writes them: lists or objects, bounds in any unit.
+
+`[lo, hi, p]` and `{"lo", "hi", "p"}` have bounds in whole µs or as texts ("20ms"); an object may
+also have `lo_us`, `lo_ms` or `lo_s`, and the same of `hi`. Masses are decimals: numbers or texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, localcontext
+from typing import Any
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import BUCKET_LIMIT
+from correlation.resources.durations import parse_duration_us, whole_us
+from correlation.resources.histogram import Histogram, bucket_parts, check_count
+from service.documents.fields import read_number, spellings
+
+_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
+_FIELDS = {*spellings("lo"), *spellings("hi"), "p"}
+# Digits that a product of any number in a request (service/api/body.py) and a unit can have.
+_EXACT_DIGITS = 80
+_BOUND = 'write whole microseconds, or a text such as "20ms"'
+_BOUND_SCHEMA = {
+    "anyOf": [
+        {"type": "integer"},
+        {
+            "type": "string",
+            "pattern": r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$",
+        },
+    ]
+}
+_MASS_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "string", "pattern": r"^(0|1|0?\.[0-9]{1,10}|1\.0{1,10})$"},
+    ]
+}
+SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": BUCKET_LIMIT,
+    "description": "Each begins where the one before ends; the p sum to exactly 1.",
+    "items": {
+        "anyOf": [
+            {
+                "type": "array",
+                "description": "lo, hi and p.",
+                "minItems": 3,
+                "maxItems": 3,
+                "items": {"type": ["integer", "number", "string"]},
+            },
+            {
+                "type": "object",
+                "properties": {
+                    **dict.fromkeys(("lo", "hi"), _BOUND_SCHEMA),
+                    **{f"{end}_us": {"type": "integer"} for end in ("lo", "hi")},
+                    **{
+                        f"{end}_{unit}": {"type": "number"}
+                        for end in ("lo", "hi")
+                        for unit in ("ms", "s")
+                    },
+                    "p": _MASS_SCHEMA,
+                },
+                "required": ["p"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
+
+
+def read_histogram(buckets: object) -> Histogram:
+    """Read a histogram from the `buckets` of a document.
+
+    Raises
+    ------
+    InvalidFieldError
+        Naming the field and what to write instead.
+    """
+    if not isinstance(buckets, list):
+        raise InvalidFieldError("buckets", "is not a list", "write [[lo, hi, p], …]")
+    check_count(len(buckets))
+    return Histogram.from_buckets(
+        [_plain(bucket, f"buckets[{place}]") for place, bucket in enumerate(buckets)]
+    )
+
+
+def _plain(bucket: object, field: str) -> list[object]:
+    """Give a bucket as `Histogram` reads it: bounds in whole µs."""
+    if isinstance(bucket, Mapping):
+        unknown = sorted(set(bucket) - _FIELDS)
+        if unknown:
+            name = f"{field}.{unknown[0]}"
+            raise InvalidFieldError(name, "is no part of a bucket", "write lo, hi and p")
+        ends = {end: _end(bucket, end, field) for end in ("lo", "hi")}
+        bucket = {**bucket, **ends}
+        return list(bucket_parts(bucket, field))
+    lo, hi, mass = bucket_parts(bucket, field)
+    return [_bound_us(lo, f"{field}.lo"), _bound_us(hi, f"{field}.hi"), mass]
+
+
+def _end(bucket: Mapping[str, object], end: str, field: str) -> int:
+    given = [name for name in spellings(end) if name in bucket]
+    if not given:
+        raise InvalidFieldError(f"{field}.{end}", "is missing", _BOUND)
+    if len(given) > 1:
+        remedy = "give it once"
+        raise InvalidFieldError(f"{field}.{given[1]}", f"is given as {given[0]} too", remedy)
+    unit = given[0].removeprefix(end).removeprefix("_")
+    name, value = f"{field}.{given[0]}", bucket[given[0]]
+    return _bound_us(value, name) if not unit else _scaled_us(value, _UNITS_US[unit], name)
+
+
+def _bound_us(value: object, field: str) -> int:
+    return (
+        parse_duration_us(value, field) if isinstance(value, str) else _scaled_us(value, 1, field)
+    )
+
+
+def _scaled_us(value: object, unit_us: int, field: str) -> int:
+    try:
+        number = read_number(value)
+    except InvalidFieldError as error:
+        raise InvalidFieldError(field, error.problem, _BOUND) from None
+    if isinstance(number, float):
+        raise InvalidFieldError(field, "is no number that can be held", _BOUND)
+    with localcontext() as context:
+        context.prec = _EXACT_DIGITS
+        return whole_us(Decimal(number) * unit_us, field)

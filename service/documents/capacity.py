@@ -1,0 +1,74 @@
+"""What a condition would have the job keep in memory, against what is allowed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from correlation.kinds import KINDS
+from correlation.operators import Load
+from correlation.resources.durations import describe_duration
+from service.errors import InvalidDocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from correlation.operators import Condition
+    from correlation.resources.streams import Stream
+
+_US = 1_000_000
+
+
+def check_capacity(
+    condition: Condition, streams: Mapping[str, Stream], limit: int, field: str | None = None
+) -> None:
+    """Refuse a condition that needs more events in memory than are allowed.
+
+    Only streams that declare how many events come at most say what a horizon costs.
+
+    Parameters
+    ----------
+    condition : Condition
+        To be registered, or reading a stream that is.
+    streams : mapping of name to Stream
+        Its streams.
+    limit : int
+        Most events of a stream, over all slots.
+    field : str or None
+        Of the document that is written; None: the condition's field that sets its horizon.
+
+    Raises
+    ------
+    InvalidDocumentError
+        Naming the field and what to write instead.
+    """
+    horizons = KINDS[condition.kind].derive(condition, streams, Load({}))["buffer_horizon_us"]
+    for name in condition.streams:
+        rate = streams[name].max_rate
+        if rate is None:
+            continue
+        # Each group of a grid holds a copy.
+        rate *= streams[name].partitioning.groups
+        if rate * horizons[name] <= limit * _US:
+            continue
+        horizon = describe_duration(horizons[name])
+        longest = describe_duration(limit * _US // rate)
+        raise InvalidDocumentError.of(
+            field or _horizon_field(condition, name),
+            f"condition {condition.name} would keep the events of stream {name} for {horizon}: up "
+            f"to {rate * horizons[name] // _US:,} at {rate:,} a second, {limit:,} are allowed",
+            f"keep them for at most {longest}: a smaller window, horizon or max_delay; or declare "
+            "a smaller max_rate; or raise COINCIDE_MAX_BUFFERED_EVENTS",
+        )
+
+
+def _horizon_field(condition: Condition, stream: str) -> str:
+    """Name the field that says how long the events of a stream are kept.
+
+    Those of the first stream wait for what comes later, those of the second for what came before.
+    """
+    own = [
+        field.name
+        for field in KINDS[condition.kind].fields
+        if field.type == "duration" and field.required
+    ]
+    return own[-1] if stream == condition.streams[0] else own[0 if "lower" in own else -1]

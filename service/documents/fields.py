@@ -1,0 +1,374 @@
+"""How the fields of a document become a pydantic model.
+
+A duration `X` is accepted as `X_us`, `X_ms` or `X_s` (numbers) or as `X` ("250ms"), one of them,
+and normalised to `X_us`. Decimals stay exact. Ranges belong to the value types of correlation/.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from decimal import Decimal, localcontext
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic import Field as PydanticField
+from pydantic_core import PydanticCustomError
+
+from correlation.errors import InvalidFieldError
+from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
+from correlation.operators import Field
+from correlation.resources.checks import check_name, check_topic
+from correlation.resources.decimals import read_decimal, without_zeros
+from correlation.resources.durations import describe_limit, parse_duration_us, whole_us
+from service.errors import FieldProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SCALES_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
+# Digits that a product of any number in a request (service/api/body.py) and a scale can have.
+_EXACT_DIGITS = 80
+_DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
+_NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+_TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
+_DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
+_SHOWN = 40
+# 70 means 70 %; what 1.5 means nobody knows.
+_LEAST_PERCENT = 2
+_PERCENT = 100
+Definitions = dict[str, Any]
+
+
+def read_number(value: object) -> int | Decimal | float:
+    """Let JSON's numbers through, and nothing that merely looks like one."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
+        raise InvalidFieldError("", "is not a number", "write a number, without quotes")
+    return value
+
+
+def _read_whole(value: object) -> object:
+    number = read_number(value)
+    if isinstance(number, Decimal) and number == number.to_integral_value():
+        return int(number)
+    if isinstance(number, float):
+        raise PydanticCustomError("finite_number", "out of range")
+    if not isinstance(number, int):
+        raise InvalidFieldError("", f"{number} is not a whole number", "round it")
+    return number
+
+
+def _read_decimal(value: object) -> object:
+    """Read a decimal over 0 and at most 1; of a percentage say which one is meant."""
+    shown = str(value).strip()
+    text, percent = shown.removesuffix("%").strip().replace(",", "."), shown.endswith("%")
+    number = read_decimal(text) if isinstance(value, str) else value
+    if isinstance(number, float):
+        raise PydanticCustomError("finite_number", "out of range")
+    if isinstance(number, bool) or not isinstance(number, int | Decimal):
+        problem = f'"{shown[:_SHOWN]}" is not a decimal' if shown == value else "is not a decimal"
+        raise InvalidFieldError("", problem, _DECIMAL)
+    if percent or "," in shown:
+        problem = f'"{shown[:_SHOWN]}" is not a decimal'
+        raise InvalidFieldError("", problem, _meant(Decimal(number), percent=percent))
+    if not 0 < number <= 1:
+        problem = f"{shown[:_SHOWN]} is not over 0 and at most 1"
+        raise InvalidFieldError(
+            "", problem, _meant(Decimal(number), percent=number >= _LEAST_PERCENT)
+        )
+    return number
+
+
+def _meant(number: Decimal, *, percent: bool) -> str:
+    """Say what to write where it is plain what was meant."""
+    # Far smaller or larger numbers overflow where they are divided.
+    if not 0 < number <= (_PERCENT if percent else 1) or number.adjusted() < -THRESHOLD_PLACES:
+        return _DECIMAL
+    written = format(without_zeros(number / _PERCENT if percent else number), "f")
+    return f"write {written}" if len(written) <= THRESHOLD_PLACES else _DECIMAL
+
+
+def _read_path(value: object) -> object:
+    parts = value if isinstance(value, list) else [value]
+    if not parts or not all(isinstance(part, str) and part for part in parts):
+        raise InvalidFieldError(
+            "", "is not a path", 'write a name, names with dots between ("a.b"), or a list of names'
+        )
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_read_whole)]
+Number = Annotated[Decimal, BeforeValidator(read_number), WithJsonSchema({"type": "number"})]
+ExactDecimal = Annotated[
+    Decimal,
+    BeforeValidator(_read_decimal),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                {"type": "string", "pattern": r"^(0?\.[0-9]{1,10}|1(\.0{1,10})?)$"},
+            ]
+        }
+    ),
+]
+FieldPath = Annotated[
+    object,
+    PlainValidator(_read_path),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+            ]
+        }
+    ),
+]
+ResourceName = Annotated[
+    str, AfterValidator(check_name), PydanticField(json_schema_extra={"pattern": _NAME_PATTERN})
+]
+TopicName = Annotated[
+    str, AfterValidator(check_topic), PydanticField(json_schema_extra={"pattern": _TOPIC_PATTERN})
+]
+
+
+class Document(BaseModel):
+    """Base of the documents: unknown fields are refused, durations have one spelling each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    durations: ClassVar[tuple[Field, ...]] = ()
+
+    @model_validator(mode="after")
+    def _durations_once(self) -> Document:
+        problems = [
+            problem
+            for field in self.durations
+            for problem in _spelling_problems(field, self.model_fields_set)
+        ]
+        problems += self._more_problems()
+        if problems:
+            raise PydanticCustomError(
+                "fields", "{count} fields are wrong", {"count": len(problems), "all": problems}
+            )
+        return self
+
+    def _more_problems(self) -> list[FieldProblem]:
+        """Find what is wrong between fields."""
+        return []
+
+    def normalised(self) -> dict[str, Any]:
+        """Give the document with every default in it, durations in µs and decimals as text.
+
+        Raises
+        ------
+        InvalidFieldError
+            When a duration is not a whole number of microseconds.
+        """
+        spelled = {spelling for field in self.durations for spelling in spellings(field.name)}
+        values = {
+            name: _plain(getattr(self, name))
+            for name in type(self).model_fields
+            if name not in spelled
+        }
+        return values | {field.stored_name: self._duration_us(field) for field in self.durations}
+
+    def _duration_us(self, field: Field) -> object:
+        given = [name for name in spellings(field.name) if name in self.model_fields_set]
+        if not given:
+            return field.default
+        value = getattr(self, given[0])
+        if given[0] == field.name:
+            return parse_duration_us(value, field.name)
+        scale = _SCALES_US[given[0].removeprefix(f"{field.name}_")]
+        with localcontext() as context:
+            context.prec = _EXACT_DIGITS
+            return whole_us(Decimal(value) * scale, given[0])
+
+
+def spellings(duration: str) -> tuple[str, str, str, str]:
+    """List the names a duration may be given under."""
+    return (f"{duration}_us", f"{duration}_ms", f"{duration}_s", duration)
+
+
+def name_as_written(field: str, document: Mapping[str, Any]) -> str:
+    """Give the name under which a field stands in the document, units included.
+
+    Parameters
+    ----------
+    field : str
+        As correlation/ names it, nested ones with dots.
+    document : mapping
+        What the user sent.
+    """
+    *above, last = field.split(".")
+    found: object = document
+    for part in above:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    if isinstance(found, Mapping):
+        last = next((name for name in spellings(last) if name in found), last)
+    return ".".join([*above, last])
+
+
+def _spelling_problems(field: Field, given: set[str]) -> Iterable[FieldProblem]:
+    found = [name for name in spellings(field.name) if name in given]
+    choices = ", ".join(spellings(field.name)[:-1]) + f' or {field.name} ("250ms")'
+    if len(found) > 1:
+        yield FieldProblem(found[1], f"is given as {found[0]} too", f"give one of {choices}")
+    if not found and field.required:
+        yield FieldProblem(field.name, "is missing", f"give one of {choices}")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Document):
+        return value.normalised()
+    if isinstance(value, Decimal):
+        return format(without_zeros(value), "f")
+    return value
+
+
+def _read_words(field: str, value: object) -> object:
+    """Let a duration in words through; of a bare number say how it is written."""
+    bare = read_decimal(value) if isinstance(value, str) else value
+    if isinstance(bare, int | Decimal) and not isinstance(bare, bool):
+        shown = str(value).strip()[:_SHOWN]
+        remedy = f'write "{shown}ms" (or us, s, min, h, d), or {field}_ms: {shown}'
+        raise InvalidFieldError(field, f"{shown} has no unit", remedy)
+    if not isinstance(value, str):
+        remedy = f'write a number and a unit, for example "250ms", or {field}_ms: 250'
+        raise InvalidFieldError(field, "is not a duration", remedy)
+    parse_duration_us(value, field)
+    return value
+
+
+def _read_amount(field: str, scale_us: int, most_us: int, value: object) -> object:
+    """Let a number of units through that is within the limit."""
+    if isinstance(value, str):
+        remedy = f'write a number, without quotes, or {field}: "250ms"'
+        raise InvalidFieldError(field, f'"{value[:_SHOWN]}" is a text', remedy)
+    number = read_number(value)
+    limit = most_us // scale_us
+    if isinstance(number, int | Decimal) and not -limit <= number <= limit:
+        most = describe_limit(most_us)
+        raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
+    return number
+
+
+def _duration_definitions(field: Field, most_us: int) -> Definitions:
+    def reader(scale_us: int) -> BeforeValidator:
+        return BeforeValidator(partial(_read_amount, field.name, scale_us, most_us))
+
+    # No `default` in the schema: null is not accepted, the field is left out.
+    hidden: dict[str, Any] = {"default": None, "json_schema_extra": _without_default}
+    described = f"{field.description} In {{}}; one of {', '.join(spellings(field.name))}."
+    number = {
+        f"{field.name}_{unit}": (
+            Annotated[Number, reader(scale)],
+            PydanticField(
+                ge=-most_us // scale,
+                le=most_us // scale,
+                description=described.format(unit),
+                **hidden,
+            ),
+        )
+        for unit, scale in _SCALES_US.items()
+        if unit != "us"
+    }
+    whole = PydanticField(ge=-most_us, le=most_us, description=described.format("µs"), **hidden)
+    words = PydanticField(
+        default=None,
+        description=described.format('words such as "250ms"'),
+        examples=["250ms"],
+        json_schema_extra=_words_schema,
+    )
+    return {
+        f"{field.name}_us": (Annotated[Whole, reader(1)], whole),
+        **number,
+        field.name: (Annotated[str, BeforeValidator(partial(_read_words, field.name))], words),
+    }
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _words_schema(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+    schema["pattern"] = _DURATION_PATTERN
+
+
+def _definitions(field: Field) -> Definitions:
+    """Turn a field of a kind into definitions for create_model."""
+    if field.type == "duration":
+        return _duration_definitions(field, DURATION_LIMIT_US)
+    types: dict[str, Any] = {
+        "decimal": ExactDecimal,
+        "stream": ResourceName,
+        "topic": TopicName,
+        "count": Annotated[int, PydanticField(strict=True, ge=1)],
+        "flag": Annotated[bool, PydanticField(strict=True)],
+        "choice": Literal[field.choices] if field.choices else str,
+    }
+    found = types[field.type]
+    if not field.required and field.default is None:
+        found = found | None
+    limits: dict[str, Any] = {}
+    if field.type == "decimal":
+        limits = {"gt": 0, "le": 1, "decimal_places": THRESHOLD_PLACES}
+    default = ... if field.required else field.default
+    return {field.name: (found, PydanticField(default, description=field.description, **limits))}
+
+
+def _duration_schema(fields: Iterable[Field]) -> list[dict[str, Any]]:
+    """State in JSON Schema that a duration is given once."""
+    return [
+        {"oneOf": [{"required": [name]} for name in spellings(field.name)]}
+        for field in fields
+        # "At most once" can be stated too, but generators of test data give up on it.
+        if field.required
+    ]
+
+
+def document_model(
+    name: str,
+    summary: str,
+    fields: tuple[Field, ...],
+    example: Mapping[str, Any] | None,
+    *,
+    base: type[Document] = Document,
+    more: Definitions | None = None,
+) -> type[Document]:
+    """Make the model of a document from its fields.
+
+    Parameters
+    ----------
+    name, summary : str
+        Of the model, for the API's documentation.
+    fields : tuple of Field
+        Of the document.
+    example : mapping or None
+        A document, for the API's documentation.
+    base : type
+        Class it derives from.
+    more : dict
+        Definitions that no Field can express.
+    """
+    durations = tuple(field for field in fields if field.type == "duration")
+    once = _duration_schema(durations)
+    extra: dict[str, Any] = {"allOf": once} if once else {}
+    if example is not None:
+        extra["examples"] = [dict(example)]
+    definitions = reduce(operator.or_, map(_definitions, fields), more or {})
+    model: type[Document] = create_model(name, __base__=base, __doc__=summary, **definitions)
+    model.durations = durations
+    model.model_config["json_schema_extra"] = extra
+    model.model_rebuild(force=True)
+    return model

@@ -1,0 +1,268 @@
+"""The documents of the REST interface, as pydantic models.
+
+The models of conditions are made from `correlation.kinds.KINDS`: a kind that is registered there
+needs no line here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
+
+from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import Field as PydanticField
+
+from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS
+from correlation.limits import GROUPS_LIMIT, TEMPLATE_LIMIT
+from correlation.operators import Field
+from correlation.resources.times import TimeFormat
+from service.documents.buckets import SCHEMA, read_histogram
+from service.documents.fields import (
+    Document,
+    FieldPath,
+    ResourceName,
+    Whole,
+    document_model,
+    spellings,
+)
+from service.errors import FieldProblem
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+_SHOWN = 40
+
+
+def condition_models() -> dict[str, type[Document]]:
+    """Make the model of every kind of condition, keyed by kind."""
+    return {
+        kind.name: document_model(
+            "".join(part.title() for part in kind.name.split("_")) + "Condition",
+            kind.summary,
+            kind.fields,
+            kind.example,
+            more={"kind": (Literal[kind.name], PydanticField(description="Kind of condition."))},
+        )
+        for kind in KINDS.values()
+    }
+
+
+class _Mapping(Document):
+    id: FieldPath | None = PydanticField(
+        default=None, description="Path of the id; without it: topic-partition-offset."
+    )
+    key: FieldPath | None = PydanticField(
+        default=None, description="Path of the join key; without it: the record's key."
+    )
+    time: FieldPath | None = PydanticField(default=None, description="Path of the one time.")
+    earliest: FieldPath | None = PydanticField(
+        default=None, description="Path of the earliest possible time."
+    )
+    latest: FieldPath | None = PydanticField(
+        default=None, description="Path of the latest possible time."
+    )
+    detected: FieldPath | None = PydanticField(
+        default=None, description="Path of the time of detection; goes with `template`."
+    )
+    template: FieldPath | None = PydanticField(
+        default=None, description="Path of the name of the event's template."
+    )
+    histogram: FieldPath | None = PydanticField(
+        default=None, description="Path of the list of buckets, [lo, hi, p] or {lo, hi, p}."
+    )
+    timezone: Annotated[str, PydanticField(max_length=64)] = PydanticField(
+        default="UTC", description="IANA name of the zone of ISO 8601 times without an offset."
+    )
+
+    def _more_problems(self) -> list[FieldProblem]:
+        given = self.model_fields_set if self.time is None else set()
+        return [
+            FieldProblem(name, "goes with `time` only", "leave it out, or give `time`")
+            for duration in self.durations
+            for name in spellings(duration.name)
+            if name in given
+        ]
+
+
+class _Partitioning(Document):
+    by: Literal["key", "grid"] = PydanticField(
+        default="key", description="key: events with equal keys meet; grid: all events meet."
+    )
+    groups: Whole = PydanticField(
+        default=1,
+        ge=1,
+        le=GROUPS_LIMIT,
+        description="Of a grid: each event is held once for each group, in as many slots at most.",
+    )
+
+    def _more_problems(self) -> list[FieldProblem]:
+        if self.by == "key" and self.groups != 1:
+            remedy = 'leave it out, or write "by": "grid"'
+            return [FieldProblem("groups", "goes with a grid only", remedy)]
+        return []
+
+
+_BY = get_args(_Partitioning.model_fields["by"].annotation)
+
+
+def _read_partitioning(value: object) -> object:
+    """Let the short form through: a text alone says by what."""
+    if isinstance(value, str) and value in _BY:
+        return {"by": value}
+    if not isinstance(value, Mapping | _Partitioning):
+        raise InvalidFieldError(
+            "",
+            f"{json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]} is no partitioning",
+            'write "key", "grid", or {"by": "grid", "groups": 3}',
+        )
+    return value
+
+
+class _ShortForm:
+    """Says in the JSON schema that a text will do."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(core), {"type": "string", "enum": list(_BY)}]}
+
+
+class _Stream(Document):
+    partitioning: Annotated[_Partitioning, BeforeValidator(_read_partitioning), _ShortForm()] = (
+        PydanticField(
+            default=_Partitioning(), description="Which events can meet; a text is short for `by`."
+        )
+    )
+    templates: list[ResourceName] = PydanticField(
+        default=[],
+        max_length=TEMPLATE_LIMIT,
+        description="Templates that its events may name; taken at their present versions.",
+        json_schema_extra={"uniqueItems": True},
+    )
+    histograms: Annotated[bool, PydanticField(strict=True)] = PydanticField(
+        default=False, description="Whether its events may carry a histogram of their own."
+    )
+
+
+class TemplateDocument(Document):
+    """A template: a histogram that events refer to by name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"buckets": [["0s", "20ms", "0.1"], ["20ms", "30ms", "0.9"]]}]
+        }
+    )
+    buckets: Annotated[Any, WithJsonSchema(SCHEMA)]
+
+    def _more_problems(self) -> list[FieldProblem]:
+        try:
+            read_histogram(self.buckets)
+        except InvalidFieldError as error:
+            return [FieldProblem(error.field, error.problem, error.remedy)]
+        return []
+
+    def normalised(self) -> dict[str, Any]:
+        """Give the document with bounds in µs, as offsets from the latest."""
+        return {"buckets": read_histogram(self.buckets).shape().to_buckets()}
+
+
+_FORMATS = get_args(TimeFormat)
+
+if TYPE_CHECKING:
+    # Made from data at run time; all that the type checker can know is that they are documents.
+    StreamDocument = Document
+    ConditionDocument = Document
+else:
+    MappingDocument = document_model(
+        "Mapping",
+        "How a record's JSON becomes an event; without it events are canonical.",
+        (
+            Field("before", "duration", "How much earlier than `time`.", required=False, default=0),
+            Field("after", "duration", "How much later than `time`.", required=False, default=0),
+            Field(
+                "format",
+                "choice",
+                "Of the times.",
+                required=False,
+                default=_FORMATS[0],
+                choices=_FORMATS,
+            ),
+        ),
+        {"time": "detected.at", "after": "1min", "key": "station"},
+        base=_Mapping,
+    )
+    StreamDocument = document_model(
+        "StreamDocument",
+        "A stream: where its events are read, how they get their times, what they promise.",
+        (
+            Field("topic", "topic", "Kafka topic of the events."),
+            Field(
+                "shortest", "duration", "No event's interval is shorter.", required=False, default=0
+            ),
+            Field("longest", "duration", "No event's interval is longer."),
+            Field("max_delay", "duration", "An event reaches Kafka within this after `latest`."),
+            Field(
+                "max_skew",
+                "duration",
+                "How far a clock may be ahead.",
+                required=False,
+                default=1_000_000,
+            ),
+            Field(
+                "max_rate",
+                "count",
+                "Most events a second, in the long run: bounds what conditions may keep.",
+                required=False,
+            ),
+            Field(
+                "clock",
+                "choice",
+                "replay: recorded data.",
+                required=False,
+                default="live",
+                choices=("live", "replay"),
+            ),
+        ),
+        {"topic": "acoustic", "longest": "200ms", "max_delay": "1s"},
+        base=_Stream,
+        more={
+            "mapping": (
+                MappingDocument | None,
+                PydanticField(None, description="How a record becomes an event."),
+            )
+        },
+    )
+    ConditionDocument = Annotated[
+        Union[tuple(condition_models().values())],  # noqa: UP007  made from a tuple
+        PydanticField(discriminator="kind"),
+    ]
+_ROOTS: dict[str, type[Document]] = {
+    "": StreamDocument,
+    "template": TemplateDocument,
+    **condition_models(),
+}
+
+
+def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
+    """List the fields of a document, or of one inside it.
+
+    Parameters
+    ----------
+    kind : str
+        Of the condition, or "template"; empty: of a stream.
+    above : tuple of str
+        The fields that the one in question stands below.
+    """
+    model: Any = _ROOTS[kind]
+    for part in above:
+        field = model.model_fields.get(part)
+        inner = [] if field is None else (field.annotation, *get_args(field.annotation))
+        found = (it for it in inner if isinstance(it, type) and issubclass(it, Document))
+        model = next(found, None)
+        if model is None:
+            return ()
+    return tuple(model.model_fields)

@@ -1,0 +1,280 @@
+"""The folder of the job's state: Spark's checkpoint, and beside it what must go with it.
+
+All files are reached through Hadoop's file systems, so the folder may be anywhere that Spark can
+write.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from spark_jobs.driver.failures import naming_store, query_error
+from spark_jobs.errors import CheckpointMismatchError, CheckpointStoreError
+from spark_jobs.worker.slots import slot_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from kafka_client.partition_offsets import Place
+
+_VERSION = 2
+_LAYOUT = "layout.json"
+# Of a batch's offsets: a version and properties; then comes one line for each source.
+_HEAD_LINES = 2
+_NO_OFFSETS = ("", "null", "-")
+
+
+class Checkpoint:
+    """Files of a job's state.
+
+    Its methods raise CheckpointStoreError where the store cannot be read or written.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Through which they are reached.
+    location : str
+        Folder or URL.
+    """
+
+    def __init__(self, session: SparkSession, location: str) -> None:
+        # Spark's Python API has no files; this is the way to Hadoop's.
+        jvm: Any = session._jvm  # noqa: SLF001 - see above
+        self._jvm = jvm
+        self._hadoop: Any = jvm.org.apache.hadoop.fs
+        self._configuration: Any = session._jsc.hadoopConfiguration()  # noqa: SLF001 - see above
+        self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above
+        self.location = location
+        given = self._hadoop.Path(location)
+        with self.naming_store():
+            self._files: Any = given.getFileSystem(self._configuration)
+        self._root = self._files.makeQualified(given)
+
+    def naming_store(self) -> AbstractContextManager[None]:
+        """Raise CheckpointStoreError in place of an I/O error of the store."""
+        return naming_store(self._gateway, self.location)
+
+    def query_error(self, query: StreamingQuery) -> Exception | None:
+        """Return the error that a query with this checkpoint has ended with, or None."""
+        return query_error(self._gateway, query, self.location)
+
+    @property
+    def query_location(self) -> str:
+        """Where Spark keeps the query's own checkpoint."""
+        return str(self._path("query").toString())
+
+    @property
+    def cache_folder(self) -> str:
+        """Folder of the workers' blob files: here if local, else where each worker stands."""
+        folder = str(self._path("cache").toUri().getPath())
+        return folder if self._files.getScheme() == "file" else "coincide-cache"
+
+    def _path(self, name: str) -> Any:  # noqa: ANN401 - an object of the JVM
+        return self._hadoop.Path(self._root, name)
+
+    def read(self, name: str) -> bytes | None:
+        """Give a file's content, None when there is no such file."""
+        path = self._path(name)
+        with self.naming_store():
+            if not self._files.exists(path):
+                return None
+            stream = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole: whoever reads sees the old content or the new."""
+        path = self._path(name)
+        unfinished = self._path(f".{path.getName()}.new")
+        rename = self._hadoop.Options.Rename
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE
+        with self.naming_store():
+            stream = self._files.create(unfinished, True)  # noqa: FBT003 - Java has no keywords
+            try:
+                stream.write(content)
+            finally:
+                stream.close()
+            context = self._hadoop.FileContext.getFileContext(
+                self._root.toUri(), self._configuration
+            )
+            context.rename(unfinished, path, options)
+
+    def newest_batch(self) -> int:
+        """Return the newest batch that was begun, -1 when there is none."""
+        return self._newest("query/offsets")
+
+    def has_unfinished_batch(self) -> bool:
+        """Tell whether the newest batch that was begun has not been completed."""
+        return self.newest_batch() > self.completed_batch()
+
+    def completed_batch(self) -> int:
+        """Return the newest batch that was completed, -1 when there is none."""
+        return self._newest("query/commits")
+
+    def completed_offsets(self) -> dict[Place, int]:
+        """Give up to where the completed batches have read each (topic, partition)."""
+        return parse_offsets(*self._offsets("query/commits")[_HEAD_LINES:])
+
+    def begun_offsets(self) -> dict[Place, int]:
+        """Return up to where the newest batch reads, whether it was completed or not."""
+        return parse_offsets(*self._offsets("query/offsets")[_HEAD_LINES:])
+
+    def change_offsets(
+        self, gone: Collection[str], ends: Mapping[Place, int] | None = None
+    ) -> None:
+        """Change up to where the newest batch has read, or reads, for topics that have changed.
+
+        A batch that is not completed reads no more of them; the next one reads a topic that is
+        left out from its beginning, the others from where they end.
+
+        Parameters
+        ----------
+        gone : collection of str
+            Topics that are left out: they were deleted, or others have their names by now. Spark
+            would try to read records that nobody has.
+        ends : mapping of (topic, partition) to int
+            Where partitions end that were truncated.
+        """
+        lines = self._offsets("query/offsets")
+        changed = [_changed(line, gone, ends or {}) for line in lines[_HEAD_LINES:]]
+        if changed != lines[_HEAD_LINES:]:
+            name = f"query/offsets/{self.newest_batch()}"
+            self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
+
+    def _offsets(self, folder: str) -> list[str]:
+        """Read the lines of the offsets of a folder's newest batch."""
+        newest = self._newest(folder)
+        stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
+        return (stored or b"").decode().splitlines()
+
+    def _newest(self, folder: str) -> int:
+        path = self._path(folder)
+        with self.naming_store():
+            if not self._files.exists(path):
+                return -1
+            names = [status.getPath().getName() for status in self._files.listStatus(path)]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def parse_offsets(*texts: str | None) -> dict[Place, int]:
+    """Read the offsets of Spark's Kafka sources: JSON objects, topic → partition → offset.
+
+    A source that has read nothing yet has none, or a dash.
+    """
+    return {
+        (topic, int(number)): offset
+        for text in texts
+        if text is not None and text not in _NO_OFFSETS
+        for topic, found in orjson.loads(text).items()
+        for number, offset in found.items()
+    }
+
+
+def _changed(line: str, gone: Collection[str], ends: Mapping[Place, int]) -> str:
+    if line in _NO_OFFSETS:
+        return line
+    found = orjson.loads(line)
+    kept = {
+        topic: {
+            number: min(offset, ends.get((topic, int(number)), offset))
+            for number, offset in offsets.items()
+        }
+        for topic, offsets in found.items()
+        if topic not in gone
+    }
+    return line if kept == found else orjson.dumps(kept).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What cannot change once a checkpoint is there.
+
+    Parameters
+    ----------
+    shuffle_partitions : int
+        Of Spark's stateful operator.
+    slot_keys : tuple of int
+        One for each slot; see `spark_jobs.worker.slots`.
+    id : str
+        Tells this checkpoint from all others.
+    """
+
+    shuffle_partitions: int
+    slot_keys: tuple[int, ...]
+    id: str
+
+
+def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
+    """Give the layout of the checkpoint; a new one gets its own.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Of the job.
+    session : SparkSession
+        Tells how many cores there are.
+    slots : int
+        As set for the job.
+
+    Raises
+    ------
+    CheckpointMismatchError
+        When the checkpoint has another number of slots, or another version wrote it.
+    """
+    stored = checkpoint.read(_LAYOUT)
+    if stored is None:
+        # A partition costs some 55 ms a batch: no more of them than can work at once.
+        partitions = min(slots, session.sparkContext.defaultParallelism)
+        layout = Layout(partitions, slot_keys(session, slots, partitions), uuid.uuid4().hex)
+        document = {
+            "v": _VERSION,
+            "shuffle_partitions": layout.shuffle_partitions,
+            "slot_keys": layout.slot_keys,
+            "id": layout.id,
+        }
+        checkpoint.write(_LAYOUT, orjson.dumps(document))
+        return layout
+    document = orjson.loads(stored)
+    if document["v"] != _VERSION:
+        raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is not known")
+    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
+    if len(layout.slot_keys) != slots:
+        raise CheckpointMismatchError(
+            f"the checkpoint has {len(layout.slot_keys)} slots, COINCIDE_SLOTS says {slots}: "
+            "set it back, or begin with a new checkpoint"
+        )
+    return layout
+
+
+def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:
+    """Check that the checkpoint is where it was when its layout was read.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Of the job.
+    layout : Layout
+        Of the checkpoint.
+
+    Raises
+    ------
+    CheckpointStoreError
+        When it is not: the folder of a store that was unmounted looks like an empty one, in which
+        a query would read all topics again.
+    """
+    stored = checkpoint.read(_LAYOUT)
+    if stored is None or orjson.loads(stored)["id"] != layout.id:
+        raise CheckpointStoreError(
+            checkpoint.location, f"{_LAYOUT} of this checkpoint is missing (is its volume mounted?)"
+        )

@@ -1,0 +1,129 @@
+"""Which config topic a checkpoint goes with: one created again under the same name is another.
+
+The checkpoint holds what the old topic registered, and how far it was applied: on another topic
+deleted conditions would go on, and new ones would never begin. So the job refuses it until an
+operator accepts it by its id. Then it is read from its beginning, and the slots drop the conditions
+that it does not register again. The acceptance is stored last: until then every step is done again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from correlation.errors import UnknownRecordVersionError
+from spark_jobs.errors import ConfigTopicError
+
+if TYPE_CHECKING:
+    from spark_jobs.driver.checkpoint import Checkpoint
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The config topic that the slots work with."""
+
+    id: str | None
+    epoch: int
+
+
+class ConfigTopic:
+    """Checks that the config topic is the one that the checkpoint goes with.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Of the job.
+    name : str
+        Of the topic.
+    found_id : str or None
+        Its id when it was read; None where the broker gives topics none.
+    accepted_id : str or None
+        Id of the topic that the operator accepts in place of another.
+
+    Raises
+    ------
+    ConfigTopicError
+        When it is another topic, and not accepted.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, name: str, found_id: str | None, accepted_id: str | None
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._name = name
+        self._read_id = found_id
+        self._stored = _read(checkpoint)
+        if self._stored.id is None and found_id is not None:
+            # A new checkpoint, or one of a version that did not know of ids.
+            self._store(replace(self._stored, id=found_id))
+        if self.is_accepting and accepted_id != found_id:
+            raise self._refusal(self._stored.id, found_id)
+
+    @property
+    def name(self) -> str:
+        """Name of the topic."""
+        return self._name
+
+    @property
+    def epoch(self) -> int:
+        """How many config topics were accepted in place of an earlier one."""
+        return self._stored.epoch
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the topic is another one than the slots have applied so far."""
+        return self._read_id is not None and self._read_id != self._stored.id
+
+    def check(self, found_id: str | None) -> None:
+        """Check that the topic is still the one that was read at the start.
+
+        Raises
+        ------
+        ConfigTopicError
+            When it is another one.
+        """
+        known = self._read_id or self._stored.id
+        if known is None and found_id is not None:
+            self._store(replace(self._stored, id=found_id))
+        elif found_id not in {known, None}:
+            raise self._refusal(known, found_id)
+
+    def accept(self) -> None:
+        """Store that the topic takes the place of the earlier one."""
+        self._store(_Stored(self._read_id, self._stored.epoch + 1))
+
+    def _store(self, stored: _Stored) -> None:
+        document = {"v": _VERSION, "id": stored.id}
+        self._checkpoint.write(_file(stored.epoch), orjson.dumps(document))
+        self._stored = stored
+
+    def _refusal(self, former: str | None, now: str | None) -> ConfigTopicError:
+        return ConfigTopicError(
+            f"{self._name}: the topic was deleted and created again: the checkpoint goes with the "
+            f"topic of id {former}, the topic now has id {now}. Write the streams and conditions "
+            "that are missing to it (from a backup, or with `coincide apply`), then start the job "
+            f"with COINCIDE_ACCEPT_CONFIG_TOPIC={now}: conditions that the topic does not have are "
+            "dropped. Or start with an empty checkpoint. See docs/operations.md, "
+            '"The config topic was lost"'
+        )
+
+
+def _file(epoch: int) -> str:
+    """Return the file of an epoch: a local file system cannot replace a file in one step."""
+    return f"config_topic-{epoch}.json"
+
+
+def _read(checkpoint: Checkpoint) -> _Stored:
+    stored = _Stored(None, 0)
+    epoch = 0
+    while (content := checkpoint.read(_file(epoch))) is not None:
+        document = orjson.loads(content)
+        if document["v"] != _VERSION:
+            raise UnknownRecordVersionError(f"{_file(epoch)} of version {document['v']}")
+        stored = _Stored(document["id"], epoch)
+        epoch += 1
+    return stored

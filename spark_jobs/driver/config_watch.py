@@ -1,0 +1,175 @@
+"""The config topic as the driver sees it: streams and output topics, and how it goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from correlation.config_records import Unreadable, read_key
+from correlation.errors import UnreadableRecordError
+from correlation.kinds import to_condition
+from correlation.newest_records import NewestRecords
+from correlation.resources.records import Resource
+from kafka_client.messages import as_bytes
+from spark_jobs.errors import SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from confluent_kafka import Message
+
+    from correlation.resources.streams import Stream
+    from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS = 30.0
+_MOST_RECORDS = 500
+
+
+class ConfigWatch:
+    """Follows the config topic and keeps the streams and output topics registered there.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    topic : str
+        The config topic; it has one partition.
+    """
+
+    def __init__(self, properties: Properties, topic: str) -> None:
+        self._place = TopicPartition(topic, 0, 0)
+        self._consumer = Consumer(
+            {
+                "log_level": 2,
+                **properties,
+                # The client needs a name; nothing is committed for it.
+                "group.id": f"{topic}.watch",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign([self._place])
+        self._streams: dict[str, Stream] = {}
+        self._output_topics: dict[str, str] = {}
+        self._newest = NewestRecords(orjson.loads)
+        self._changed_at = time.monotonic()
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """Every stream that is registered."""
+        return dict(self._streams)
+
+    @property
+    def output_topics(self) -> frozenset[str]:
+        """Topics that conditions name for their results."""
+        return frozenset(self._output_topics.values())
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Records that cannot be read and are the newest of their keys, by offset."""
+        return tuple(self._newest.unreadable())
+
+    @property
+    def quiet_seconds(self) -> float:
+        """Time since a record changed the streams, in seconds."""
+        return time.monotonic() - self._changed_at
+
+    def read_to_end(self) -> None:
+        """Read all that stands in the topic now; an empty one is read at once.
+
+        Raises
+        ------
+        SparkJobError
+            When the broker does not give it in time.
+        UnknownRecordVersionError
+            When a newer version of this software wrote the newest record of a key.
+        """
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        _, end = self._consumer.get_watermark_offsets(self._place, timeout=_TIMEOUT_SECONDS)
+        while self._position() < end:
+            if time.monotonic() > deadline:
+                raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
+            self.poll(0.1)
+        self._newest.follow()
+
+    def _position(self) -> int:
+        # Before the first record the position is not known; then it is the beginning.
+        return max(int(self._consumer.position([self._place])[0].offset), 0)
+
+    def poll(self, seconds: float) -> None:
+        """Take in what comes within a time, and wait for something that long.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When a newer version of this software wrote a record, once all was read.
+        KafkaException
+            When the topic cannot be read any more.
+        """
+        messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._take(message)
+            elif not error.retriable():
+                raise KafkaException(error)
+
+    def _take(self, message: Message) -> None:
+        key = as_bytes(message.key()) or b""
+        found = self._newest.take(message.offset() or 0, key, as_bytes(message.value()))
+        if isinstance(found, Unreadable):
+            _log.error(
+                "the record at offset %d of the config topic, %s, cannot be read and is not in "
+                "force: %s",
+                found.offset,
+                found.shown_key,
+                found.problem,
+            )
+        resource = found if isinstance(found, Resource) else None
+        try:
+            kind, name = read_key(key)
+        except UnreadableRecordError:
+            return
+        if kind == "condition":
+            self._take_condition(name, resource)
+        elif kind == "stream":
+            self._take_stream(name, resource)
+
+    def _take_stream(self, name: str, resource: Resource | None) -> None:
+        before = self._streams.get(name)
+        if resource is None:
+            self._streams.pop(name, None)
+        else:
+            self._streams[name] = resource.to_stream()
+        if self._streams.get(name) != before:
+            self._changed_at = time.monotonic()
+
+    def _take_condition(self, name: str, resource: Resource | None) -> None:
+        topic = None if resource is None else to_condition(resource).output_topic
+        if topic is None:
+            self._output_topics.pop(name, None)
+        else:
+            self._output_topics[name] = topic
+
+    def close(self) -> None:
+        """End the connection."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,253 @@
+"""Records that were lost before they were read, and the facts from which they are counted.
+
+For each partition of the streams in force the facts are: up to which offset the completed batches
+have read it, up to which offset records were seen in it, and up to which offset losses are counted.
+A loss moves the last of these in the same write that adds to the total, so an offset is counted at
+most once, whatever is repeated: a run of the query, or a step of a job that was killed.
+
+Facts and totals lie beside the query's checkpoint, in a file of their own that is replaced whole.
+The facts are of the topics whose ids streams.json holds: they are forgotten together with the
+offsets of a topic, before its new id is written there. The checkpoint is their place, and not the
+job's record on the metrics topic: the file is written before the query passes over a gap, and a
+record is not known to be in Kafka at that moment. With a new checkpoint the totals begin at 0, as
+all totals of the job do.
+
+Losses by deletion and truncation are lower bounds: records that were written after the last look
+are not known. Facts are written when a run begins or stops, when a loss is counted, and at every
+tenth look.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from correlation.errors import UnknownRecordVersionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from kafka_client.partition_offsets import Place
+    from spark_jobs.driver.checkpoint import Checkpoint
+
+_log = logging.getLogger(__name__)
+
+_FILE = "losses.json"
+_VERSION = 2
+# Version 1 had no facts but up to where losses were counted.
+_READABLE_VERSIONS = (1, _VERSION)
+# Ends move with every look at a busy topic, and a remote store is slow to write.
+_LOOKS_PER_WRITE = 10
+_RETENTION = "the topic's retention is shorter than the time the job was behind"
+_DELETED = "the topic was deleted before they were read"
+_TRUNCATED = "the topic ends before where it ended or was read to; it is read from its end of now"
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Facts of a partition.
+
+    Parameters
+    ----------
+    read : int or None
+        Up to where completed batches have read; None when no batch has read the partition.
+    end : int
+        Up to where records were seen.
+    counted : int
+        Up to where lost records are counted.
+    batch : int
+        The partition was truncated after this batch began: offsets of it and of those before it
+        are out of date.
+    """
+
+    read: int | None = None
+    end: int = 0
+    counted: int = 0
+    batch: int = -1
+
+
+class LossCounter:
+    """Counts lost records, and keeps the totals and what they are counted from.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Where they are kept.
+    report : callable
+        Called with the totals, by (topic, partition): at once, and whenever they change.
+
+    Raises
+    ------
+    UnknownRecordVersionError
+        When another version wrote the file.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, report: Callable[[Mapping[Place, int]], None]
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._report = report
+        self._totals: dict[Place, int] = {}
+        self._facts: dict[Place, _Facts] = {}
+        self._looks = 0
+        self._stored = checkpoint.read(_FILE)
+        if self._stored is not None:
+            self._load(self._stored)
+        report(self._totals)
+
+    def _load(self, stored: bytes) -> None:
+        document = orjson.loads(stored)
+        if document["v"] not in _READABLE_VERSIONS:
+            raise UnknownRecordVersionError(f"lost records of version {document['v']}")
+        for topic, number, total, *counted in document["lost"]:
+            self._totals[topic, number] = total
+            if counted:
+                self._facts[topic, number] = _Facts(counted=counted[0])
+        for topic, number, *facts in document.get("facts", []):
+            self._facts[topic, number] = _Facts(*facts)
+
+    def note_read(self, offsets: Mapping[Place, int], batch: int) -> None:
+        """Record up to which offsets a batch, and those before it, have read; it is completed."""
+        for place, offset in offsets.items():
+            facts = self._facts.get(place, _Facts())
+            if batch > facts.batch:
+                read = max(offset, facts.read or 0)
+                self._facts[place] = replace(facts, read=read, end=max(read, facts.end))
+
+    def note_begun(self, offsets: Mapping[Place, int], batch: int) -> None:
+        """Record up to which offsets a batch reads: records were seen up to there."""
+        for place, offset in offsets.items():
+            facts = self._facts.get(place, _Facts())
+            if batch > facts.batch:
+                self._facts[place] = replace(facts, end=max(offset, facts.end))
+
+    def look(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> None:
+        """Record where partitions end, and count the records that retention removed.
+
+        Nothing is counted for a partition that the job has never read.
+
+        Parameters
+        ----------
+        begins, ends : mapping of (topic, partition) to int
+            Offset of the oldest record of each partition, and of the next one to be written.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the counts cannot be kept; nothing is counted then.
+        """
+        for place, end in ends.items():
+            facts = self._facts.get(place, _Facts())
+            self._facts[place] = replace(facts, end=max(end, facts.end))
+        lost, changed = {}, {}
+        for place, begin in begins.items():
+            facts = self._facts.get(place, _Facts())
+            if facts.read is not None and begin > max(facts.read, facts.counted):
+                lost[place] = begin - max(facts.read, facts.counted)
+                changed[place] = replace(facts, counted=begin, end=max(begin, facts.end))
+        self._count(lost, changed, _RETENTION)
+        self._looks += 1
+        if self._looks % _LOOKS_PER_WRITE == 0:
+            self.save()
+
+    def is_truncated(self, ends: Mapping[Place, int]) -> bool:
+        """Return whether a partition ends before what was seen of it."""
+        return any(self._facts.get(place, _Facts()).end > end for place, end in ends.items())
+
+    def count_deleted(self, topics: Collection[str]) -> None:
+        """Count the records that were seen and not read of topics that were deleted.
+
+        Parameters
+        ----------
+        topics : collection of str
+            Their names. Counting them again counts nothing until they are forgotten.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the counts cannot be kept; nothing is counted then.
+        """
+        lost, changed = {}, {}
+        for place, facts in self._facts.items():
+            if place[0] in topics and facts.read is not None:
+                lost[place] = facts.end - max(facts.read, facts.counted)
+                changed[place] = replace(facts, counted=max(facts.end, facts.counted))
+        self._count(lost, changed, _DELETED)
+
+    def count_truncated(self, ends: Mapping[Place, int], batch: int) -> None:
+        """Count by how much partitions end before what was seen of them.
+
+        Parameters
+        ----------
+        ends : mapping of (topic, partition) to int
+            Where they end now.
+        batch : int
+            The newest batch that was begun.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the counts cannot be kept; nothing is counted then.
+        """
+        lost, changed = {}, {}
+        for place, end in ends.items():
+            facts = self._facts.get(place, _Facts())
+            if facts.end > end:
+                lost[place] = facts.end - max(end, facts.counted)
+                read = None if facts.read is None else min(facts.read, end)
+                changed[place] = _Facts(read, end, min(facts.counted, end), batch)
+        self._count(lost, changed, _TRUNCATED)
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Remove the facts of topics that are no longer read, or are read from their beginning.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the file cannot be written; nothing is forgotten then.
+        """
+        facts = {place: facts for place, facts in self._facts.items() if place[0] not in topics}
+        self._write(self._totals, facts)
+        self._facts = facts
+
+    def save(self) -> None:
+        """Write the totals and the facts, if they have changed.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the file cannot be written.
+        """
+        self._write(self._totals, self._facts)
+
+    def _count(
+        self, lost: Mapping[Place, int], changed: Mapping[Place, _Facts], cause: str
+    ) -> None:
+        if not changed:
+            return
+        lost = {place: count for place, count in lost.items() if count > 0}
+        totals = self._totals | {
+            place: self._totals.get(place, 0) + count for place, count in lost.items()
+        }
+        facts = self._facts | dict(changed)
+        self._write(totals, facts)
+        self._totals, self._facts = totals, facts
+        for (topic, number), count in sorted(lost.items()):
+            _log.error("%d records of %s-%d are lost: %s", count, topic, number, cause)
+        if lost:
+            self._report(totals)
+
+    def _write(self, totals: Mapping[Place, int], facts: Mapping[Place, _Facts]) -> None:
+        content = orjson.dumps(
+            {
+                "v": _VERSION,
+                "lost": [[*place, total] for place, total in sorted(totals.items())],
+                "facts": [[*place, *astuple(known)] for place, known in sorted(facts.items())],
+            }
+        )
+        if content != self._stored:
+            self._checkpoint.write(_FILE, content)
+            self._stored = content

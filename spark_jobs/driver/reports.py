@@ -1,0 +1,216 @@
+"""What the driver itself writes to Kafka: heartbeats, and the job's record on the metrics topic."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from correlation.config_records import list_unreadable
+from correlation.engine.heartbeats import heartbeat_to_record
+from spark_jobs.driver.checkpoint import parse_offsets
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from correlation.config_records import Unreadable
+    from correlation.engine.heartbeats import Heartbeat
+    from correlation.resources.topics import Topics
+    from kafka_client.partition_offsets import Place
+    from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
+
+VERSION = 1
+_LEAST_SECONDS = 1.0
+_FLUSH_SECONDS = 5.0
+_MOST_TEXT = 4_000
+
+
+class Reporter:
+    """Writes as the driver; what it writes may repeat, and nothing of it is a result.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    topics : Topics
+        Of the installation.
+    clock : callable
+        Wall time in µs since 1970.
+    hide : callable
+        Replaces secrets in a string.
+    """
+
+    def __init__(
+        self,
+        properties: Properties,
+        topics: Topics,
+        clock: Callable[[], int],
+        hide: Callable[[str], str],
+    ) -> None:
+        self._hide = hide
+        self._topics = topics
+        self._clock = clock
+        self._producer = Producer(
+            {
+                "log_level": 2,
+                "linger.ms": 0,
+                **properties,
+                "enable.idempotence": True,
+                "delivery.report.only.error": True,
+                "on_delivery": _on_delivery,
+            }
+        )
+        self._facts: dict[str, Any] = {
+            "checkpoint": None,
+            "query_id": None,
+            "batch": None,
+            "state": "starting",
+            "input_rate": None,
+            "batch_events": None,
+            "lag": {},
+            "durations": {},
+            "exception": None,
+            "applied_config_offset": None,
+            "streams": [],
+            "waiting_streams": [],
+            # Not known before the checkpoint is read; 0 would look like a counter that was reset.
+            "lost": None,
+            "missing_topics": [],
+            "unreadable_records": [],
+            "unreadable_records_total": 0,
+            "recreated_topics": {},
+        }
+        self._written_at = -_LEAST_SECONDS
+
+    def heartbeats(self, heartbeats: Sequence[Heartbeat]) -> None:
+        """Write heartbeats; one that is lost is followed by a later one."""
+        for heartbeat in heartbeats:
+            value = orjson.dumps(heartbeat_to_record(heartbeat))
+            self._produce(self._topics.heartbeats, heartbeat.stream.encode(), value)
+
+    def state(self, state: str, **facts: object) -> None:
+        """Write that the job has come into another state.
+
+        Parameters
+        ----------
+        state : str
+            starting, running, restarting, failing, stopping, stopped or failed.
+        **facts
+            Fields of the record that change with it.
+        """
+        self._facts |= {"state": state, **facts}
+        if self._facts["exception"] is not None:
+            self._facts["exception"] = self._hide(self._facts["exception"])
+        self._write()
+
+    def lost(self, totals: Mapping[Place, int]) -> None:
+        """Report how many records of each (topic, partition) were removed before they were read."""
+        lost: dict[str, dict[str, int]] = {}
+        for (topic, number), count in sorted(totals.items()):
+            lost.setdefault(topic, {})[str(number)] = count
+        self._facts["lost"] = lost
+
+    def recreated(self, topics: Mapping[str, tuple[str, str]]) -> None:
+        """Write which event topics were deleted and created again.
+
+        Parameters
+        ----------
+        topics : mapping of topic to (str, str)
+            The former id and the new one.
+        """
+        known = self._facts["recreated_topics"]
+        for topic, (former, now) in topics.items():
+            if known.get(topic, {}).get("id") == now:
+                continue
+            known[topic] = {"former_id": former, "id": now, "at": self._clock()}
+            _log.error(
+                "the topic %s was deleted and created again: it had id %s, now it has id %s; it is "
+                "read from its beginning, and what was not read of the former one is lost",
+                topic,
+                former,
+                now,
+            )
+
+    def missing_topics(self, topics: Collection[str]) -> None:
+        """Say which topics conditions name for their results, though there are none."""
+        missing = sorted(topics)
+        if missing and missing != self._facts["missing_topics"]:
+            _log.error(
+                "no such topics: %s; what conditions write there goes to %s",
+                ", ".join(missing),
+                self._topics.dead_letter,
+            )
+        self._facts["missing_topics"] = missing
+
+    def unreadable_records(self, records: Sequence[Unreadable]) -> None:
+        """Take in which records of the config topic cannot be read: the first ones are listed."""
+        self._facts["unreadable_records"] = list_unreadable(records)
+        self._facts["unreadable_records_total"] = len(records)
+
+    def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
+        """Take in Spark's progress of a batch; it is written at most once a second.
+
+        Parameters
+        ----------
+        progress : mapping
+            As `StreamingQuery.lastProgress` gives it.
+        config_topic : str
+            Whose offset tells what is applied.
+        """
+        sources = progress["sources"]
+        ends = parse_offsets(*(source["endOffset"] for source in sources))
+        newest = parse_offsets(*(source["latestOffset"] for source in sources))
+        lag: dict[str, dict[str, int]] = {}
+        for (topic, number), offset in newest.items():
+            behind = max(offset - ends.get((topic, number), offset), 0)
+            lag.setdefault(topic, {})[str(number)] = behind
+        self._facts |= {
+            "query_id": progress["id"],
+            "batch": progress["batchId"],
+            "input_rate": progress.get("processedRowsPerSecond"),
+            "batch_events": progress["numInputRows"],
+            "lag": lag,
+            "durations": {
+                phase: millis / 1_000 for phase, millis in progress["durationMs"].items()
+            },
+            "applied_config_offset": ends.get((config_topic, 0), 0) - 1,
+        }
+
+    def refresh(self) -> None:
+        """Write the job's record, unless that was done within the last second."""
+        self._producer.poll(0)
+        if time.monotonic() - self._written_at >= _LEAST_SECONDS:
+            self._write()
+
+    def _write(self) -> None:
+        self._written_at = time.monotonic()
+        value = orjson.dumps({"v": VERSION, **self._facts, "at": self._clock()})
+        self._produce(self._topics.metrics, b"job", value)
+
+    def _produce(self, topic: str, key: bytes, value: bytes) -> None:
+        try:
+            self._producer.produce(topic, value, key)
+        except (BufferError, KafkaException) as error:
+            # The broker does not answer, or the record is too large; the next one follows.
+            _log.warning("a record of the job for %s was not taken: %s", topic, error)
+
+    def close(self) -> None:
+        """Write what is waiting."""
+        self._producer.flush(_FLUSH_SECONDS)
+
+
+def describe(error: BaseException) -> str:
+    """Give what an exception says, short enough for a record."""
+    text = str(error) or type(error).__name__
+    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+
+
+def _on_delivery(error: KafkaError | None, message: Message) -> None:
+    if error is not None:
+        _log.warning("a record of the job for %s was not written: %s", message.topic(), error)

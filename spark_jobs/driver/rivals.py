@@ -1,0 +1,124 @@
+"""Another job of the same installation: with a checkpoint of its own it would write all twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from spark_jobs.errors import RivalJobError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+
+    from confluent_kafka import Message
+
+    from correlation.resources.topics import Topics
+    from spark_jobs.settings import Properties
+
+# A running job speaks every second; these many records are more than it and its slots say in one.
+_LATEST_RECORDS = 5_000
+_SILENT_US = 10_000_000
+_POLL_SECONDS = 0.1
+_TIMEOUT_SECONDS = 10.0
+_LOOK_AGAIN_SECONDS = 2.0
+_ENDED = frozenset({"stopped", "failed"})
+
+
+def refuse_rivals(
+    properties: Properties,
+    topics: Topics,
+    checkpoint_id: str,
+    clock: Callable[[], int],
+    stop: threading.Event,
+) -> None:
+    """Make sure that no other job with another checkpoint works on this installation.
+
+    One that has just died is waited for: it counts as running until it has been silent for ten
+    seconds.
+
+    Parameters
+    ----------
+    properties : mapping
+        librdkafka properties.
+    topics : Topics
+        Of the installation.
+    checkpoint_id : str
+        Of this job's checkpoint.
+    clock : callable
+        Wall time in µs since 1970.
+    stop : threading.Event
+        Ends the wait.
+
+    Raises
+    ------
+    RivalJobError
+        When there is one.
+    KafkaException
+        When the broker does not answer.
+    """
+    first: int | None = None
+    while not stop.is_set():
+        spoke_at = _rival_spoke_at(properties, topics.metrics, checkpoint_id)
+        if spoke_at is None or clock() - spoke_at >= _SILENT_US:
+            return
+        if first is not None and spoke_at > first:
+            raise RivalJobError(
+                f"another job writes to {topics.alarms}, with another checkpoint: every alarm "
+                "would come twice; stop it first, or give this one another COINCIDE_PREFIX"
+            )
+        first = spoke_at
+        stop.wait(_LOOK_AGAIN_SECONDS)
+
+
+def _rival_spoke_at(properties: Properties, topic: str, checkpoint_id: str) -> int | None:
+    """When a job with another checkpoint last said that it works; None if it ended, or never."""
+    spoken: dict[str, int | None] = {}
+    for record in _latest_job_records(properties, topic):
+        found = record.get("checkpoint")
+        if found is not None and found != checkpoint_id:
+            spoken[found] = None if record["state"] in _ENDED else record["at"]
+    return max((at for at in spoken.values() if at is not None), default=None)
+
+
+def _latest_job_records(properties: Properties, topic: str) -> Iterator[dict[str, Any]]:
+    for message in _latest(properties, topic):
+        value = message.value()
+        if message.key() == b"job" and value is not None:
+            record = orjson.loads(value)
+            if isinstance(record, dict):
+                yield record
+
+
+def _latest(properties: Properties, topic: str) -> Iterator[Message]:
+    consumer = Consumer(
+        {
+            "log_level": 2,
+            **properties,
+            # The client needs a name; nothing is committed for it.
+            "group.id": f"{topic}.rivals",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    try:
+        place = TopicPartition(topic, 0)
+        begin, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_SECONDS)
+        consumer.assign([TopicPartition(topic, 0, max(begin, end - _LATEST_RECORDS))])
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            message = consumer.poll(_POLL_SECONDS)
+            error = None if message is None else message.error()
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
+                    return
+                if not error.retriable():
+                    raise KafkaException(error)
+            elif message is not None:
+                yield message
+    finally:
+        consumer.close()

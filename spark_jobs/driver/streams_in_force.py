@@ -1,0 +1,151 @@
+"""The streams that a run of the query works with.
+
+They are fixed while the query runs and stored beside its checkpoint: a batch that was begun is
+completed with the streams with which it was begun, whatever is registered meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from correlation.errors import UnknownRecordVersionError
+from correlation.resources.records import stream_from_document, stream_to_document
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics, is_internal
+from kafka_client.partition_offsets import Place
+from spark_jobs.driver.offsets import FoundTopic
+
+_VERSION = 2
+# Version 1 had no ids of topics.
+_READABLE_VERSIONS = (1, _VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsInForce:
+    """Streams, with the partitions and the id of the topic of each.
+
+    Parameters
+    ----------
+    streams : mapping of name to Stream
+        Those whose topic exists.
+    partitions : mapping of name to int
+        Number of Kafka partitions of its topic.
+    topic_ids : mapping of name to str
+        Kafka's id of its topic, where it is known.
+    """
+
+    streams: Mapping[str, Stream]
+    partitions: Mapping[str, int]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> dict[str, FoundTopic]:
+        """The event topics by name."""
+        return {
+            stream.topic: FoundTopic(self.partitions[name], self.topic_ids.get(name))
+            for name, stream in sorted(self.streams.items())
+        }
+
+    def recreated(self, found: Mapping[str, FoundTopic]) -> dict[str, tuple[str, str]]:
+        """Return the topics that are others by now: the former id and the new one of each.
+
+        Parameters
+        ----------
+        found : mapping of topic to FoundTopic
+            The topics that there are now.
+        """
+        ids = {
+            name: (topic.id, found[name].id) for name, topic in self.topics.items() if name in found
+        }
+        return {
+            name: (former, now)
+            for name, (former, now) in ids.items()
+            if former is not None and now is not None and former != now
+        }
+
+    @property
+    def places(self) -> set[Place]:
+        """The partitions of the event topics."""
+        return {
+            (name, number)
+            for name, topic in self.topics.items()
+            for number in range(topic.partitions)
+        }
+
+    def without(self, topics: Collection[str]) -> StreamsInForce:
+        """Leave out the streams of some topics."""
+        kept = {name: stream for name, stream in self.streams.items() if stream.topic not in topics}
+        return StreamsInForce(
+            kept,
+            {name: self.partitions[name] for name in kept},
+            {name: known for name, known in self.topic_ids.items() if name in kept},
+        )
+
+    def to_bytes(self) -> bytes:
+        """Write them as they are stored."""
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "streams": {
+                    name: [
+                        stream_to_document(stream),
+                        self.partitions[name],
+                        self.topic_ids.get(name),
+                    ]
+                    for name, stream in self.streams.items()
+                },
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> StreamsInForce:
+        """Read what `to_bytes` wrote.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            When this software does not read the version that wrote it.
+        """
+        document = orjson.loads(stored)
+        if document["v"] not in _READABLE_VERSIONS:
+            raise UnknownRecordVersionError(f"streams in force of version {document['v']}")
+        found = document["streams"].items()
+        return cls(
+            {name: stream_from_document(name, entry[0]) for name, entry in found},
+            {name: entry[1] for name, entry in found},
+            {name: entry[2] for name, entry in found if entry[2:] not in ([], [None])},
+        )
+
+
+def streams_in_force(
+    registered: Mapping[str, Stream], found: Mapping[str, FoundTopic], topics: Topics
+) -> StreamsInForce:
+    """Return the streams that can be read now.
+
+    Parameters
+    ----------
+    registered : mapping of name to Stream
+        All streams.
+    found : mapping of topic to FoundTopic
+        The topics that exist.
+    topics : Topics
+        Of the installation: none of them is an event topic, nor is one of Kafka's own.
+    """
+    own = set(topics.all())
+    readable = {
+        name: stream
+        for name, stream in sorted(registered.items())
+        if stream.topic in found
+        and found[stream.topic].partitions
+        and stream.topic not in own
+        and not is_internal(stream.topic)
+    }
+    topic_of = {name: found[stream.topic] for name, stream in readable.items()}
+    return StreamsInForce(
+        readable,
+        {name: topic.partitions for name, topic in topic_of.items()},
+        {name: topic.id for name, topic in topic_of.items() if topic.id is not None},
+    )

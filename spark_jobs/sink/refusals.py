@@ -1,0 +1,205 @@
+"""Output records that Kafka refuses, made such that it takes them: nothing is lost for one record.
+
+A condition's own output topic may be deleted, closed to the job, or one of Kafka's own; its records
+then go to the dead letter. A value that no topic takes is left out, and its length is said.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
+
+from correlation.reasons import Reason
+from correlation.resources.topics import is_internal, refusal_headers
+from spark_jobs.worker.envelope import Record
+
+if TYPE_CHECKING:
+    from correlation.resources.topics import Topics
+    from spark_jobs.settings import Properties
+
+_log = logging.getLogger(__name__)
+
+OMITTED_HEADER = "coincide.error.omitted_bytes"
+# A record below this size is never shortened: its topic's limit is a mistake to be corrected.
+_SHORTEN_FROM_BYTES = 64 * 1024
+_METADATA_SECONDS = 10.0
+_INTERNAL_TOPIC = "it is an internal topic of Kafka"
+# A topic that was refused is tried again after this time.
+_RETRY_SECONDS = 30.0
+# It is the topic that cannot be written, not the broker that is in trouble.
+_REFUSALS = frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's public name
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - the client's public name
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_RECORD,
+    }
+)
+
+
+class Refused(NamedTuple):
+    """A record that Kafka refused for its size, alone or together with others of its batch."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+
+
+class OutputTopics:
+    """Which topics can be written, as far as a worker knows.
+
+    The installation's own topics count as writable: without them nothing can be said to anybody.
+
+    Parameters
+    ----------
+    topics : Topics
+        Of the installation.
+    properties : mapping
+        librdkafka properties, to ask the broker.
+    """
+
+    def __init__(self, topics: Topics, properties: Properties) -> None:
+        self._own = frozenset(topics.all())
+        self._dead_letter = topics.dead_letter
+        self._properties = properties
+        self._client: AdminClient | None = None
+        self._writable = set(self._own)
+        self._refused: dict[str, tuple[str, float]] = {}
+
+    def direct(self, record: Record) -> Record:
+        """Give the record as it can be written: itself, or a dead letter.
+
+        Raises
+        ------
+        KafkaException
+            When the broker does not answer.
+        """
+        if record.topic in self._writable:
+            return record
+        detail = self._why_refused(record.topic)
+        if detail is None:
+            return record
+        headers = refusal_headers(Reason.OUTPUT_REFUSED, detail, record.topic)
+        return Record(
+            self._dead_letter, record.key, record.value, (*record.headers, *headers.items())
+        )
+
+    def _why_refused(self, topic: str) -> str | None:
+        detail, until = self._refused.get(topic, (None, 0.0))
+        if detail is not None and time.monotonic() < until:
+            return detail
+        # The records of a topic that is not known would keep the whole batch waiting.
+        detail = self._ask(topic)
+        if detail is not None:
+            self._refuse(topic, detail)
+            return detail
+        self._writable.add(topic)
+        self._refused.pop(topic, None)
+        return None
+
+    def refuse(self, topic: str, error: KafkaError) -> bool:
+        """Take in that Kafka refused a record; tell whether its topic is avoided from now on."""
+        if topic in self._own or error.code() not in _REFUSALS:
+            return False
+        self._refuse(topic, error.str())
+        return True
+
+    def refuse_large(self, topic: str) -> bool:
+        """Take in that a topic takes no record of this size; tell whether it is avoided now."""
+        if topic in self._own:
+            return False
+        self._refuse(topic, "its max.message.bytes is smaller than a record")
+        return True
+
+    def refuse_missing(self) -> set[str]:
+        """Ask for the topics that could be written; give those that are avoided from now on.
+
+        Raises
+        ------
+        KafkaException
+            When the broker does not answer.
+        """
+        missing = set()
+        for topic in self._writable - self._own:
+            detail = self._ask(topic)
+            if detail is not None:
+                self._refuse(topic, detail)
+                missing.add(topic)
+        return missing
+
+    def _refuse(self, topic: str, detail: str) -> None:
+        _log.error("%s: %s; its records go to %s", topic, detail, self._dead_letter)
+        self._writable.discard(topic)
+        self._refused[topic] = (detail, time.monotonic() + _RETRY_SECONDS)
+
+    def _ask(self, topic: str) -> str | None:
+        """Ask the broker for a topic; gives why it cannot be written."""
+        if is_internal(topic):
+            return _INTERNAL_TOPIC
+        if self._client is None:
+            self._client = AdminClient({"log_level": 2, **self._properties})
+        try:
+            found = self._client.describe_topics(
+                TopicCollection([topic]),
+                include_authorized_operations=True,
+                request_timeout=_METADATA_SECONDS,
+            )[topic].result()
+        except KafkaException as error:
+            if error.args[0].code() in _REFUSALS:
+                return str(error.args[0].str())
+            raise
+        if found.is_internal:
+            return _INTERNAL_TOPIC
+        allowed = found.authorized_operations
+        # A broker that authorises nobody names no operations.
+        if allowed and AclOperation.WRITE not in allowed:
+            return "the job is not allowed to write to it"
+        return None
+
+
+def shorten(records: Iterable[Record], too_large: Collection[Refused]) -> list[Record] | None:
+    """Leave out the values that no topic takes, and say in a header how long they were.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        All of a batch.
+    too_large : collection of Refused
+        Those that no topic takes.
+
+    Returns
+    -------
+    list of Record
+        None when none of the refused records is large.
+    """
+    shortened = []
+    count = 0
+    for record in records:
+        is_refused = (record.topic, record.key, record.value) in too_large
+        if is_refused and record.nbytes >= _SHORTEN_FROM_BYTES:
+            count += 1
+            shortened.append(_without_bulk(record))
+        else:
+            shortened.append(record)
+    if not count:
+        return None
+    _log.warning("%d values above their topic's limit were left out", count)
+    return shortened
+
+
+def _without_bulk(record: Record) -> Record:
+    headers = [
+        (name, value) for name, value in record.headers if len(value or b"") < _SHORTEN_FROM_BYTES
+    ]
+    key = record.key if len(record.key or b"") < _SHORTEN_FROM_BYTES else None
+    return Record(
+        record.topic, key, None, [*headers, (OMITTED_HEADER, str(record.nbytes).encode())]
+    )

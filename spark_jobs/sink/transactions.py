@@ -1,0 +1,166 @@
+"""The batches of one partition of the sink: each in Kafka once, whatever Kafka refuses of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from correlation.resources.topics import Topics
+from spark_jobs.errors import DeliveryError, ProducerFencedError, StaleCheckpointError
+from spark_jobs.sink.marker import Marker
+from spark_jobs.sink.refusals import OutputTopics, Refused, shorten
+from spark_jobs.sink.transactional_producer import (
+    RefusedRecordsError,
+    TransactionalProducer,
+    UnusableProducerError,
+)
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Properties
+    from spark_jobs.worker.envelope import Record
+
+_log = logging.getLogger(__name__)
+
+# A topic refuses records that are sent together as one: so they are sent in smaller batches, at
+# last each alone.
+_BATCH_BYTES = (1_000_000, 16_384, 1)
+# Small ones cost little and are kept to; each alone costs much.
+_KEPT_LEVEL = 1
+# A batch is tried again as long as its records can be mended, but not for ever.
+_MOST_ATTEMPTS = 10
+
+
+class Target(NamedTuple):
+    """As whom a task writes (the transactional id, also its group's), and the installation."""
+
+    transactional_id: str
+    topics: Topics
+
+
+class PartitionProducer:
+    """Writes the batches of one partition of the sink, each once.
+
+    Parameters
+    ----------
+    target : Target
+        Transactional id and installation.
+    properties : mapping
+        librdkafka properties.
+    """
+
+    def __init__(self, target: Target, properties: Properties) -> None:
+        self._target = target
+        self._properties = properties
+        self._outputs = OutputTopics(target.topics, properties)
+        self._marker = Marker(target.topics.config, target.transactional_id, properties)
+        self._producer: TransactionalProducer | None = None
+        self._level = 0
+
+    def write(self, batch: int, records: Iterable[Record]) -> int:
+        """Write the records of a batch, unless they are already in.
+
+        Parameters
+        ----------
+        batch : int
+            Number of the batch; batches come in ascending order, the last one perhaps again.
+        records : iterable of Record
+            All that this partition has in the batch; looked through once for each attempt.
+
+        Returns
+        -------
+        int
+            Number of records written; 0 when the batch was already in.
+
+        Raises
+        ------
+        DeliveryError
+            Kafka did not take them; nothing of the batch is visible.
+        StaleCheckpointError
+            A later batch was written; nothing of this one is.
+        """
+        fenced = False
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                count = self._attempt(batch, records)
+            except ProducerFencedError as error:
+                # Another worker had this partition meanwhile. Now it is ours: open anew, once.
+                self._producer = None
+                if fenced:
+                    raise DeliveryError(
+                        f"another job writes as {self._target.transactional_id}, or its batch took "
+                        f"longer than transaction.timeout.ms: {error}"
+                    ) from error
+                fenced = True
+            except UnusableProducerError as error:
+                self._producer = None
+                raise DeliveryError(str(error)) from error
+            except RefusedRecordsError as error:
+                if not error.usable:
+                    self._producer = None
+                records = self._mend(records, error.too_large)
+            else:
+                if self._level > _KEPT_LEVEL:
+                    self._send_in_batches(_KEPT_LEVEL)
+                return count
+        raise DeliveryError(f"batch {batch}: Kafka refused its records again and again")
+
+    def next_batch(self) -> int:
+        """Return the first batch that is not in Kafka; end a transaction that was left open.
+
+        Raises
+        ------
+        ProducerFencedError, UnusableProducerError
+            When Kafka does not accept the transactional id.
+        """
+        return self._open().next_batch
+
+    def _open(self) -> TransactionalProducer:
+        if self._producer is None:
+            self._producer = TransactionalProducer(
+                self._target.transactional_id,
+                self._marker,
+                self._properties,
+                self._outputs,
+                _BATCH_BYTES[self._level],
+            )
+        return self._producer
+
+    def _attempt(self, batch: int, records: Iterable[Record]) -> int:
+        producer = self._open()
+        # Spark repeats the last batch of a checkpoint, never an earlier one.
+        if producer.next_batch > batch + 1:
+            raise StaleCheckpointError(batch, producer.next_batch - 1)
+        if batch < producer.next_batch:
+            return 0
+        return producer.write(batch, map(self._outputs.direct, records))
+
+    def _mend(self, records: Iterable[Record], too_large: set[Refused]) -> Iterable[Record]:
+        """Give the records as they may be taken; those of avoided topics are directed elsewhere."""
+        if not too_large:
+            return records
+        least = _BATCH_BYTES[self._level]
+        last = self._level == len(_BATCH_BYTES) - 1
+        # A record as large as a batch was sent alone, and others were perhaps refused with others.
+        alone = {
+            found
+            for found in too_large
+            if last or len(found.value or b"") + len(found.key or b"") >= least
+        }
+        if not alone:
+            self._send_in_batches(self._level + 1)
+            return records
+        if any(self._outputs.refuse_large(found.topic) for found in alone):
+            return records
+        shortened = shorten(map(self._outputs.direct, records), alone)
+        if shortened is None:
+            places = sorted({found.topic for found in alone})
+            raise DeliveryError(
+                f"max.message.bytes is too small for the records of: {', '.join(places)}"
+            )
+        return shortened
+
+    def _send_in_batches(self, level: int) -> None:
+        _log.warning("records are sent in batches of %d bytes", _BATCH_BYTES[level])
+        self._level = level
+        self._producer = None

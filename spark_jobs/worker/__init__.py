@@ -1,0 +1,1 @@
+"""The workers' part of the job: packing records, and the stateful operator."""

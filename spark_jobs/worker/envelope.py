@@ -1,0 +1,262 @@
+"""The two shapes in which rows travel inside Spark: packed input rows and packed output records.
+
+Spark rebuilds every row in Python at each step, which costs more than all the rest; so a row
+carries a blob with many events, or many output records, in it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from correlation.buffers.columns import BytesColumn, Column, pack_columns, unpack_columns
+from correlation.operators import Heading, OutputRecord
+
+PACKED_SCHEMA = StructType(
+    [
+        StructField("slot_key", IntegerType(), nullable=False),
+        StructField("kind", StringType(), nullable=False),
+        StructField("position", LongType(), nullable=False),
+        StructField("blob", BinaryType(), nullable=False),
+    ]
+)
+OUTPUT_SCHEMA = StructType([StructField("blob", BinaryType(), nullable=False)])
+
+# Kinds of packed rows.
+CONTROL, HEARTBEAT, PROGRESS, EVENTS, REJECT = (
+    "control",
+    "heartbeat",
+    "progress",
+    "events",
+    "reject",
+)
+
+# CloudEvents, binary mode: the header that tells one result from another.
+ID_HEADER = "ce_id"
+Headers = Sequence[tuple[str, bytes | None]]
+_LENGTHS = struct.Struct("<Ii")
+_NO_VALUE = -1
+_SIZE = struct.Struct("<q")
+_CODEC = "zstd"
+# A blob is closed when it holds so much.
+_BLOB_RECORDS = 20_000
+# Results are small, some 500 bytes each.
+_BLOB_RESULTS = 8_000
+_BLOB_BYTES = 4 * 1024 * 1024
+
+
+class Record(NamedTuple):
+    """A Kafka record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Size of key, value and headers, in bytes."""
+        size = len(self.key or b"") + len(self.value or b"")
+        return size + sum(len(value or b"") for _, value in self.headers)
+
+
+def pack_headers(headers: Headers) -> bytes:
+    """Write headers into one byte string; none give an empty one."""
+    parts: list[bytes] = []
+    for name, value in headers:
+        encoded = name.encode()
+        parts += (
+            _LENGTHS.pack(len(encoded), _NO_VALUE if value is None else len(value)),
+            encoded,
+            value or b"",
+        )
+    return b"".join(parts)
+
+
+def unpack_headers(packed: bytes) -> list[tuple[str, bytes | None]]:
+    """Read what `pack_headers` wrote."""
+    headers: list[tuple[str, bytes | None]] = []
+    position = 0
+    while position < len(packed):
+        name_length, value_length = _LENGTHS.unpack_from(packed, position)
+        position += _LENGTHS.size
+        name = packed[position : position + name_length].decode()
+        position += name_length
+        if value_length == _NO_VALUE:
+            headers.append((name, None))
+            continue
+        headers.append((name, packed[position : position + value_length]))
+        position += value_length
+    return headers
+
+
+@dataclass(slots=True)
+class RecordPacker:
+    """Collects output records into blobs of a bounded size.
+
+    Parameters
+    ----------
+    meta : mapping
+        JSON-able facts that the last blob carries.
+    """
+
+    meta: Mapping[str, object] = field(default_factory=dict)
+    _blobs: list[bytes] = field(default_factory=list)
+    _records: list[Record] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, record: Record) -> None:
+        """Take a record."""
+        self._records.append(record)
+        self._bytes += record.nbytes
+        if len(self._records) >= _BLOB_RECORDS or self._bytes >= _BLOB_BYTES:
+            self._close({})
+
+    def extend(self, records: Iterable[Record]) -> None:
+        """Take records."""
+        for record in records:
+            self.add(record)
+
+    def finish(self) -> list[bytes]:
+        """Give all blobs; none when there was nothing to pack."""
+        if self._records or self.meta:
+            self._close(self.meta)
+        return self._blobs
+
+    def _close(self, meta: Mapping[str, object]) -> None:
+        self._blobs.append(_pack_records(self._records, meta))
+        self._records = []
+        self._bytes = 0
+
+
+def _pack_records(records: Sequence[Record], meta: Mapping[str, object]) -> bytes:
+    topics = {topic: number for number, topic in enumerate({record.topic for record in records})}
+    columns: dict[str, Column] = {
+        "topic": np.array([topics[record.topic] for record in records], np.int32),
+        "key": BytesColumn.from_list([record.key or b"" for record in records]),
+        "value": BytesColumn.from_list([record.value or b"" for record in records]),
+        "headers": BytesColumn.from_list([pack_headers(record.headers) for record in records]),
+        "no_key": np.array([record.key is None for record in records], np.uint8),
+        "no_value": np.array([record.value is None for record in records], np.uint8),
+    }
+    return _compressed(pack_columns(columns, {"topics": list(topics), **meta}))
+
+
+def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -> Iterator[bytes]:
+    """Pack the records of a result into blobs of a bounded size.
+
+    Alarms are many and their headers nearly the same: those go into the blob once.
+
+    Parameters
+    ----------
+    topic : str
+        Where they will be written.
+    heading : Heading
+        Gives their common headers.
+    records : iterable of OutputRecord
+        The result.
+    """
+    meta = {"topics": [topic], "headers": heading.headers}
+    for chunk in _batched(records):
+        columns: dict[str, Column] = {
+            "key": BytesColumn.from_list([record.key for record in chunk]),
+            "value": BytesColumn.from_list([record.value for record in chunk]),
+            "ident": BytesColumn.from_list([record.ident.encode() for record in chunk]),
+        }
+        yield _compressed(pack_columns(columns, meta))
+
+
+def _compressed(blob: bytes) -> bytes:
+    """Make a blob small: results are alike, and Spark copies them several times."""
+    compressed: bytes = pa.compress(blob, _CODEC, asbytes=True)
+    return _SIZE.pack(len(blob)) + compressed
+
+
+def _decompressed(blob: bytes) -> bytes:
+    (size,) = _SIZE.unpack_from(blob)
+    whole: bytes = pa.decompress(memoryview(blob)[_SIZE.size :], size, _CODEC, asbytes=True)
+    return whole
+
+
+def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
+    """Cut results into lists of a bounded number and size: tables of targets are large."""
+    chunk: list[OutputRecord] = []
+    room = _BLOB_BYTES
+    for record in records:
+        chunk.append(record)
+        room -= len(record.value)
+        if len(chunk) == _BLOB_RESULTS or room <= 0:
+            yield chunk
+            chunk, room = [], _BLOB_BYTES
+    if chunk:
+        yield chunk
+
+
+def unpack_meta(blob: bytes) -> dict[str, Any]:
+    """Give the facts that a blob of output records carries."""
+    return unpack_columns(_decompressed(blob))[1]
+
+
+def unpack_records(blob: bytes) -> Iterator[Record]:
+    """Read the output records of a blob."""
+    columns, meta = unpack_columns(_decompressed(blob))
+    if "ident" in columns:
+        yield from _unpack_result(columns, meta)
+        return
+    topics: list[str] = meta["topics"]
+    keys, values, headers = (
+        _values(cast("BytesColumn", columns[name])) for name in ("key", "value", "headers")
+    )
+    rows = zip(
+        cast("Any", columns["topic"]).tolist(),
+        keys,
+        values,
+        headers,
+        cast("Any", columns["no_key"]).tolist(),
+        cast("Any", columns["no_value"]).tolist(),
+        strict=True,
+    )
+    for topic, key, value, packed, no_key, no_value in rows:
+        yield Record(
+            topics[topic],
+            None if no_key else key,
+            None if no_value else value,
+            unpack_headers(packed) if packed else (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRecords:
+    """Output records that are unpacked each time they are looked through.
+
+    Parameters
+    ----------
+    blobs : sequence of bytes
+        They are packed in.
+    """
+
+    blobs: Sequence[bytes]
+
+    def __iter__(self) -> Iterator[Record]:
+        for blob in self.blobs:
+            yield from unpack_records(blob)
+
+
+def _unpack_result(columns: Mapping[str, Column], meta: Mapping[str, Any]) -> Iterator[Record]:
+    topic: str = meta["topics"][0]
+    common = [(name, value.encode()) for name, value in meta["headers"].items()]
+    found = (cast("BytesColumn", columns[name]).to_list() for name in ("key", "value", "ident"))
+    for key, value, ident in zip(*found, strict=True):
+        yield Record(topic, key, value, [*common, (ID_HEADER, ident)])
+
+
+def _values(column: BytesColumn) -> Iterator[bytes]:
+    data = column.data
+    return (data[low:high].tobytes() for low, high in pairwise(column.offsets.tolist()))

@@ -1,0 +1,317 @@
+"""The stateful operator: one Program per slot, its state in segments that Spark keeps.
+
+State is a manifest (ValueState) and the blobs that it names by number (MapState). A worker keeps
+the programs of the slots it served last, with a random mark that the manifest carries too: a
+program is used again only when the manifest of this very transaction has its mark, so the cache is
+safe whatever Spark repeats, moves or throws away. The blobs lie as files beside (`blob_files`),
+under tokens made of such marks.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from correlation.buffers.events import Events
+from correlation.engine.heartbeats import Heartbeat
+from correlation.engine.program import Block, Control, Origin, Outcome, Program
+from correlation.engine.progress import Progress
+from correlation.reasons import Reason
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics, error_headers, refusal_headers
+from spark_jobs.worker.blob_files import BlobFiles
+from spark_jobs.worker.cache_files import cache_of_conditions
+from spark_jobs.worker.envelope import (
+    CONTROL,
+    EVENTS,
+    HEARTBEAT,
+    PROGRESS,
+    REJECT,
+    Record,
+    RecordPacker,
+    pack_result,
+    unpack_headers,
+)
+from spark_jobs.worker.pack import NO_KEY
+from spark_jobs.worker.rejects import rejected_counts
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import (
+        MapState,
+        StatefulProcessorHandle,
+        TimerValues,
+        ValueState,
+    )
+
+_BLOB = StructType([StructField("blob", BinaryType(), nullable=False)])
+_NUMBER = StructType([StructField("number", LongType(), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What a run of the query works with; sent to the tasks as it is.
+
+    Parameters
+    ----------
+    run_id : str
+        Of this run: programs of an earlier one, perhaps with other streams, are not used again.
+    topics : Topics
+        Of the installation.
+    streams : mapping of name to Stream
+        The streams in force.
+    partitions : mapping of stream to int
+        Number of Kafka partitions of its topic.
+    slot_keys : tuple of int
+        Key of each slot.
+    cache_folder : str
+        Of the workers' blob files.
+    read_up_to : mapping of stream to (mapping of partition to int)
+        Up to where the batches before this run have read.
+    origin : Origin
+        Which topics the records come from.
+    """
+
+    run_id: str
+    topics: Topics
+    streams: Mapping[str, Stream]
+    partitions: Mapping[str, int]
+    slot_keys: tuple[int, ...]
+    cache_folder: str
+    read_up_to: Mapping[str, Mapping[int, int]]
+    origin: Origin = field(default_factory=Origin)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A slot's program, with the tokens of its blobs and the mark of its manifest."""
+
+    program: Program
+    tokens: dict[int, str] = field(default_factory=dict)
+    mark: str = ""
+
+
+@dataclass(slots=True)
+class _Cache:
+    """The slots that this worker served in its last task."""
+
+    run_id: str = ""
+    slots: dict[int, _Slot] = field(default_factory=dict)
+    served: set[int] = field(default_factory=set)
+
+    def pop(self, run_id: str, slot_key: int, mark: str) -> _Slot | None:
+        """Take a slot out, if it is as the manifest describes."""
+        if run_id != self.run_id:
+            self.run_id = run_id
+            self.slots = {}
+        found = self.slots.pop(slot_key, None)
+        return found if found is not None and found.mark == mark else None
+
+    def put(self, run_id: str, slot_key: int, slot: _Slot) -> None:
+        """Put a slot in."""
+        self.run_id = run_id
+        self.slots[slot_key] = slot
+        self.served.add(slot_key)
+
+    def end_task(self) -> None:
+        """Drop the slots that the task did not serve: another worker did, so ours are old."""
+        self.slots = {key: slot for key, slot in self.slots.items() if key in self.served}
+        self.served = set()
+
+
+_cache = _Cache()
+
+
+class SlotProcessor(StatefulProcessor):
+    """Advances the program of a slot by the rows of a batch.
+
+    Parameters
+    ----------
+    in_force : InForce
+        Streams and slots of this run.
+    """
+
+    def __init__(self, in_force: InForce) -> None:
+        self._in_force = in_force
+        self._files = BlobFiles(in_force.cache_folder)
+        self._cache = cache_of_conditions()
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state."""
+        self._manifest: ValueState = handle.getValueState("manifest", _BLOB)
+        self._blobs: MapState = handle.getMapState("blobs", _NUMBER, _BLOB)
+
+    # The name is Spark's, and so is a type that covers its two forms, rows and frames.
+    def handleInputRows(  # type: ignore[override]  # noqa: N802
+        self,
+        key: Any,  # noqa: ANN401 - as Spark types it
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Evaluate the rows of a slot; all state is written before the first row comes out."""
+        slot_key = int(key[0])
+        gathered = _gather(rows)
+        slot = self._load(slot_key)
+        outcome = slot.program.advance(gathered.block, _wall_clock_us)
+        blobs = self._pack(slot_key, gathered, outcome)
+        self._store(slot_key, slot)
+        yield pd.DataFrame({"blob": blobs})
+
+    def close(self) -> None:
+        """Keep what the next batch may need: state and cache outlive the task."""
+        _cache.end_task()
+
+    def _load(self, slot_key: int) -> _Slot:
+        stored = self._manifest.get()
+        in_force = self._in_force
+        if stored is None:
+            fresh = Program(in_force.streams, in_force.partitions, in_force.origin, self._cache)
+            fresh.note_read(in_force.read_up_to)
+            return _Slot(fresh)
+        manifest = orjson.loads(stored[0])
+        cached = _cache.pop(in_force.run_id, slot_key, manifest["mark"])
+        if cached is not None:
+            return cached
+        tokens = {int(number): token for number, token in manifest["tokens"].items()}
+
+        def fetch(number: int) -> bytes:
+            token = tokens.get(number)
+            blob = self._files.get(token)
+            if blob is None:
+                blob = self._fetch(number)
+                if token is not None:
+                    self._files.put(token, blob)
+            return blob
+
+        program = Program.restore(
+            manifest["program"],
+            fetch,
+            in_force.streams,
+            in_force.partitions,
+            in_force.origin,
+            self._cache,
+        )
+        program.note_read(in_force.read_up_to)
+        return _Slot(program, tokens)
+
+    def _fetch(self, number: int) -> bytes:
+        # One by one: an iterator over the map would put all blobs into one message.
+        found = self._blobs.getValue((number,))
+        if found is None:
+            raise KeyError(f"the state has no blob {number}, which its manifest names")
+        return bytes(found[0])
+
+    def _store(self, slot_key: int, slot: _Slot) -> None:
+        snapshot = slot.program.snapshot()
+        slot.mark = uuid.uuid4().hex
+        for number, blob in snapshot.added.items():
+            self._blobs.updateValue((number,), (blob,))
+            slot.tokens[number] = f"{slot.mark}-{number}"
+            self._files.put(slot.tokens[number], blob)
+        for number in snapshot.removed:
+            self._blobs.removeKey((number,))
+            self._files.remove(slot.tokens.pop(number, None))
+        manifest = {
+            "mark": slot.mark,
+            "tokens": {str(number): token for number, token in slot.tokens.items()},
+            "program": snapshot.manifest,
+        }
+        self._manifest.update((orjson.dumps(manifest),))
+        _cache.put(self._in_force.run_id, slot_key, slot)
+
+    def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
+        topics = self._in_force.topics
+        blobs = list(gathered.rejects)
+        for result in outcome.results:
+            heading = result.heading(outcome.detected_at_us)
+            topic = heading.topic or f"{topics.prefix}.{heading.channel}"
+            if heading.topic in topics.reserved():
+                # No condition that the service took; alarms would pass for records of the job.
+                detail = "it is one of the installation's own topics"
+                refusal = refusal_headers(Reason.OUTPUT_REFUSED, detail, topic)
+                headers = {name: value.decode() for name, value in refusal.items()}
+                heading = heading._replace(headers=heading.headers | headers)
+                topic = topics.dead_letter
+            records = result.records(outcome.detected_at_us, orjson.dumps)
+            blobs += pack_result(topic, heading, records)
+        packer = RecordPacker()
+        for events in outcome.late:
+            packer.extend(_late_records(events, topics, self._in_force.streams))
+        slot = self._in_force.slot_keys.index(slot_key)
+        value = orjson.dumps(
+            {**outcome.metrics, "slot": slot, "slots": len(self._in_force.slot_keys)}
+        )
+        packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
+        return [*blobs, *packer.finish()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    block: Block
+    rejects: list[bytes]
+
+
+def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
+    """Sort the rows of a slot by kind, and heartbeats by offset; Program sorts the others."""
+    controls: list[Control] = []
+    events: list[Events] = []
+    progress: list[Progress] = []
+    heartbeats: list[tuple[int, Heartbeat]] = []
+    rejects: list[bytes] = []
+    rejected: Counter[tuple[str, str]] = Counter()
+    for frame in frames:
+        for kind, position, blob in zip(
+            frame["kind"], frame["position"], frame["blob"], strict=True
+        ):
+            if kind == EVENTS:
+                events.append(Events.from_bytes(blob))
+            elif kind == PROGRESS:
+                progress += [Progress(*entry) for entry in orjson.loads(blob)]
+            elif kind == CONTROL:
+                control = orjson.loads(blob)
+                controls.append(Control(int(position), control["key"].encode(), control["record"]))
+            elif kind == HEARTBEAT:
+                heartbeats.append((int(position), Heartbeat(*orjson.loads(blob))))
+            elif kind == REJECT:
+                rejects.append(blob)
+                rejected += rejected_counts(blob)
+    heartbeats.sort(key=itemgetter(0))
+    in_order = [heartbeat for _, heartbeat in heartbeats]
+    block = Block(controls, events, progress, in_order, rejected)
+    return _Gathered(block, rejects)
+
+
+def _late_records(
+    events: Events, topics: Topics, streams: Mapping[str, Stream]
+) -> Iterator[Record]:
+    """Give late events as the records they were, untouched, with the reason in headers."""
+    stream = streams[events.stream]
+    keys = events.extra["record_key"]
+    values = events.extra["record_value"]
+    packed_headers = events.extra["record_headers"]
+    for row in range(len(events)):
+        detail = f"latest is before the low mark of stream {stream.name}"
+        added = error_headers(
+            Reason.LATE,
+            detail,
+            stream.name,
+            stream.topic,
+            int(events.partition[row]),
+            int(events.offset[row]),
+        )
+        packed = packed_headers[row]
+        key = None if packed[:1] == NO_KEY else keys[row]
+        yield Record(topics.late, key, values[row], (*unpack_headers(packed[1:]), *added.items()))
+
+
+def _wall_clock_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,367 @@
+"""Kafka records to packed rows: JSON becomes columns of events, one blob per stream and slot.
+
+It runs before the shuffle (`mapInArrow`), so that Spark moves a few large rows instead of many
+small ones. What cannot become an event becomes a dead letter, with its reason: no record is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from correlation.buffers.columns import BytesColumn
+from correlation.buffers.events import Events
+from correlation.buffers.partitioner import Partitioner
+from correlation.config_records import parse_config_record, read_key
+from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_from_record
+from correlation.engine.progress import Progress
+from correlation.errors import (
+    CorrelationError,
+    RejectedEventError,
+    UnknownRecordVersionError,
+    UnreadableRecordError,
+)
+from correlation.parsing.intake import Intake, Problem, StreamReader, too_large, why_unreadable
+from correlation.reasons import Reason
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics
+from spark_jobs.worker.envelope import (
+    CONTROL,
+    EVENTS,
+    HEARTBEAT,
+    PROGRESS,
+    REJECT,
+    Headers,
+    pack_headers,
+)
+from spark_jobs.worker.rejects import Rejects
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
+
+_PACKED = pa.schema(
+    [
+        pa.field("slot_key", pa.int32(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("blob", pa.binary(), nullable=False),
+    ]
+)
+Row = tuple[int, str, int, bytes]
+# Longer records of a newer version are not kept: every slot stores them with every batch.
+_MAX_KEPT_BYTES = 65_536
+# First byte of the packed headers: whether the record has a key, which may also be empty.
+NO_KEY, KEY = b"\0", b"\1"
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Turns Kafka records into packed rows; sent to the tasks as it is.
+
+    Parameters
+    ----------
+    topics : Topics
+        Of the installation.
+    streams : sequence of Stream
+        The streams in force.
+    slot_keys : sequence of int
+        Key of each slot.
+    max_record_bytes : int
+        Longer values are not read.
+    """
+
+    topics: Topics
+    streams: tuple[Stream, ...]
+    slot_keys: tuple[int, ...]
+    max_record_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack the records of one task."""
+        task = _Task(self)
+        for batch in batches:
+            if rows := task.pack(batch):
+                yield _as_batch(rows)
+        if rows := task.finish():
+            yield _as_batch(rows)
+
+
+def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, _PACKED, strict=True)],
+        schema=_PACKED,
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """Records of an Arrow batch that stand behind each other in one Kafka partition."""
+
+    topic: str
+    partition: int
+    rows: range
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    headers: Sequence[str | None]
+    has_headers: bool
+    offsets: NDArray[np.int64]
+    appended_us: NDArray[np.int64]
+    value_column: BytesColumn
+    key_column: BytesColumn
+
+    def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
+        """Give the headers of a record."""
+        text = self.headers[row]
+        if text is None:
+            return []
+        # As Spark writes them: bytes in base64, null left out.
+        return [
+            (header["key"], b64decode(header["value"]) if "value" in header else None)
+            for header in orjson.loads(text)
+        ]
+
+
+class _Reader(StreamReader):
+    """Reads the records of one stream."""
+
+    def __init__(self, stream: Stream, slots: int) -> None:
+        super().__init__(stream)
+        self.name = stream.name
+        self.partitioner = Partitioner(stream.partitioning, slots)
+
+
+class _Task:
+    """Packs the Arrow batches of one task."""
+
+    def __init__(self, packer: Packer) -> None:
+        self._topics = packer.topics
+        self._slot_keys = packer.slot_keys
+        self._most_bytes = packer.max_record_bytes
+        self._readers: dict[str, list[_Reader]] = {}
+        for stream in packer.streams:
+            readers = self._readers.setdefault(stream.topic, [])
+            readers.append(_Reader(stream, len(packer.slot_keys)))
+        self._max_skews_us = {
+            stream.name: stream.max_skew_us for stream in packer.streams if stream.clock == "live"
+        }
+        self._progress: dict[tuple[str, int], tuple[int, int | None]] = {}
+
+    def pack(self, batch: pa.RecordBatch) -> list[Row]:
+        """Pack an Arrow batch of Kafka records."""
+        rejects = Rejects(self._topics.dead_letter)
+        rows: list[Row] = []
+        for run in _runs(batch):
+            if run.topic == self._topics.config:
+                rows += self._pack_controls(run, rejects)
+            elif run.topic == self._topics.heartbeats:
+                rows += self._pack_heartbeats(run, rejects)
+            else:
+                rows += self._pack_events(run, rejects)
+        rows += [
+            (self._slot_keys[partition % len(self._slot_keys)], REJECT, 0, blob)
+            for partition, blob in rejects.finish()
+        ]
+        return rows
+
+    def finish(self) -> list[Row]:
+        """Say how far each partition was read."""
+        if not self._progress:
+            return []
+        entries = [
+            tuple(Progress(stream, partition, next_offset, greatest))
+            for (stream, partition), (next_offset, greatest) in sorted(self._progress.items())
+        ]
+        return self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
+
+    def _to_every_slot(self, kind: str, position: int, blob: bytes) -> list[Row]:
+        return [(key, kind, position, blob) for key in self._slot_keys]
+
+    def _pack_controls(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+        for row in run.rows:
+            key, value, offset = run.keys[row] or b"", run.values[row], int(run.offsets[row])
+            record: object = None
+            try:
+                if value is not None:
+                    record = parse_config_record(key, value, orjson.loads).to_record()
+            except UnreadableRecordError as error:
+                rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
+                # Not its content, which may be of any size and depth.
+                record = str(error)
+            except UnknownRecordVersionError as error:
+                # The driver stops the job; the slots keep the record for the next one.
+                _log.error("config record %d has a newer version", offset)
+                record = _kept_record(value or b"", error)
+            if _names_resource(key):
+                control = orjson.dumps({"key": key.decode(), "record": record})
+                yield from self._to_every_slot(CONTROL, offset, control)
+
+    def _pack_heartbeats(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+        for row in run.rows:
+            value, offset = run.values[row], int(run.offsets[row])
+            try:
+                heartbeat = heartbeat_from_record(orjson.loads(value or b"null"))
+            except (ValueError, CorrelationError) as error:
+                rejects.add(run, row, "", Reason.BAD_HEARTBEAT, str(error))
+                continue
+            heartbeat = heartbeat._replace(appended_us=int(run.appended_us[row]))
+            max_skew_us = self._max_skews_us.get(heartbeat.stream)
+            if max_skew_us is not None and heartbeat.is_ahead(max_skew_us):
+                # The slots refuse it too: they also know those from before the stream joined.
+                detail = _describe_ahead(heartbeat, max_skew_us)
+                rejects.add(run, row, heartbeat.stream, Reason.FUTURE_HEARTBEAT, detail)
+            yield from self._to_every_slot(HEARTBEAT, offset, orjson.dumps(tuple(heartbeat)))
+
+    def _pack_events(self, run: _Run, rejects: Rejects) -> Iterable[Row]:
+        readers = self._readers.get(run.topic)
+        if readers is None:
+            return
+        accepted = [reader.begin(run.partition) for reader in readers]
+        begin = run.rows.start
+        appended = run.appended_us[begin : run.rows.stop].tolist()
+        for row, value in self._parse(run, [reader.name for reader in readers], rejects):
+            for taken in accepted:
+                try:
+                    taken.add(row, value, run.values[row], run.keys[row], appended[row - begin])
+                except RejectedEventError as error:
+                    rejects.add(run, row, taken.stream.name, error.reason, error.detail)
+        next_offset = int(run.offsets[run.rows[-1]]) + 1
+        for reader, taken in zip(readers, accepted, strict=True):
+            greatest = max(taken.latest, default=None)
+            self._note_progress((reader.name, run.partition), next_offset, greatest)
+            if taken.rows:
+                yield from self._spread(reader, _to_events(taken, run))
+
+    def _parse(
+        self, run: _Run, streams: Sequence[str], rejects: Rejects
+    ) -> Iterator[tuple[int, object]]:
+        """Read the JSON of a run; what is none is rejected for each stream.
+
+        One by one: a list of all that was parsed would keep Python's collector busy with it.
+        """
+        loads, most_bytes, values = orjson.loads, self._most_bytes, run.values
+        for row in run.rows:
+            value = values[row]
+            if value is None:
+                problem = Problem(Reason.NULL_VALUE, "the record has no value")
+            elif len(value) > most_bytes:
+                problem = too_large(len(value), most_bytes)
+            else:
+                try:
+                    parsed = loads(value)
+                except orjson.JSONDecodeError as error:
+                    problem = why_unreadable(value, error)
+                else:
+                    yield row, parsed
+                    continue
+            for stream in streams:
+                rejects.add(run, row, stream, *problem)
+
+    def _note_progress(
+        self, place: tuple[str, int], next_offset: int, greatest: int | None
+    ) -> None:
+        before = self._progress.get(place)
+        if before is not None:
+            next_offset = max(next_offset, before[0])
+            if before[1] is not None:
+                greatest = before[1] if greatest is None else max(greatest, before[1])
+        self._progress[place] = (next_offset, greatest)
+
+    def _spread(self, reader: _Reader, events: Events) -> Iterable[Row]:
+        """Send copies of the events to their slots."""
+        for slot, mine in reader.partitioner.spread(events):
+            yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
+
+
+def _names_resource(key: bytes) -> bool:
+    try:
+        read_key(key)
+    except UnreadableRecordError:
+        return False
+    return True
+
+
+def _kept_record(value: bytes, error: UnknownRecordVersionError) -> object:
+    """Return what the slots keep of a record of a newer version."""
+    if len(value) <= _MAX_KEPT_BYTES:
+        return orjson.loads(value)
+    return f"{error}; it is longer than {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
+
+
+def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
+    if heartbeat.read_up_to_us == CLOSED:
+        return 'read_up_to: "end" is for recorded streams; set clock: replay, or leave it out'
+    return (
+        f"read_up_to: {heartbeat.read_up_to_us} is later than the record's Kafka timestamp, "
+        f"{heartbeat.appended_us}, plus max_skew, {max_skew_us} µs; correct the sender's clock"
+    )
+
+
+def _to_events(taken: Intake, run: _Run) -> Events:
+    """Give what was taken, at least one record, with the records as they were."""
+    rows = np.array(taken.rows, np.int64)
+    extra = {
+        "record_key": run.key_column.take(rows),
+        "record_value": run.value_column.take(rows),
+        "record_headers": _pack_headers(run, taken.rows),
+    }
+    return taken.to_events(run.offsets[rows], run.appended_us[rows], extra)
+
+
+def _pack_headers(run: _Run, rows: Sequence[int]) -> BytesColumn:
+    if run.has_headers:
+        return BytesColumn.from_list(
+            [pack_record_headers(run.keys[row], run.headers_of(row)) for row in rows]
+        )
+    return BytesColumn.from_list([NO_KEY if run.keys[row] is None else KEY for row in rows])
+
+
+def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
+    """Write a record's headers, and whether it has a key."""
+    mark = NO_KEY if key is None else KEY
+    return mark + pack_headers(headers) if headers else mark
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
+    """Cut a batch where topic or partition change."""
+    if not batch.num_rows:
+        return
+    topic = batch.column("topic").dictionary_encode()
+    codes = topic.indices.to_numpy()
+    partitions = batch.column("partition").to_numpy()
+    changes = np.flatnonzero((np.diff(codes) != 0) | (np.diff(partitions) != 0)) + 1
+    names = topic.dictionary.to_pylist()
+    values, keys = batch.column("value"), batch.column("key")
+    headers = batch.column("headers")
+    columns = {
+        "values": values.to_pylist(),
+        "keys": keys.to_pylist(),
+        "headers": [None] * batch.num_rows
+        if headers.null_count == batch.num_rows
+        else headers.to_pylist(),
+        "has_headers": headers.null_count < batch.num_rows,
+        "offsets": batch.column("offset").to_numpy(),
+        "appended_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
+        "value_column": _as_column(values),
+        "key_column": _as_column(keys),
+    }
+    for low, high in pairwise([0, *changes.tolist(), batch.num_rows]):
+        yield _Run(names[codes[low]], int(partitions[low]), range(low, high), **columns)
+
+
+def _as_column(array: pa.Array) -> BytesColumn:
+    """View an Arrow column of bytes as ours; null becomes empty."""
+    array = array.cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return BytesColumn(content, ends)

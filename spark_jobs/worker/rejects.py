@@ -1,0 +1,82 @@
+"""Dead letters: records that no stream could read, untouched, with the reason in their headers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from correlation.resources.topics import error_headers
+from spark_jobs.worker.envelope import Record, RecordPacker, unpack_meta
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from correlation.reasons import Reason
+
+
+class Records(Protocol):
+    """Records of one Kafka partition, as columns."""
+
+    topic: str
+    partition: int
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    offsets: NDArray[np.int64]
+
+    def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
+        """Give the headers of a record."""
+
+
+class Rejects:
+    """Collects the dead letters of a task, by Kafka partition.
+
+    Parameters
+    ----------
+    topic : str
+        Where they will be written.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._packers: dict[int, RecordPacker] = {}
+        self._counts: dict[int, Counter[tuple[str, str]]] = {}
+
+    def add(self, records: Records, row: int, stream: str, reason: Reason, detail: str) -> None:
+        """Take a record that was rejected.
+
+        Parameters
+        ----------
+        records, row
+            The record.
+        stream : str
+            The stream it was read for; empty when it belongs to none.
+        reason, detail
+            Why, for programs and for people.
+        """
+        place = (records.topic, records.partition, int(records.offsets[row]))
+        headers = error_headers(reason, detail, stream, *place)
+        letter = Record(
+            self._topic,
+            records.keys[row],
+            records.values[row],
+            (*records.headers_of(row), *headers.items()),
+        )
+        self._packers.setdefault(records.partition, RecordPacker()).add(letter)
+        counts = self._counts.setdefault(records.partition, Counter())
+        counts[stream, reason.value] += 1
+
+    def finish(self) -> Iterator[tuple[int, bytes]]:
+        """Give blobs of output records, each with the Kafka partition they came from."""
+        for partition, packer in self._packers.items():
+            counts = self._counts[partition]
+            packer.meta = {"rejected": [[*place, count] for place, count in counts.items()]}
+            for blob in packer.finish():
+                yield partition, blob
+
+
+def rejected_counts(blob: bytes) -> Counter[tuple[str, str]]:
+    """Give how many dead letters, per (stream, reason), a blob and those before it hold."""
+    rejected = unpack_meta(blob).get("rejected", ())
+    return Counter({(stream, reason): count for stream, reason, count in rejected})

@@ -1,0 +1,163 @@
+"""Load the kernels, compiled where that is needed, by a small piece of the work of a slot.
+
+Done before Spark's workers are forked, so that the first events find them loaded, and while the
+image is built, so that a new container need not compile. The events go through bytes and the
+program through a restore, as in the job: arrays that are views of received bytes are read-only,
+which is another type to numba.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.events import Events
+from correlation.buffers.partitioner import Partitioner
+from correlation.engine.program import Block, Control, Program
+from correlation.engine.progress import Progress
+from correlation.kinds import KINDS
+from correlation.resources.histogram import Histogram
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.records import Resource
+from correlation.resources.streams import Stream
+from correlation.resources.template import Template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SECOND_US = 1_000_000
+_NAMES = ("a", "b")
+_PARTITIONS = dict.fromkeys(_NAMES, 1)
+# Events of a block: enough for pairs that are decided in every way.
+_EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
+_BLOCKS = 3
+_HALF_US = _SECOND_US // 2
+_TEMPLATE = Histogram.from_buckets([[-_SECOND_US, -_HALF_US, "0.2"], [-_HALF_US, 0, "0.8"]])
+# Every duration a kind asks for; a horizon must reach past the others.
+_DURATIONS_US = {"horizon_us": 10 * _SECOND_US, "lower_us": 0}
+
+
+def main() -> None:
+    """Say what was done: a condition of every kind, by every algorithm, reported in every way.
+
+    For events that are intervals, for those of one template, and for those of which each has a
+    histogram of its own.
+    """
+    found = {shapes: warm_up(shapes=shapes) for shapes in _EVENTS}
+    if not all(found.values()):
+        sys.exit(f"the warm-up found no pair, not every kernel has run: {found}")
+    sys.stdout.write(f"kernels compiled: {sum(found.values())} results found\n")
+
+
+def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
+    """Advance, store and restore a program with every kind of condition.
+
+    Parameters
+    ----------
+    algorithm : str or None
+        By which it is evaluated; every one by default.
+    shapes : {"intervals", "templates", "histograms"}
+        How the times of the events are distributed.
+
+    Returns
+    -------
+    int
+        Number of records that tell of what was found.
+    """
+    controls = list(list_controls(algorithm, shapes))
+    templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
+    streams = {
+        name: Stream(
+            *(name, name, _SECOND_US, _SECOND_US),
+            templates=templates,
+            histograms=shapes == "histograms",
+        )
+        for name in _NAMES
+    }
+    program = Program(streams, _PARTITIONS)
+    blobs: dict[int, bytes] = {}
+    alarms = 0
+    for number in range(_BLOCKS):
+        block = _block(number, controls if number == 0 else [], shapes)
+        outcome = program.advance(block, lambda: 0)
+        alarms += sum(len(list(result.records(0, orjson.dumps))) for result in outcome.results)
+        snapshot = program.snapshot()
+        blobs |= snapshot.added
+        program = Program.restore(snapshot.manifest, blobs.__getitem__, streams, _PARTITIONS)
+    return alarms
+
+
+def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
+    """Give conditions of every kind, between two streams and within one.
+
+    Parameters
+    ----------
+    algorithm, shapes
+        As of `warm_up`.
+
+    Yields
+    ------
+    Control
+        That registers a condition on streams a and b.
+    """
+    offset = 0
+    for kind in KINDS.values():
+        choices = {field.name: field.choices for field in kind.fields}
+        algorithms = choices["algorithm"] if algorithm is None else [algorithm]
+        # What is reported first is so by default, and by every algorithm.
+        ways = [("algorithm", it) for it in algorithms]
+        ways += [("emit", it) for it in choices["emit"][1:]]
+        # Factored are intervals only, and of two streams.
+        ways += [("output", it) for it in choices["output"][1:] if shapes == "intervals"]
+        for way, chosen in ways:
+            for b in _NAMES if way != "output" else _NAMES[1:]:
+                document: dict[str, object] = {"kind": kind.name, "a": "a", "b": b}
+                for field in kind.fields:
+                    if field.type == "duration" and field.required:
+                        length_us = _DURATIONS_US.get(field.stored_name, 2 * _SECOND_US)
+                        document[field.stored_name] = length_us
+                document |= {"threshold": "0.6", way: chosen}
+                name = f"{kind.name}-{chosen}-{b}".replace("_", "-")
+                resource = Resource("condition", name, 1, 0, document)
+                yield Control(offset, resource.key, resource.to_record())
+                offset += 1
+
+
+def _shape(position: int, shapes: str) -> Histogram | None:
+    if shapes == "templates":
+        return _TEMPLATE
+    if shapes == "intervals":
+        return None
+    cut_us = -(position * 7_919 % _HALF_US) - 1
+    return Histogram.from_buckets([[-_SECOND_US, cut_us, "0.2"], [cut_us, 0, "0.8"]])
+
+
+def _block(number: int, controls: list[Control], shapes: str) -> Block:
+    """Make a block of events of both streams, of many lengths, shapes and distances."""
+    count = _EVENTS[shapes]
+    offset = number * count
+    parts, progress = [], []
+    for stream in _NAMES:
+        rows, found = [], []
+        for position in range(offset, offset + count):
+            shape = _shape(position, shapes)
+            found.append(None if shape is None else shape.shape_bytes)
+            length = position * 7_919 % _SECOND_US if shape is None else shape.length_us
+            latest = position * _SECOND_US // 10
+            rows.append((b"k", b"%d" % position, latest - length, latest, 0, position, latest))
+        packed = Events.from_rows(stream, rows)
+        if any(found):
+            packed = replace(packed, shape=DictionaryColumn.from_list(found))
+        Partitioner(Partitioning(), 2).assign(packed)
+        events = Events.from_bytes(packed.to_bytes())
+        parts.append(events)
+        progress.append(Progress(stream, 0, offset + count, int(events.latest.max())))
+    return Block(controls, parts, progress)
+
+
+if __name__ == "__main__":
+    main()
