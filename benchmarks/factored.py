@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 
 from benchmarks.report import Report
-from benchmarks.workload import DELAY_US, LONGEST_US, RATE, SHORTEST_US
+from benchmarks.workload import DELAY_US, MAX_UNCERTAINTY_US, MIN_UNCERTAINTY_US, RATE
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import BytesColumn
 from correlation.buffers.segment import Segment
@@ -34,7 +34,14 @@ _SECOND_US = 1_000_000
 # Pairs are written up to here, and what more there are is reckoned to cost the same.
 _MOST_RECORDS = 1_000_000
 STREAMS = {
-    name: Stream(name, name, LONGEST_US, DELAY_US, shortest_us=SHORTEST_US, clock="replay")
+    name: Stream(
+        name,
+        name,
+        MAX_UNCERTAINTY_US,
+        DELAY_US,
+        min_uncertainty_us=MIN_UNCERTAINTY_US,
+        clock="replay",
+    )
     for name in "ab"
 }
 
@@ -78,7 +85,7 @@ def make_segment(name: str, begin_us: int, end_us: int, rng: np.random.Generator
     return Segment(
         BytesColumn.from_list([b"k"]),
         np.array([0, count]),
-        latest - rng.integers(SHORTEST_US, LONGEST_US + 1, count),
+        latest - rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, count),
         latest,
         BytesColumn.from_list([f"{name}-{begin_us // 1000}-{i}".encode() for i in range(count)]),
         np.zeros(count, np.bool_),
@@ -87,7 +94,7 @@ def make_segment(name: str, begin_us: int, end_us: int, rng: np.random.Generator
 
 def make_view(workload: Workload, rng: np.random.Generator) -> View:
     """Draw a block of both streams, and the buffers that its window needs."""
-    kept_us = int(workload.window * _SECOND_US) + LONGEST_US
+    kept_us = int(workload.window * _SECOND_US) + MAX_UNCERTAINTY_US
     block_us = int(workload.block * _SECOND_US)
     fresh = {name: make_segment(name, kept_us, kept_us + block_us, rng) for name in "ab"}
     buffers = {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SHORTEST_US, LONGEST_US = 20_000, 200_000
+MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US = 20_000, 200_000
 REPEATS = 7
 
 
@@ -58,7 +58,9 @@ def make_side(workload: Workload, rng: np.random.Generator) -> Side:
     latest = rng.integers(0, span_us, (workload.keys, workload.events // workload.keys))
     latest.sort(axis=1)
     latest = latest.ravel()
-    return Side(latest - rng.integers(SHORTEST_US, LONGEST_US + 1, len(latest)), latest)
+    return Side(
+        latest - rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, len(latest)), latest
+    )
 
 
 def make_groups(workload: Workload) -> NDArray[np.int64]:
@@ -98,11 +100,13 @@ def _scan_support_kernel(
         for i in range(groups[g, 0], groups[g, 1]):
             latest = float(base.latest[i])
             length = latest - float(base.earliest[i])
-            while first < groups[g, 3] and target.latest[first] < latest + lower - LONGEST_US:
+            while (
+                first < groups[g, 3] and target.latest[first] < latest + lower - MAX_UNCERTAINTY_US
+            ):
                 first += 1
             for j in range(first, groups[g, 3]):
                 s = float(target.latest[j]) - latest
-                if s > upper + LONGEST_US:
+                if s > upper + MAX_UNCERTAINTY_US:
                     break
                 other = float(target.latest[j] - target.earliest[j])
                 inside = _integrate_kernel(upper - s, length, other)

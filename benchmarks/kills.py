@@ -16,7 +16,14 @@ import orjson
 
 from benchmarks.report import Report
 from benchmarks.stack import Bench, bench, consumed, job_process, wait_for, wait_until_warm
-from benchmarks.workload import DELAY_US, LONGEST_US, RATE, SHORTEST_US, Records, make_records
+from benchmarks.workload import (
+    DELAY_US,
+    MAX_UNCERTAINTY_US,
+    MIN_UNCERTAINTY_US,
+    RATE,
+    Records,
+    make_records,
+)
 from benchmarks.workload import resources as near_resources
 from correlation.buffers.events import Events
 from correlation.engine.program import Block, Control, Program
@@ -61,7 +68,8 @@ class Load(threading.Thread):
 def expected_pairs(sent: dict[str, Records], resources: list[Resource]) -> set[tuple[str, str]]:
     """Find the pairs of all events with the plain reference, in one block."""
     streams = {
-        name: Stream(name, name, LONGEST_US, DELAY_US, SHORTEST_US, clock="replay") for name in sent
+        name: Stream(name, name, MAX_UNCERTAINTY_US, DELAY_US, MIN_UNCERTAINTY_US, clock="replay")
+        for name in sent
     }
     program = Program(streams, dict.fromkeys(streams, 1))
     controls = [

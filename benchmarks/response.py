@@ -26,7 +26,14 @@ from benchmarks.stack import (
     wait_for,
     wait_until_warm,
 )
-from benchmarks.workload import DELAY_US, KEYS, LONGEST_US, RATE, SHORTEST_US, resources
+from benchmarks.workload import (
+    DELAY_US,
+    KEYS,
+    MAX_UNCERTAINTY_US,
+    MIN_UNCERTAINTY_US,
+    RATE,
+    resources,
+)
 from correlation.resources.records import Resource
 
 WARM_SECONDS, MEASURED_SECONDS = 15, 60
@@ -96,7 +103,7 @@ def send_steadily(on: Bench, seconds: float, rng: np.random.Generator, first: in
     while (passed := time.monotonic() - begin) < seconds:
         due = int(passed * RATE)
         now_us = time.time_ns() // 1_000
-        lengths = rng.integers(SHORTEST_US, LONGEST_US + 1, (due - sent, 2)).tolist()
+        lengths = rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, (due - sent, 2)).tolist()
         keys = rng.integers(0, KEYS, (due - sent, 2)).tolist()
         for i in range(due - sent):
             for side, name in enumerate("ab"):

@@ -1,7 +1,7 @@
 """The same correlation as Spark's own stream-stream join: the yardstick of `benchmarks.path`.
 
 It reads the same two topics, joins equal keys whose latest times lie within the window, with the
-watermarks that the streams' longest delay allows, and writes each pair as JSON to a topic with
+watermarks that the streams' max_delay allows, and writes each pair as JSON to a topic with
 Spark's own Kafka sink. It computes no probability, so it does less than the job. It prints the
 number of rows read so far after each batch. Session and consumer are set as for the job.
 """

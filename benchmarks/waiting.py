@@ -34,7 +34,7 @@ def batches(on: Bench, seconds: float) -> dict[int, tuple[float, int]]:
 
 
 def _last_second(records: Records) -> Records:
-    """Give the end of what A sends for B: it moves B's low mark and meets next to nothing."""
+    """Give the end of what A sends for B: it moves B's watermark and meets next to nothing."""
     return [
         (key, orjson.dumps({**orjson.loads(value), "id": f"mark-{number}"}), None)
         for number, (key, value, _) in enumerate(records[-_MARK_EVENTS:])

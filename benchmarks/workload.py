@@ -7,7 +7,7 @@ import orjson
 
 from correlation.resources.records import Resource
 
-SHORTEST_US, LONGEST_US, DELAY_US = 20_000, 200_000, 100_000
+MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US, DELAY_US = 20_000, 200_000, 100_000
 WINDOW_US = 1_000_000
 RATE = 1_600
 KEYS = 400
@@ -23,7 +23,7 @@ def make_records(
     latest = np.sort(rng.integers(begin_s * 1_000_000, end_s * 1_000_000, count))
     arrival = np.argsort(latest + rng.integers(0, DELAY_US, count), kind="stable")
     latest = latest[arrival]
-    earliest = latest - rng.integers(SHORTEST_US, LONGEST_US + 1, count)
+    earliest = latest - rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, count)
     keys = rng.integers(0, key_count, count)
     return [
         (
@@ -54,8 +54,8 @@ def resources(lower_us: int = -WINDOW_US, upper_us: int = WINDOW_US) -> list[Res
             0,
             {
                 "topic": f"events-{name}",
-                "shortest_us": SHORTEST_US,
-                "longest_us": LONGEST_US,
+                "min_uncertainty_us": MIN_UNCERTAINTY_US,
+                "max_uncertainty_us": MAX_UNCERTAINTY_US,
                 "max_delay_us": DELAY_US,
                 "clock": "replay",
             },

@@ -50,7 +50,7 @@ class GivenRecord:
         Its value, parsed.
     record_key : bytes or None
         Its key.
-    appended_us : int or None
+    record_timestamp_us : int or None
         When Kafka took it, in µs since 1970; None: not known.
     place : Place or None
         Where it was found; None: somebody made it up.
@@ -63,7 +63,7 @@ class GivenRecord:
 
     value: object
     record_key: bytes | None = None
-    appended_us: int | None = None
+    record_timestamp_us: int | None = None
     place: Place | None = None
     form: Form | None = None
     text: bytes | None = None
@@ -97,9 +97,13 @@ class ReadEvent:
     @property
     def delay_us(self) -> int | None:
         """From its latest time to its arrival, in µs; None where that says nothing."""
-        if self.event is None or self.given.appended_us is None or self.stream.clock != "live":
+        if (
+            self.event is None
+            or self.given.record_timestamp_us is None
+            or self.stream.clock != "live"
+        ):
             return None
-        return self.given.appended_us - self.event.latest
+        return self.given.record_timestamp_us - self.event.latest
 
     def describe(self) -> dict[str, Any]:
         """Give it as a JSON-able dict."""
@@ -114,7 +118,7 @@ class ReadEvent:
             "earliest": None if event is None else event.earliest,
             "latest": None if event is None else event.latest,
             "length_us": None if event is None else event.latest - event.earliest,
-            "appended_at": given.appended_us,
+            "appended_at": given.record_timestamp_us,
             "delay_us": self.delay_us,
             "place": None if given.place is None else given.place._asdict(),
             "reason": self.reason,
@@ -134,10 +138,12 @@ def read_given(stream: Stream, given: GivenRecord) -> ReadEvent:
     """
     form = given.form or _form_of(stream.mapping, given.value)
     reader = stream if form == "record" else replace(stream, mapping=EventMapping())
-    appended_us = _NEVER_US if given.appended_us is None else given.appended_us
+    record_timestamp_us = (
+        _NEVER_US if given.record_timestamp_us is None else given.record_timestamp_us
+    )
     try:
         read = compile_mapping(reader)
-        event = read(given.value, given.text, given.record_key, appended_us)
+        event = read(given.value, given.text, given.record_key, record_timestamp_us)
     except RejectedEventError as error:
         return ReadEvent(stream, given, form, None, error.reason, error.detail)
     if event.id is None and given.place is not None:

@@ -14,8 +14,8 @@ LENGTH_LIMIT_US = 2**45
 DURATION_LIMIT_US = 2**50
 # Decimal places of a confidence threshold.
 THRESHOLD_PLACES = 10
-# Low mark of a stream of which nothing is known yet: further back than any time.
-UNKNOWN_MARK = -(2**62)
+# Watermark of a stream of which nothing is known yet: further back than any time.
+UNKNOWN_WATERMARK = -(2**62)
 # Keep value of a buffer that no condition needs: later than any time.
 KEEP_NOTHING = 2**62
 # Decimal places of the masses of a histogram's buckets.

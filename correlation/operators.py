@@ -124,12 +124,12 @@ class View:
     ----------
     fresh : mapping of stream to Segment
         The block's events; a stream without events in the block is missing.
-    appended_us : mapping of stream to int64[n]
+    record_timestamp_us : mapping of stream to int64[n]
         Kafka's timestamps of the fresh events, in the segment's order, in µs.
     buffers : mapping of stream to StreamBuffer
         Events of earlier blocks.
-    marks : mapping of stream to int
-        Low marks with the block's progress in them, in µs.
+    watermarks : mapping of stream to int
+        Watermarks with the block's progress in them, in µs.
     numbers : mapping of stream to int
         Numbers that the fresh segments have in the buffers later, unless they are merged.
     now_us : int or None
@@ -137,7 +137,7 @@ class View:
     closed : collection of str
         Streams that are closed with the block, or a partition of them is.
     reset : collection of str
-        Streams whose low mark was reset with the block: only then is it less than before.
+        Streams whose watermark was reset with the block: only then is it less than before.
     shared : mutable mapping
         What conditions find out about the block's segments and leave for others.
     cache : Cache or None
@@ -145,9 +145,9 @@ class View:
     """
 
     fresh: Mapping[str, Segment]
-    appended_us: Mapping[str, Int64s]
+    record_timestamp_us: Mapping[str, Int64s]
     buffers: Mapping[str, StreamBuffer]
-    marks: Mapping[str, int]
+    watermarks: Mapping[str, int]
     numbers: Mapping[str, int] = field(default_factory=dict)
     now_us: int | None = None
     closed: Collection[str] = ()
@@ -171,7 +171,7 @@ class Evaluation:
     ready_us : int64[alarms]
         max(max_A, max_B) of each result: response time counts from here, in µs. Fewer where one
         record tells many results: of the last of them.
-    appended_us : int64[k]
+    record_timestamp_us : int64[k]
         Kafka's timestamp of the later record of each result that a record of the block completed
         (time that passed completes others), in µs.
     """
@@ -180,19 +180,21 @@ class Evaluation:
     alarms: int = 0
     counts: Sequence[tuple[str, Mapping[str, str], int]] = ()
     ready_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    appended_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    record_timestamp_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class Operator(Protocol):
     """Evaluates one condition over the shared buffers of a slot."""
 
-    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+    def begin(
+        self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
+    ) -> None:
         """Take up the work, before the first block.
 
         Parameters
         ----------
-        marks : mapping of stream to int
-            Low marks, as in `keep_values`.
+        watermarks : mapping of stream to int
+            Watermarks, as in `keep_values`.
         held_from : mapping of stream to int
             Of the events so far the buffers hold all with this `latest` or a later one, in µs.
         before : bytes
@@ -203,13 +205,13 @@ class Operator(Protocol):
     def evaluate(self, view: View) -> Evaluation:
         """Find the results that the block completes."""
 
-    def keep_values(self, marks: Mapping[str, int]) -> Mapping[str, int]:
+    def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:
         """Give, per stream, the least `latest` that can still matter.
 
         Parameters
         ----------
-        marks : mapping of stream to int
-            Low marks: no event still to come has a smaller `latest`, in µs.
+        watermarks : mapping of stream to int
+            Watermarks: no event still to come has a smaller `latest`, in µs.
         """
 
     def held(self) -> Mapping[str, Collection[int]]:

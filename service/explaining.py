@@ -134,16 +134,16 @@ def _read_given(role: str, document: Document) -> GivenRecord:
     if not isinstance(value, Mapping):
         remedy = "write a JSON object"
         raise InvalidDocumentError.of(f"{role}.{form}", "is not an object", remedy)
-    key, appended_us = document.get("record_key"), None
+    key, record_timestamp_us = document.get("record_key"), None
     if key is not None and not isinstance(key, str):
         remedy = "write the key of the Kafka record, or leave it out"
         raise InvalidDocumentError.of(f"{role}.record_key", "is not a text", remedy)
     if document.get("appended_at") is not None:
-        appended_us = read_moment_us(f"{role}.appended_at", document["appended_at"])
+        record_timestamp_us = read_moment_us(f"{role}.appended_at", document["appended_at"])
     return GivenRecord(
         _as_parsed(f"{role}.{form}", value),
         None if key is None else key.encode(),
-        appended_us,
+        record_timestamp_us,
         form=form,
     )
 
@@ -205,7 +205,7 @@ def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> lis
     resource, notes = stored.resource, []
     if resource.paused:
         notes.append("the condition is paused: it is not evaluated")
-    arrivals = [record.appended_us for record in given.values() if record.place is not None]
+    arrivals = [record.record_timestamp_us for record in given.values() if record.place is not None]
     known = [it for it in arrivals if it is not None]
     if len(known) == len(ROLES) and max(known) < resource.updated_at_us:
         notes.append(

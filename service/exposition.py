@@ -27,13 +27,13 @@ _HELP = {
     "events_late_total": "Events that came later than their stream declares.",
     "transmission_delay_seconds": "Kafka timestamp less the event's latest time.",
     "interval_length_seconds": "Length of the events' intervals.",
-    "interval_length_least_seconds": "Shortest event since the stream was declared so.",
-    "interval_length_greatest_seconds": "Longest event since the stream was declared so.",
-    "transmission_delay_least_seconds": "Least delay since the stream was declared so.",
-    "transmission_delay_greatest_seconds": "Greatest delay since the stream was declared so.",
+    "interval_length_min_seconds": "Shortest event since the stream was declared so.",
+    "interval_length_max_seconds": "Longest event since the stream was declared so.",
+    "transmission_delay_min_seconds": "Least delay since the stream was declared so.",
+    "transmission_delay_max_seconds": "Greatest delay since the stream was declared so.",
     "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
-    "declared_seconds": "What the stream promises, by limit: shortest, longest, max_delay.",
-    "low_mark_timestamp_seconds": "No event still to come is later than promised before this time.",
+    "declared_seconds": "Declared limits of the stream: min_uncertainty, max_uncertainty, max_delay.",
+    "watermark_timestamp_seconds": "Watermark: events older than this count as late.",
     "buffered_events": "Events kept for pairs to come; each copy in a grid counts.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "state_bytes": "Size of the state.",
@@ -96,9 +96,9 @@ class JobCollector(Collector):
         yield _sample("config_head_offset", plane.log.position - 1)
         yield _sample("config_records_unreadable", len(plane.registry.unreadable()))
         yield _sample("job_up", int(plane.job_is_up()))
-        for stream, mark in plane.metrics.low_marks().items():
+        for stream, mark in plane.metrics.watermarks().items():
             if mark is not None:
-                yield _sample("low_mark_timestamp_seconds", mark / 1e6, stream=stream)
+                yield _sample("watermark_timestamp_seconds", mark / 1e6, stream=stream)
         for declared in plane.registry.streams().values():
             yield from _contract_gauges(declared, plane.metrics.contract(declared))
         job = plane.metrics.job()
@@ -149,9 +149,9 @@ def _contract_gauges(stream: Stream, facts: ContractFacts | None) -> Iterator[Sa
         ("transmission_delay", facts.delays),
     ):
         if spread is not None:
-            least, greatest = spread.least_us / 1e6, spread.greatest_us / 1e6
-            yield _sample(f"{name}_least_seconds", least, stream=stream.name)
-            yield _sample(f"{name}_greatest_seconds", greatest, stream=stream.name)
+            least, greatest = spread.min_us / 1e6, spread.max_us / 1e6
+            yield _sample(f"{name}_min_seconds", least, stream=stream.name)
+            yield _sample(f"{name}_max_seconds", greatest, stream=stream.name)
     for limit, ratio in facts.near_ratios().items():
         yield _sample("near_limit_ratio", ratio, stream=stream.name, limit=limit)
 

@@ -68,7 +68,7 @@ class LogRecord(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
-    appended_us: int
+    record_timestamp_us: int
     headers: Headers = ()
 
 
@@ -329,9 +329,11 @@ class TopicLog:
     def _take(self, message: Message) -> None:
         error, offset = message.error(), message.offset()
         if error is None and offset is not None:
-            appended_us = message.timestamp()[1] * 1000
+            record_timestamp_us = message.timestamp()[1] * 1000
             headers = cast("Headers", message.headers() or ())
-            self._apply(LogRecord(offset, message.key(), message.value(), appended_us, headers))
+            self._apply(
+                LogRecord(offset, message.key(), message.value(), record_timestamp_us, headers)
+            )
             self._move(offset + 1)
         elif error is not None and error.code() == _END_OF_PARTITION and offset is not None:
             self._move(offset)

@@ -276,9 +276,9 @@ def _parse(message: Message, place: Place) -> GivenRecord | None:
     except orjson.JSONDecodeError:
         return None
     kind, appended_ms = message.timestamp()
-    appended_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
+    record_timestamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
     key = key.encode() if isinstance(key, str) else key
-    return GivenRecord(parsed, key, appended_us, place, "record", value)
+    return GivenRecord(parsed, key, record_timestamp_us, place, "record", value)
 
 
 def _id_of(record: GivenRecord, read_id: Callable[[object], bytes | None]) -> bytes | None:
@@ -290,7 +290,7 @@ def _id_of(record: GivenRecord, read_id: Callable[[object], bytes | None]) -> by
 
 def _age(record: GivenRecord) -> tuple[int, int]:
     offset = record.place.offset if record.place is not None else -1
-    return (record.appended_us or 0, offset)
+    return (record.record_timestamp_us or 0, offset)
 
 
 def _place_in(

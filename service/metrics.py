@@ -147,19 +147,19 @@ class MetricsView:
         newest = max(self._living(), key=lambda slot: slot["at"], default=None)
         return None if newest is None else int(newest["slots"])
 
-    def low_marks(self) -> dict[str, int | None]:
-        """Low mark of each stream, in µs: the least over the slots, None while one knows none."""
+    def watermarks(self) -> dict[str, int | None]:
+        """Watermark of each stream, in µs: the least over the slots, None while one knows none."""
         marks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
-            for stream, found in slot["low_marks"].items():
-                marks[stream].append(found["mark"])
+            for stream, found in slot["watermarks"].items():
+                marks[stream].append(found["watermark"])
         return {stream: _least(found) for stream, found in sorted(marks.items())}
 
     def partition_marks(self, stream: str) -> dict[str, int | None]:
-        """Low mark of each Kafka partition of a stream, in µs, the least over the slots."""
+        """Watermark of each Kafka partition of a stream, in µs, the least over the slots."""
         marks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
-            for partition, mark in slot["low_marks"].get(stream, {}).get("partitions", {}).items():
+            for partition, mark in slot["watermarks"].get(stream, {}).get("partitions", {}).items():
                 marks[partition].append(mark)
         return {partition: _least(found) for partition, found in sorted(marks.items())}
 
@@ -167,7 +167,7 @@ class MetricsView:
         """Heartbeats of a stream that were refused; every slot gets all of them."""
         slots = self._living()
         return max(
-            (slot["low_marks"].get(stream, {}).get("refused", 0) for slot in slots), default=0
+            (slot["watermarks"].get(stream, {}).get("refused", 0) for slot in slots), default=0
         )
 
     def condition(self, name: str) -> ConditionFacts:
@@ -247,16 +247,16 @@ def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any 
             }
             for name, facts in value.get("conditions", {}).items()
         },
-        "low_marks": {
+        "watermarks": {
             stream: {
-                "mark": _whole(found["mark"]),
+                "watermark": _whole(found["watermark"]),
                 "refused": int(found.get("refused_heartbeats", 0)),
                 "partitions": {
                     str(partition): _whole(mark)
                     for partition, mark in found.get("partitions", {}).items()
                 },
             }
-            for stream, found in value.get("low_marks", {}).items()
+            for stream, found in value.get("watermarks", {}).items()
         },
         "contracts": {
             stream: ContractFacts.from_record(facts)

@@ -14,7 +14,7 @@ from correlation.resources.records import (
     template_entry,
 )
 from service.documents.capacity import check_capacity
-from service.documents.chains import refuse_loop
+from service.documents.cycles import refuse_loop
 from service.errors import (
     DependedUponError,
     FieldProblem,

@@ -353,7 +353,7 @@ class _Watched:
         try:
             if changed or due:
                 self._registered = registered
-                # Before the low marks move on: a partition that was added may hold older events.
+                # Before the watermarks move on: a partition that was added may hold older events.
                 if wanted() != self._in_force:
                     return True
             self.tick_when_due()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.kernel import LONGEST_US, SHORTEST_US
+from benchmarks.kernel import MAX_UNCERTAINTY_US, MIN_UNCERTAINTY_US
 from correlation.timing.intervals.satisfaction import bounds
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import TimingWindow
 
 DELAY_US = 100_000
-LENGTHS = (SHORTEST_US, LONGEST_US)
+LENGTHS = (MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def draw_arrivals(workload: Workload, seed: int = 2010) -> Arrivals:
     count = 2 * round(workload.rate * (workload.span_us - begin) / 1e6)
     at_us = np.sort(rng.integers(begin, workload.span_us, count))
     latest = at_us - rng.integers(0, workload.delay_us + 1, count)
-    lengths = rng.integers(SHORTEST_US, LONGEST_US + 1, count)
+    lengths = rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, count)
     key = rng.integers(0, workload.keys, count)
     side = rng.permutation(np.arange(count) % 2)
     return Arrivals(at_us, latest - lengths, latest, key, side)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.kernel import (
-    LONGEST_US,
+    MAX_UNCERTAINTY_US,
+    MIN_UNCERTAINTY_US,
     REPEATS,
-    SHORTEST_US,
     Workload,
     best_seconds,
     make_groups,
@@ -188,11 +188,11 @@ def _draw(given: Given, rng: np.random.Generator) -> Side:
     """Draw a stream in no order."""
     workload = given.workload
     latest = rng.integers(0, int(workload.events / workload.rate * 1e6), workload.events)
-    lengths = rng.integers(SHORTEST_US, LONGEST_US + 1, workload.events)
+    lengths = rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, workload.events)
     if given.lengths:
-        choice: NDArray[np.int64] = np.linspace(SHORTEST_US, LONGEST_US, given.lengths).astype(
-            np.int64
-        )
+        choice: NDArray[np.int64] = np.linspace(
+            MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US, given.lengths
+        ).astype(np.int64)
         lengths = choice[rng.integers(0, given.lengths, workload.events)]
     return Side(latest - lengths, latest)
 

@@ -215,12 +215,14 @@ def _loosen(
     target: Side,
     groups: NDArray[np.int64],
     window: TimingWindow,
-    shortest_us: int,
+    min_uncertainty_us: int,
 ) -> Located:
     """Let the left probe regions end at the LL of targets of length d."""
     rows = located.rows.copy()
-    longest_us = window.upper_us or 0
-    loose = locate_block(base, target, groups, window, (shortest_us, longest_us)).rows
+    max_uncertainty_us = window.upper_us or 0
+    loose = locate_block(
+        base, target, groups, window, (min_uncertainty_us, max_uncertainty_us)
+    ).rows
     rows[:, 1] = np.clip(loose[:, 1], rows[:, 1], rows[:, 2])
     left, sure, right, stop = rows.T
     return Located(rows, int((right - sure).sum()), int((sure - left + stop - right).sum()))

@@ -264,7 +264,7 @@ def _meet_block(
     for base, target, condition in met:
         sides = Side(base.earliest, base.latest), Side(target.earliest, target.latest)
         groups = match_groups(base, target)
-        lengths = (target.shortest, target.longest)
+        lengths = (target.min_uncertainty, target.max_uncertainty)
         chosen = algorithm
         if chosen == AUTO:
             chosen = choose_by_events(*sides, groups, condition, lengths)
@@ -276,10 +276,7 @@ def _meet_block(
 
 def _may_meet(a: Segment, b: Segment, least: int, greatest: int) -> bool:
     """Tell whether some max_B - max_A lies where a pair can be satisfied."""
-    return (
-        b.greatest_latest - a.least_latest >= least
-        and b.least_latest - a.greatest_latest <= greatest
-    )
+    return b.max_latest - a.min_latest >= least and b.min_latest - a.max_latest <= greatest
 
 
 @njit(cache=True)

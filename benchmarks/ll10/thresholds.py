@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.kernel import LONGEST_US, SHORTEST_US, mutual
+from benchmarks.kernel import MAX_UNCERTAINTY_US, MIN_UNCERTAINTY_US, mutual
 from benchmarks.ll10.arrivals import Workload
 from benchmarks.ll10.measuring import SERIES, measure
 from benchmarks.ll10.texts import FIGURE_8
@@ -92,6 +92,9 @@ def report_thresholds(points: Sequence[ThresholdPoint]) -> Report:
 def _probe_widths_ms(workload: Workload) -> tuple[float, float]:
     """Widths of the probe regions of a base event of middle length, milliseconds."""
     lh, ll, rl, rh = locate_regions(
-        workload.window, (SHORTEST_US + LONGEST_US) // 2, SHORTEST_US, LONGEST_US
+        workload.window,
+        (MIN_UNCERTAINTY_US + MAX_UNCERTAINTY_US) // 2,
+        MIN_UNCERTAINTY_US,
+        MAX_UNCERTAINTY_US,
     )
     return (ll - lh) / 1e3, (rh - rl) / 1e3

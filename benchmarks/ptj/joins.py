@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.ptj.workload import DELAY_US, LONGEST_US, SHORTEST_US
+from benchmarks.ptj.workload import DELAY_US, MAX_UNCERTAINTY_US, MIN_UNCERTAINTY_US
 from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
 from correlation.engine.program import Block, Control, Program
@@ -92,7 +92,7 @@ class Join:
         self._window = window
         self._streams = {
             name: Stream(
-                *(name, name, LONGEST_US, DELAY_US, SHORTEST_US),
+                *(name, name, MAX_UNCERTAINTY_US, DELAY_US, MIN_UNCERTAINTY_US),
                 clock="replay",
                 histograms=way == ONE_BY_ONE,
                 templates=()

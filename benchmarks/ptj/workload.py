@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SHORTEST_US, LONGEST_US = 200_000, 1_000_000
+MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US = 200_000, 1_000_000
 LEAST_BUCKETS, MOST_BUCKETS = 2, 10
 DELAY_US = 100_000
 RATE = 100
@@ -50,7 +50,7 @@ def draw_templates(count: int, rng: np.random.Generator) -> list[Histogram]:
 
 def _draw_template(rng: np.random.Generator) -> Histogram:
     buckets = int(rng.integers(LEAST_BUCKETS, MOST_BUCKETS + 1))
-    length = int(rng.integers(SHORTEST_US, LONGEST_US + 1))
+    length = int(rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1))
     inner = np.sort(rng.choice(np.arange(1, length), buckets - 1, replace=False))
     edges = [-length, *(inner - length).tolist(), 0]
     parts = np.sort(rng.integers(1, WHOLE_MASS, buckets - 1))

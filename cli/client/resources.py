@@ -6,7 +6,7 @@ A file is YAML or JSON and holds one or many documents. Each is the REST documen
     kind: stream
     name: acoustic
     topic: acoustic
-    longest: 200ms
+    max_uncertainty: 200ms
     max_delay: 1s
     ---
     kind: mutual_deadline

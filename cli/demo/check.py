@@ -89,5 +89,5 @@ def _events(stream: Stream, sent: list[DemoEvent]) -> Events:
         latest=np.array([event.latest for event in mapped], np.int64),
         partition=np.zeros(count, np.int32),
         offset=np.arange(count, dtype=np.int64),
-        appended_us=np.zeros(count, np.int64),
+        record_timestamp_us=np.zeros(count, np.int64),
     )

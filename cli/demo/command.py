@@ -195,7 +195,7 @@ def _take(run: _Run, alarm: dict[str, Any], now: float) -> None:
 def _complete(run: _Run, service: ServiceClient) -> bool:
     """Tell whether every event was evaluated and every alarm read."""
     statuses = [_status(service, name) for name in CONDITIONS]
-    marks = [stream["low_mark"] for found in statuses for stream in found["streams"].values()]
+    marks = [stream["watermark"] for found in statuses for stream in found["streams"].values()]
     written = sum(found["alarms"] for found in statuses)
     closed = all(mark is not None and mark >= CLOSED for mark in marks)
     return closed and run.pairs.total() >= written

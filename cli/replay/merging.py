@@ -1,6 +1,6 @@
 """The files of a replay as one sequence of blocks, in which all of them come along together.
 
-The next block is always of the file that is furthest behind, by its low mark: so the streams'
+The next block is always of the file that is furthest behind, by its watermark: so the streams'
 buffers hold little more than what their conditions need, although a file is read in large pieces.
 """
 
@@ -17,7 +17,7 @@ from correlation.buffers.events import Events
 from correlation.buffers.partitioner import Partitioner
 from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.progress import Progress
-from correlation.limits import UNKNOWN_MARK
+from correlation.limits import UNKNOWN_WATERMARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ class Source:
     ) -> None:
         self.file = file
         self.counts = FileCounts()
-        self.mark = UNKNOWN_MARK
+        self.mark = UNKNOWN_WATERMARK
         self._delay_us = stream.max_delay_us
         self._partitioner = Partitioner(stream.partitioning, SLOTS)
         self._chunks = chunks
@@ -85,7 +85,7 @@ class Source:
         self._waiting_events = 0
         # Events of the first that waits which are gone already.
         self._begin = 0
-        self._greatest: int | None = None
+        self._max: int | None = None
 
     def begin(self) -> None:
         """Ask for the first chunks; tells at once what is wrong with the file."""
@@ -153,11 +153,11 @@ class Source:
 
     def _note(self, latest: Int64s) -> None:
         """Take in how far the file has come, and what came later than the stream promises."""
-        before = latest[0] if self._greatest is None else self._greatest
+        before = latest[0] if self._max is None else self._max
         reached = np.maximum.accumulate(np.concatenate([[before], latest]))
         self.counts.late += int(np.count_nonzero(latest < reached[:-1] - self._delay_us))
-        self._greatest = int(reached[-1])
-        self.mark = self._greatest - self._delay_us
+        self._max = int(reached[-1])
+        self.mark = self._max - self._delay_us
 
 
 def merge(sources: list[Source], crew: Crew, most_pairs: int) -> Iterator[list[bytes]]:

@@ -129,7 +129,7 @@ def check_closed(slots: Sequence[Mapping[str, Any]], streams: Iterable[str]) -> 
     if {slot["slots"] for slot in slots} != {len(slots)}:
         raise ProcessError("the job ended before it had read anything")
     for name in sorted(streams):
-        marks = [slot["low_marks"].get(name, {}).get("mark") for slot in slots]
+        marks = [slot["watermarks"].get(name, {}).get("watermark") for slot in slots]
         if any(mark is None or mark < CLOSED for mark in marks):
             raise ProcessError(
                 f"the job ended before it had read all of stream {name}: was its topic changed "

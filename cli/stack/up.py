@@ -70,7 +70,8 @@ def _say_where(stack: LocalStack, console: Console) -> None:
         f"  metrics             {stack.url}/metrics\n"
         f"  register a stream   curl -X PUT {stack.url}/v1/streams/acoustic \\\n"
         "                        -H 'Content-Type: application/json' \\\n"
-        '                        -d \'{"topic":"acoustic","longest":"200ms","max_delay":"1s"}\'\n'
+        '                        -d \'{"topic":"acoustic","max_uncertainty":"200ms",'
+        '"max_delay":"1s"}\'\n'
         f"  send events         coincide produce FILE --bootstrap {stack.bootstrap} "
         f"--url {stack.url} --stream acoustic\n"
         f"  follow alarms       coincide tail --bootstrap {stack.bootstrap}\n"

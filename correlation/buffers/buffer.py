@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from correlation.buffers.segment import Segment
-from correlation.limits import KEEP_NOTHING, UNKNOWN_MARK
+from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 
 # A segment of this many events is not merged further: older ones are dropped whole.
 FULL_SEGMENT_EVENTS = 2**17
@@ -24,22 +24,22 @@ class StreamBuffer:
     ----------
     segments : sequence of (int, Segment)
         Numbered segments; a number is never used for other content.
-    greatest_latest : int
+    max_latest : int
         Greatest `latest` of all events so far, in µs.
     forgotten_below : int
         All events so far with this `latest` or a later one are here, in µs.
     """
 
-    __slots__ = ("forgotten_below", "greatest_latest", "segments")
+    __slots__ = ("forgotten_below", "max_latest", "segments")
 
     def __init__(
         self,
         segments: Sequence[tuple[int, Segment]] = (),
-        greatest_latest: int = UNKNOWN_MARK,
-        forgotten_below: int = UNKNOWN_MARK,
+        max_latest: int = UNKNOWN_WATERMARK,
+        forgotten_below: int = UNKNOWN_WATERMARK,
     ) -> None:
         self.segments = list(segments)
-        self.greatest_latest = greatest_latest
+        self.max_latest = max_latest
         self.forgotten_below = forgotten_below
 
     def __len__(self) -> int:
@@ -77,11 +77,11 @@ class StreamBuffer:
         """
         if fresh is not None:
             segment = fresh[1]
-            self.greatest_latest = max(self.greatest_latest, segment.greatest_latest)
-            if segment.greatest_latest >= keep:
+            self.max_latest = max(self.max_latest, segment.max_latest)
+            if segment.max_latest >= keep:
                 self.insert(*fresh, keep, held)
         # What comes later is kept for its own keep value, so only what has come may be missing.
-        self.forgotten_below = max(self.forgotten_below, min(keep, self.greatest_latest + 1))
+        self.forgotten_below = max(self.forgotten_below, min(keep, self.max_latest + 1))
         return self.drop(keep, number, held)
 
     def insert(self, number: int, segment: Segment, keep: int, held: Collection[int] = ()) -> None:
@@ -107,7 +107,7 @@ class StreamBuffer:
                 break
             young.append(self.segments.pop()[1])
             size += length
-        whole = len(young) == 1 and segment.least_latest >= keep
+        whole = len(young) == 1 and segment.min_latest >= keep
         merged = segment if whole else Segment.merge(young[::-1], keep)
         if merged is not None:
             self.segments.append((number, merged))
@@ -135,9 +135,9 @@ class StreamBuffer:
         kept: list[tuple[int, Segment]] = []
         for entry in self.segments:
             segment = entry[1]
-            if segment.greatest_latest < keep:
+            if segment.max_latest < keep:
                 continue
-            if segment.least_latest < keep and entry[0] not in held:
+            if segment.min_latest < keep and entry[0] not in held:
                 alive = int(np.count_nonzero(segment.latest >= keep))
                 rewritten = Segment.merge([segment], keep) if 2 * alive <= len(segment) else None
                 if rewritten is not None:
@@ -166,6 +166,6 @@ def describe_buffers(
         labels = {"stream": name}
         gauges.append(["buffered_events", labels, len(buffers[name])])
         gauges.append(["state_bytes", labels, buffers[name].nbytes])
-        if UNKNOWN_MARK // 2 < keep < KEEP_NOTHING // 2:
+        if UNKNOWN_WATERMARK // 2 < keep < KEEP_NOTHING // 2:
             gauges.append(["buffer_keep_timestamp_seconds", labels, keep / 1e6])
     return gauges

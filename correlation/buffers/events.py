@@ -35,7 +35,7 @@ class Events:
         Kafka partition.
     offset : int64[n]
         Kafka offset.
-    appended_us : int64[n]
+    record_timestamp_us : int64[n]
         Kafka's timestamp of the record, in µs.
     extra : mapping of name to BytesColumn
         More columns that travel with a block and are not buffered.
@@ -51,7 +51,7 @@ class Events:
     latest: Int64s
     partition: NDArray[np.int32]
     offset: Int64s
-    appended_us: Int64s
+    record_timestamp_us: Int64s
     extra: Mapping[str, BytesColumn] = field(default_factory=dict)
     shape: DictionaryColumn | None = None
 
@@ -68,7 +68,7 @@ class Events:
             self.latest[rows],
             self.partition[rows],
             self.offset[rows],
-            self.appended_us[rows],
+            self.record_timestamp_us[rows],
             {name: column.take(rows) for name, column in self.extra.items()},
             None if self.shape is None else self.shape.take(rows),
         )
@@ -87,7 +87,7 @@ class Events:
             np.concatenate([part.latest for part in parts]),
             np.concatenate([part.partition for part in parts]),
             np.concatenate([part.offset for part in parts]),
-            np.concatenate([part.appended_us for part in parts]),
+            np.concatenate([part.record_timestamp_us for part in parts]),
             {
                 name: BytesColumn.concat([part.extra[name] for part in parts])
                 for name in first.extra
@@ -104,7 +104,7 @@ class Events:
             "latest": self.latest,
             "partition": self.partition,
             "offset": self.offset,
-            "appended_us": self.appended_us,
+            "record_timestamp_us": self.record_timestamp_us,
         }
         columns |= {f"extra.{name}": column for name, column in self.extra.items()}
         columns |= shape_columns(self.shape)
@@ -128,7 +128,7 @@ class Events:
     def from_rows(
         cls, stream: str, rows: Iterable[tuple[bytes, bytes, int, int, int, int, int]]
     ) -> Events:
-        """Build events from rows (key, id, earliest, latest, partition, offset, appended_us)."""
+        """Build events from rows of key, id, earliest, latest, partition, offset, timestamp."""
         columns = list(zip(*rows, strict=True)) or [()] * 7
         return cls(
             stream,

@@ -42,16 +42,16 @@ class Segment:
         "__weakref__",
         "_groups",
         "earliest",
-        "greatest_latest",
         "group_keys",
         "group_starts",
         "id",
         "late",
         "latest",
-        "least_latest",
-        "longest",
+        "max_latest",
+        "max_uncertainty",
+        "min_latest",
+        "min_uncertainty",
         "shape",
-        "shortest",
     )
 
     def __init__(
@@ -72,10 +72,10 @@ class Segment:
         self.late = late
         self.shape = shape
         lengths = latest - earliest
-        self.least_latest = int(latest.min())
-        self.greatest_latest = int(latest.max())
-        self.shortest = int(lengths.min())
-        self.longest = int(lengths.max())
+        self.min_latest = int(latest.min())
+        self.max_latest = int(latest.max())
+        self.min_uncertainty = int(lengths.min())
+        self.max_uncertainty = int(lengths.max())
         self._groups: dict[bytes, int] | None = None
 
     def __len__(self) -> int:

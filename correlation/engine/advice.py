@@ -3,7 +3,7 @@
 A promise that is too small costs events or pairs: that is said as soon as it is nearly so. One that
 is too large costs memory and time: that is said once enough was seen to trust it.
 
-How long must D be? An event is late if its latest time lies before the low mark, that is more than
+How long must D be? An event is late if its latest time lies before the watermark, that is more than
 D before that of an earlier record of its partition: only if the delays of the two differ by more
 than D. Heartbeats need D to cover the slowest. So D is enough if it covers the slowest, and the
 distance from the quickest to the slowest where some come even before their latest time.
@@ -31,8 +31,8 @@ _HALF, _QUARTER, _FIVE = 2, 4, 5
 _COMMON = 0.99
 # Breaches that a declaration may be to blame for; the others are the producer's.
 _DECLARED = {
-    Reason.LONGER_THAN_DECLARED: ("longer than longest", "longest_us"),
-    Reason.SHORTER_THAN_DECLARED: ("shorter than shortest", "shortest_us"),
+    Reason.LONGER_THAN_DECLARED: ("longer than max_uncertainty", "max_uncertainty_us"),
+    Reason.SHORTER_THAN_DECLARED: ("shorter than min_uncertainty", "min_uncertainty_us"),
     Reason.FUTURE_DATED: ("dated later than their arrival and max_skew", "max_skew_us"),
 }
 
@@ -76,7 +76,7 @@ def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         if count:
             declared = describe_duration(getattr(stream, field))
             name = field.removesuffix("_us")
-            remedy = f"lower {name}" if name == "shortest" else f"raise {name}"
+            remedy = f"lower {name}" if name == "min_uncertainty" else f"raise {name}"
             yield (
                 f"{_records(count)} {what} ({declared}) and went to the dead letter: {remedy}, or "
                 "correct the producer"
@@ -97,11 +97,11 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         if facts.late:
             yield f"{share} were late, and pairs may have been missed: raise max_delay ({declared})"
         return
-    slowest = f"the slowest event {_took(delays.greatest_us)}"
-    early_us = max(0, -delays.least_us)
+    slowest = f"the slowest event {_took(delays.max_us)}"
+    early_us = max(0, -delays.min_us)
     if early_us:
-        slowest += f", the quickest {_took(delays.least_us)}"
-    needed_us = max(0, delays.greatest_us + early_us)
+        slowest += f", the quickest {_took(delays.min_us)}"
+    needed_us = max(0, delays.max_us + early_us)
     if facts.late:
         missed = f"{share} were late, and pairs may have been missed:"
         remedy = f"raise it to {describe_duration(needed_us)} or more"
@@ -133,7 +133,7 @@ def _on_large_delay(declared_us: int, delays: Spread, needed_us: int) -> Iterato
     common_us = max(delays.quantile(_COMMON).at_most_us, 0)
     shown = (
         f"99 % of the events arrive within {describe_duration(common_us)} and the slowest "
-        f"{_took(delays.greatest_us)}, max_delay is {describe_duration(declared_us)}: buffers are"
+        f"{_took(delays.max_us)}, max_delay is {describe_duration(declared_us)}: buffers are"
     )
     if declared_us >= _HALF * needed_us:
         yield f"{shown} {_larger(declared_us, needed_us)} than needed; lower max_delay"
@@ -145,39 +145,45 @@ def _on_large_delay(declared_us: int, delays: Spread, needed_us: int) -> Iterato
 
 
 def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
-    lengths, longest_us, shortest_us = facts.lengths, stream.longest_us, stream.shortest_us
-    if lengths is None or shortest_us == longest_us:
+    lengths, max_uncertainty_us, min_uncertainty_us = (
+        facts.lengths,
+        stream.max_uncertainty_us,
+        stream.min_uncertainty_us,
+    )
+    if lengths is None or min_uncertainty_us == max_uncertainty_us:
         return
-    longest, shortest = describe_duration(longest_us), describe_duration(shortest_us)
+    longest, shortest = describe_duration(max_uncertainty_us), describe_duration(min_uncertainty_us)
     fixed = stream.mapping.spread_us
     if fixed is not None:
+        spread = describe_duration(fixed)
         yield (
-            f"the mapping makes every event {describe_duration(fixed)} long, declared are "
-            f"{shortest} to {longest}: with shortest and longest {describe_duration(fixed)} "
-            "positions decide more pairs"
+            f"the mapping makes every event {spread} long, declared are {shortest} to {longest}: with "
+            f"min_uncertainty and max_uncertainty {spread} positions decide more pairs"
         )
         return
     enough = facts.events >= ENOUGH
-    most = f"the longest event seen is {describe_duration(lengths.greatest_us)}"
-    least = f"the shortest event seen is {describe_duration(lengths.least_us)}"
-    if lengths.greatest_us > longest_us * _NEAR:
-        near = _percent(facts.near.get("longest", 0), facts.events)
+    most = f"the longest event seen is {describe_duration(lengths.max_us)}"
+    least = f"the shortest event seen is {describe_duration(lengths.min_us)}"
+    if lengths.max_us > max_uncertainty_us * _NEAR:
+        near = _percent(facts.near.get("max_uncertainty", 0), facts.events)
         yield (
             f"{most} of {longest} declared ({near} of the events are over nine tenths of it): a "
-            "longer one is a dead letter; raise longest, unless the producer makes none"
+            "longer one is a dead letter; raise max_uncertainty, unless the producer makes none"
         )
-    elif enough and longest_us >= _HALF * lengths.greatest_us:
+    elif enough and max_uncertainty_us >= _HALF * lengths.max_us:
         yield (
-            f"{most}, longest is {longest}: with a lower one positions decide more pairs, and "
-            "events are forgotten earlier"
+            f"{most}, max_uncertainty is {longest}: with a lower one positions decide more pairs, "
+            "and events are forgotten earlier"
         )
-    if shortest_us and facts.near.get("shortest", 0):
+    if min_uncertainty_us and facts.near.get("min_uncertainty", 0):
         yield (
-            f"{least}, shortest is {shortest}: a shorter one is a dead letter; lower shortest, "
-            "unless the producer makes none"
+            f"{least}, min_uncertainty is {shortest}: a shorter one is a dead letter; lower "
+            "min_uncertainty, unless the producer makes none"
         )
-    elif enough and lengths.least_us - shortest_us >= longest_us // _QUARTER:
-        yield f"{least}, shortest is {shortest}: with a higher one positions decide more pairs"
+    elif enough and lengths.min_us - min_uncertainty_us >= max_uncertainty_us // _QUARTER:
+        yield (
+            f"{least}, min_uncertainty is {shortest}: with a higher one positions decide more pairs"
+        )
 
 
 def _on_groups(groups: int, slots: int | None) -> Iterator[str]:

@@ -28,7 +28,7 @@ BUCKETS_SECONDS = (
 _ENDS_US = np.array([round(end * 1e6) for end in BUCKETS_SECONDS], np.int64)
 # Within a tenth of a limit is near it.
 _TENTHS = 10
-LIMITS = ("shortest", "longest", "max_delay")
+LIMITS = ("min_uncertainty", "max_uncertainty", "max_delay")
 
 
 class Quantile(NamedTuple):
@@ -55,14 +55,14 @@ class Spread:
 
     Parameters
     ----------
-    least_us, greatest_us : int
+    min_us, max_us : int
         In µs.
     counts : tuple of int
         Per bucket of BUCKETS_SECONDS; the last one is beyond all ends.
     """
 
-    least_us: int
-    greatest_us: int
+    min_us: int
+    max_us: int
     counts: tuple[int, ...]
 
     @classmethod
@@ -78,8 +78,8 @@ class Spread:
         if other is None:
             return self
         return Spread(
-            min(self.least_us, other.least_us),
-            max(self.greatest_us, other.greatest_us),
+            min(self.min_us, other.min_us),
+            max(self.max_us, other.max_us),
             tuple(map(sum, zip(self.counts, other.counts, strict=True))),
         )
 
@@ -88,9 +88,9 @@ class Spread:
         wanted = share * sum(self.counts)
         totals = list(accumulate(self.counts))
         place = next((i for i, total in enumerate(totals) if total >= wanted), len(totals) - 1)
-        ends = [*_ENDS_US.tolist(), self.greatest_us]
-        high = max(min(ends[place], self.greatest_us), self.least_us)
-        low = min(max(ends[place - 1] if place else self.least_us, self.least_us), high)
+        ends = [*_ENDS_US.tolist(), self.max_us]
+        high = max(min(ends[place], self.max_us), self.min_us)
+        low = min(max(ends[place - 1] if place else self.min_us, self.min_us), high)
         inside = wanted - (totals[place] - self.counts[place])
         part = inside / self.counts[place] if self.counts[place] else 1.0
         return Quantile(share, round(low + (high - low) * min(part, 1.0)), high)
@@ -109,7 +109,7 @@ class ContractFacts:
     rejected : mapping of reason to int
         Records that went to the dead letter.
     near : mapping of limit to int
-        Events within a tenth of `shortest`, `longest`, `max_delay`.
+        Events within a tenth of `min_uncertainty`, `max_uncertainty`, `max_delay`.
     lengths : Spread or None
         Of the accepted events' intervals.
     delays : Spread or None
@@ -142,8 +142,10 @@ class ContractFacts:
             How many of them were late.
         """
         near = {
-            "shortest": _count(lengths_us <= stream.shortest_us * (_TENTHS + 1) // _TENTHS),
-            "longest": _count(lengths_us >= _nine_tenths(stream.longest_us)),
+            "min_uncertainty": _count(
+                lengths_us <= stream.min_uncertainty_us * (_TENTHS + 1) // _TENTHS
+            ),
+            "max_uncertainty": _count(lengths_us >= _nine_tenths(stream.max_uncertainty_us)),
         }
         if delays_us is not None:
             near["max_delay"] = _count(delays_us >= _nine_tenths(stream.max_delay_us))
@@ -210,8 +212,8 @@ class ContractFacts:
 def declaration(stream: Stream) -> dict[str, Any]:
     """Give what of a stream the facts are held against."""
     return {
-        "shortest_us": stream.shortest_us,
-        "longest_us": stream.longest_us,
+        "min_uncertainty_us": stream.min_uncertainty_us,
+        "max_uncertainty_us": stream.max_uncertainty_us,
         "max_delay_us": stream.max_delay_us,
         "clock": stream.clock,
         "spread_us": stream.mapping.spread_us,
@@ -233,13 +235,13 @@ def _count(chosen: NDArray[np.bool_]) -> int:
 
 
 def _spread_to_record(spread: Spread | None) -> list[int] | None:
-    return None if spread is None else [spread.least_us, spread.greatest_us, *spread.counts]
+    return None if spread is None else [spread.min_us, spread.max_us, *spread.counts]
 
 
 def _spread_from_record(record: list[int] | None) -> Spread | None:
     if record is None:
         return None
-    least_us, greatest_us, *counts = map(int, record)
+    min_us, max_us, *counts = map(int, record)
     if len(counts) != len(_ENDS_US) + 1:
         raise ValueError(f"{len(counts)} buckets, not {len(_ENDS_US) + 1}")
-    return Spread(least_us, greatest_us, tuple(counts))
+    return Spread(min_us, max_us, tuple(counts))

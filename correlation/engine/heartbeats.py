@@ -31,11 +31,11 @@ class Heartbeat(NamedTuple):
     partition : int or None
         Kafka partition; None for all of the stream.
     read_up_to_us : int
-        Every event that occurred up to then, less the stream's longest delay, has been read;
+        Every event that occurred up to then, less the stream's max_delay, has been read;
         CLOSED when nothing will follow; RESET when what was known before does not count any more.
     at_offset : int or None
         It holds only once the partition has been read up to this offset; None: it holds now.
-    appended_us : int or None
+    record_timestamp_us : int or None
         Kafka's timestamp of its record, in µs; None where it does not come from Kafka.
     """
 
@@ -43,7 +43,7 @@ class Heartbeat(NamedTuple):
     partition: int | None
     read_up_to_us: int
     at_offset: int | None
-    appended_us: int | None = None
+    record_timestamp_us: int | None = None
 
     def is_ahead(self, max_skew_us: int) -> bool:
         """Return whether it is of a later time than its own record, by more than clocks differ.
@@ -53,9 +53,9 @@ class Heartbeat(NamedTuple):
         max_skew_us : int
             Of its stream, whose clock is live.
         """
-        if self.appended_us is None:
+        if self.record_timestamp_us is None:
             return False
-        return self.read_up_to_us > self.appended_us + _TIMESTAMP_ERROR_US + max_skew_us
+        return self.read_up_to_us > self.record_timestamp_us + _TIMESTAMP_ERROR_US + max_skew_us
 
 
 def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from correlation.engine.heartbeats import CLOSED
-from correlation.limits import UNKNOWN_MARK
+from correlation.limits import UNKNOWN_WATERMARK
 
 # Heartbeats that may wait for an offset; each is a few bytes in the manifest of every slot.
 MOST_WAITING = 64
@@ -25,8 +25,8 @@ class PartitionWatermark:
 
     Parameters
     ----------
-    mark : int
-        The watermark, in µs; UNKNOWN_MARK while nothing is known.
+    watermark : int
+        The watermark, in µs; UNKNOWN_WATERMARK while nothing is known.
     next_offset : int
         Offset up to which the partition has been read.
     waiting : dict of int to int
@@ -37,20 +37,20 @@ class PartitionWatermark:
         Watermark that follows from heartbeats sent after the newest of these resets.
     """
 
-    mark: int = UNKNOWN_MARK
+    watermark: int = UNKNOWN_WATERMARK
     next_offset: int = 0
     waiting: dict[int, int] = field(default_factory=dict)
     resets: list[int] = field(default_factory=list)
-    after: int = UNKNOWN_MARK
+    after: int = UNKNOWN_WATERMARK
 
-    def read(self, next_offset: int, mark: int | None) -> bool:
+    def read(self, next_offset: int, watermark: int | None) -> bool:
         """Take in a block.
 
         Parameters
         ----------
         next_offset : int
             Offset up to which the block was read.
-        mark : int or None
+        watermark : int or None
             Watermark that follows from its events; None without events.
 
         Returns
@@ -62,20 +62,20 @@ class PartitionWatermark:
         if self._reach_resets():
             # The block may hold events from before the reset, so it raises nothing.
             return True
-        if mark is not None:
-            self.mark = max(self.mark, mark)
+        if watermark is not None:
+            self.watermark = max(self.watermark, watermark)
         return False
 
-    def raise_to(self, mark: int) -> None:
+    def raise_to(self, watermark: int) -> None:
         """Take in a heartbeat that holds now."""
-        self.mark = max(self.mark, mark)
+        self.watermark = max(self.watermark, watermark)
         if self.resets:
-            self.after = max(self.after, mark)
+            self.after = max(self.after, watermark)
 
-    def hold(self, offset: int, mark: int) -> None:
+    def hold(self, offset: int, watermark: int) -> None:
         """Take in a heartbeat that holds once the partition has been read up to an offset."""
         offset = max(offset, self.next_offset)
-        self.waiting[offset] = max(self.waiting.get(offset, mark), mark)
+        self.waiting[offset] = max(self.waiting.get(offset, watermark), watermark)
         ahead = sorted(it for it in self.waiting if it > self.next_offset)
         if len(ahead) > MOST_WAITING:
             self._drop_waiting(ahead)
@@ -86,7 +86,7 @@ class PartitionWatermark:
         Heartbeats that wait were sent before it, and may be what is to be taken back.
         """
         self.waiting.clear()
-        self.mark = self.after = UNKNOWN_MARK
+        self.watermark = self.after = UNKNOWN_WATERMARK
         if offset > self.next_offset:
             self.resets = sorted({*self.resets, offset})
             del self.resets[1:-1]
@@ -101,15 +101,15 @@ class PartitionWatermark:
         """
         fell = self._reach_resets()
         reached = [offset for offset in self.waiting if offset <= self.next_offset]
-        marks = [self.waiting.pop(offset) for offset in reached]
-        for mark in marks:
-            self.raise_to(mark)
-        return fell, CLOSED in marks
+        watermarks = [self.waiting.pop(offset) for offset in reached]
+        for watermark in watermarks:
+            self.raise_to(watermark)
+        return fell, CLOSED in watermarks
 
     def _reach_resets(self) -> bool:
         if not self.resets or self.resets[0] > self.next_offset:
             return False
-        self.mark = self.after
+        self.watermark = self.after
         self.resets = [offset for offset in self.resets if offset > self.next_offset]
         return True
 
@@ -120,15 +120,16 @@ class PartitionWatermark:
         Of the others the one is dropped whose step up, for the offsets until the next one, is
         smallest; never the last one, and never the last that closes the partition.
         """
-        base = self.after if self.resets else self.mark
+        base = self.after if self.resets else self.watermark
         kept: list[int] = []
         for offset in ahead:
             if self.waiting[offset] > (self.waiting[kept[-1]] if kept else base):
                 kept.append(offset)
         while len(kept) > MOST_WAITING:
-            marks = [base, *(self.waiting[offset] for offset in kept)]
+            watermarks = [base, *(self.waiting[offset] for offset in kept)]
             losses = [
-                (marks[i + 1] - marks[i]) * (kept[i + 1] - kept[i]) for i in range(len(kept) - 1)
+                (watermarks[i + 1] - watermarks[i]) * (kept[i + 1] - kept[i])
+                for i in range(len(kept) - 1)
             ]
             del kept[losses.index(min(losses))]
         closing = [offset for offset in ahead if self.waiting[offset] == CLOSED]
@@ -138,10 +139,10 @@ class PartitionWatermark:
     def dump(self) -> list[Any]:
         """Return it as a JSON-able list, the arguments of the constructor."""
         waiting = list(self.waiting.items())
-        return [self.mark, self.next_offset, waiting, self.resets, self.after]
+        return [self.watermark, self.next_offset, waiting, self.resets, self.after]
 
     @classmethod
     def load(cls, dumped: Sequence[Any]) -> PartitionWatermark:
         """Read what `dump` wrote; format 3 of the manifest had no resets."""
-        mark, next_offset, waiting, *rest = dumped
-        return cls(mark, next_offset, dict(map(tuple, waiting)), *rest)
+        watermark, next_offset, waiting, *rest = dumped
+        return cls(watermark, next_offset, dict(map(tuple, waiting)), *rest)

@@ -21,7 +21,7 @@ from correlation.buffers.segment import Segment
 from correlation.config_records import read_config_record
 from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
 from correlation.engine.contract import ContractFacts, declaration
-from correlation.engine.progress import LowMarks, time_of_records
+from correlation.engine.progress import Watermarks, time_of_records
 from correlation.engine.registered import Registered, SetAside
 from correlation.engine.totals import Totals
 from correlation.engine.widening import widen
@@ -71,7 +71,7 @@ class Program:
         self._skews_us = {
             name: it.max_skew_us for name, it in streams.items() if it.clock == "live"
         }
-        self._marks = LowMarks(delays, partitions, self._skews_us)
+        self._watermarks = Watermarks(delays, partitions, self._skews_us)
         self._buffers = {name: StreamBuffer() for name in streams}
         self._conditions: dict[str, Registered] = {}
         self._set_aside: dict[str, SetAside] = {}
@@ -99,20 +99,20 @@ class Program:
         for name in self._unconfirmed:
             self._forget(name)
         self._unconfirmed = set()
-        fresh, appended_us, late = self._sort_in(block.events)
-        changes = self._marks.advance(block.progress, block.heartbeats)
-        marks = self._marks.values()
+        fresh, record_timestamp_us, late = self._sort_in(block.events)
+        changes = self._watermarks.advance(block.progress, block.heartbeats)
+        watermarks = self._watermarks.values()
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
-        now_us = time_of_records(appended_us.values(), block.heartbeats, self._skews_us)
-        told = (marks, numbers, now_us, *changes)
-        view = View(fresh, appended_us, self._buffers, *told, cache=self._cache)
+        now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
+        told = (watermarks, numbers, now_us, *changes)
+        view = View(fresh, record_timestamp_us, self._buffers, *told, cache=self._cache)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()
             if entry.operator is not None
         ]
-        self._age({name: (numbers[name], fresh[name]) for name in fresh}, marks)
+        self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)
         now_us = clock()
         for (stream, reason), count in block.rejected.items():
             self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
@@ -129,7 +129,7 @@ class Program:
                 if entry.is_live(self._streams):
                     waited = now_us - evaluation.ready_us
                     self._totals.observe("response_time_seconds", labels, waited)
-                waited = now_us - evaluation.appended_us
+                waited = now_us - evaluation.record_timestamp_us
                 self._totals.observe("pipeline_latency_seconds", labels, waited)
         results = tuple(result for _, found in evaluations for result in found.results)
         return Outcome(results, late, now_us, self._describe(now_us))
@@ -182,14 +182,14 @@ class Program:
         entry.build(self._streams, held)
         if entry.operator is not None:
             held_from = {name: buffer.forgotten_below for name, buffer in self._buffers.items()}
-            entry.operator.begin(self._marks.values(), held_from, before)
+            entry.operator.begin(self._watermarks.values(), held_from, before)
 
     def _sort_in(
         self, parts: Sequence[Events]
     ) -> tuple[dict[str, Segment], dict[str, Any], tuple[Events, ...]]:
         """Sort the block's events into one segment per stream and find the late ones."""
         fresh: dict[str, Segment] = {}
-        appended_us: dict[str, Any] = {}
+        record_timestamp_us: dict[str, Any] = {}
         late_events = []
         for name in sorted({part.stream for part in parts if part.stream in self._streams}):
             mine = [part for part in parts if part.stream == name and len(part)]
@@ -197,14 +197,14 @@ class Program:
                 continue
             mine.sort(key=lambda part: (int(part.partition[0]), int(part.offset[0])))
             events = Events.concat(mine)
-            late = events.latest < self._marks.values()[name]
+            late = events.latest < self._watermarks.values()[name]
             home = home_copies(events.key, self._streams[name].partitioning.groups)
             if (late & home).any():
                 late_events.append(events.take(np.flatnonzero(late & home)))
             self._count_events(events, home, late_count=int((late & home).sum()))
             fresh[name], order = Segment.from_events(events, late)
-            appended_us[name] = events.appended_us[order]
-        return fresh, appended_us, tuple(late_events)
+            record_timestamp_us[name] = events.record_timestamp_us[order]
+        return fresh, record_timestamp_us, tuple(late_events)
 
     def _count_events(self, events: Events, home: NDArray[np.bool_], late_count: int) -> None:
         """Count the events whose home copies are here: each counts once."""
@@ -217,46 +217,46 @@ class Program:
         self._totals.observe("interval_length_seconds", labels, lengths)
         stream = self._streams[events.stream]
         if stream.clock == "live":
-            delays = (events.appended_us - events.latest)[home]
+            delays = (events.record_timestamp_us - events.latest)[home]
             self._totals.observe("transmission_delay_seconds", labels, delays)
         facts = ContractFacts.of_events(stream, lengths, delays, late_count)
         self._totals.add_facts(events.stream, facts)
 
-    def _keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+    def _keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
         """Least `latest` that any condition still needs, per stream."""
         keep = dict.fromkeys(self._streams, KEEP_NOTHING)
         for entry in self._conditions.values():
             if entry.operator is not None:
-                for stream, value in entry.operator.keep_values(marks).items():
+                for stream, value in entry.operator.keep_values(watermarks).items():
                     keep[stream] = min(keep[stream], value)
         return keep
 
-    def _age(self, fresh: Mapping[str, tuple[int, Segment]], marks: Mapping[str, int]) -> None:
+    def _age(self, fresh: Mapping[str, tuple[int, Segment]], watermarks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop what nothing needs any more."""
         held: dict[str, set[int]] = {name: set() for name in self._streams}
         for entry in self._conditions.values():
             if entry.operator is not None:
                 for name, numbers in entry.operator.held().items():
                     held[name].update(numbers)
-        for name, keep in self._keep_values(marks).items():
+        for name, keep in self._keep_values(watermarks).items():
             self._next_number = self._buffers[name].age(
                 fresh.get(name), keep, self._next_number, held[name]
             )
 
     def _describe(self, now_us: int) -> dict[str, Any]:
         """Write the slot's record for the metrics topic."""
-        marks = self._marks.values()
+        watermarks = self._watermarks.values()
         return {
             "v": VERSION,
             "at": now_us,
             "config_offset": self._config_offset,
             **self._totals.to_record(),
-            "gauges": describe_buffers(self._buffers, self._keep_values(marks)),
+            "gauges": describe_buffers(self._buffers, self._keep_values(watermarks)),
             "conditions": {
                 name: entry.describe()
                 for name, entry in (self._conditions | self._set_aside).items()
             },
-            "low_marks": self._marks.describe(),
+            "watermarks": self._watermarks.describe(),
         }
 
     def note_read(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
@@ -268,7 +268,7 @@ class Program:
             A stream that joins on a topic which is read already begins there, not at 0.
         """
         for stream, found in offsets.items():
-            self._marks.note_read(stream, found)
+            self._watermarks.note_read(stream, found)
 
     def snapshot(self) -> Snapshot:
         """Give what must be stored so that `restore` continues from here."""
@@ -300,10 +300,10 @@ class Program:
                 for name, buffer in self._buffers.items()
             },
             "forgotten": {
-                name: [buffer.greatest_latest, buffer.forgotten_below]
+                name: [buffer.max_latest, buffer.forgotten_below]
                 for name, buffer in self._buffers.items()
             },
-            "marks": self._marks.dump(),
+            "watermarks": self._watermarks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
             "topic_ids": dict(self._origin.topic_ids),
             "config_epoch": self._origin.config_epoch,
@@ -361,7 +361,7 @@ class Program:
             for name, topic in manifest["topics"].items()
             if name in streams and (name in recreated or topic != streams[name].topic)
         }
-        program._marks.load(manifest["marks"], moved)
+        program._watermarks.load(manifest["watermarks"], moved)
         program._load(manifest, fetch)
         if manifest.get("config_epoch", 0) != origin.config_epoch:
             program._config_offset = -1
@@ -380,7 +380,7 @@ class Program:
                 continue
             if self._streams[name].joined_by != before[name]:
                 # Events of the stream meet otherwise now: no slot holds all that it should.
-                reached = self._marks.greatest_latest(name)
+                reached = self._watermarks.max_latest(name)
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
                 self._buffers[name] = StreamBuffer(

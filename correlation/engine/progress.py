@@ -1,10 +1,10 @@
-"""How far the streams are known to have come: low marks (spec: timing, section 7).
+"""How far the streams are known to have come: watermarks (spec: timing, section 7).
 
-The low mark W of a stream is a time such that every event of it still to come has latest >= W.
+The watermark W of a stream is a time such that every event of it still to come has latest >= W.
 Per Kafka partition it follows from the events read (the greatest `latest` less the stream's
-longest delay D) and from heartbeats (read up to a wall time less D); the stream's mark is the
+max_delay D) and from heartbeats (read up to a wall time less D); the stream's watermark is the
 least over all its partitions, for a partition read later would otherwise look late. It never
-moves back (docs/proofs.md, P-LOW-MARK).
+moves back (docs/proofs.md, P-WATERMARK).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from correlation.buffers.columns import Int64s
 from correlation.engine.heartbeats import CLOSED, RESET, Heartbeat
 from correlation.engine.partition_watermark import PartitionWatermark
-from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
+from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 
 # Heartbeats that are kept for streams to come, the newest of them.
 _MOST_UNCLAIMED = 1_000
@@ -32,14 +32,14 @@ class Progress(NamedTuple):
         Kafka partition.
     next_offset : int
         One more than the last offset read.
-    greatest_latest : int or None
+    max_latest : int or None
         Greatest `latest` of the accepted events, in µs; None when there was none.
     """
 
     stream: str
     partition: int
     next_offset: int
-    greatest_latest: int | None
+    max_latest: int | None
 
 
 class Changes(NamedTuple):
@@ -49,8 +49,8 @@ class Changes(NamedTuple):
     reset: set[str]
 
 
-class LowMarks:
-    """Low marks of the streams of a slot.
+class Watermarks:
+    """Watermarks of the streams of a slot.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class LowMarks:
             stream: {number: PartitionWatermark() for number in range(partitions.get(stream, 1))}
             for stream in max_delays_us
         }
-        self._marks = dict.fromkeys(max_delays_us, UNKNOWN_MARK)
+        self._watermarks = dict.fromkeys(max_delays_us, UNKNOWN_WATERMARK)
         # Greatest `latest` of all events so far; a reset does not take it back.
-        self._greatest = dict.fromkeys(max_delays_us, UNKNOWN_MARK)
+        self._max = dict.fromkeys(max_delays_us, UNKNOWN_WATERMARK)
         # Heartbeats that were not used, for their time was ahead of Kafka's clock.
         self._refused = dict.fromkeys(max_delays_us, 0)
         # Streams with a reset since the last block.
@@ -86,16 +86,16 @@ class LowMarks:
         self._unclaimed: dict[Heartbeat, None] = {}
 
     def values(self) -> dict[str, int]:
-        """Low mark of each stream, in µs; UNKNOWN_MARK where nothing is known."""
-        return dict(self._marks)
+        """Watermark of each stream, in µs; UNKNOWN_WATERMARK where nothing is known."""
+        return dict(self._watermarks)
 
     def partition_values(self, stream: str) -> dict[int, int]:
-        """Low mark of each Kafka partition of a stream, in µs."""
-        return {number: found.mark for number, found in self._partitions[stream].items()}
+        """Watermark of each Kafka partition of a stream, in µs."""
+        return {number: found.watermark for number, found in self._partitions[stream].items()}
 
-    def greatest_latest(self, stream: str) -> int:
+    def max_latest(self, stream: str) -> int:
         """Greatest `latest` of all events of a stream so far, in µs."""
-        return self._greatest[stream]
+        return self._max[stream]
 
     def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> Changes:
         """Take in what a block brought; what is not known is passed over.
@@ -121,8 +121,8 @@ class LowMarks:
                     self._note_reset(stream)
                 if was_closed:
                     closed.add(stream)
-            least = min(partition.mark for partition in partitions.values())
-            self._marks[stream] = max(self._marks[stream], least)
+            least = min(partition.watermark for partition in partitions.values())
+            self._watermarks[stream] = max(self._watermarks[stream], least)
         reset, self._reset = self._reset, set()
         return Changes(closed, reset)
 
@@ -131,15 +131,15 @@ class LowMarks:
         partition = self._partitions.get(stream, {}).get(number)
         if partition is None:
             return
-        mark = None
+        watermark = None
         if latest is not None:
-            mark = latest - self._max_delays_us[stream]
-            self._greatest[stream] = max(self._greatest[stream], latest)
-        if partition.read(next_offset, mark):
+            watermark = latest - self._max_delays_us[stream]
+            self._max[stream] = max(self._max[stream], latest)
+        if partition.read(next_offset, watermark):
             self._note_reset(stream)
 
     def _note_reset(self, stream: str) -> None:
-        self._marks[stream] = UNKNOWN_MARK
+        self._watermarks[stream] = UNKNOWN_WATERMARK
         self._reset.add(stream)
 
     def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
@@ -160,7 +160,7 @@ class LowMarks:
 
     def _take_heartbeat(self, heartbeat: Heartbeat) -> bool:
         """Take in a heartbeat; return False for one that is refused."""
-        stream, number, mark, offset, _ = heartbeat
+        stream, number, watermark, offset, _ = heartbeat
         known = self._partitions.get(stream)
         if known is None or (number is not None and number not in known):
             self._keep_unclaimed(heartbeat)
@@ -170,18 +170,18 @@ class LowMarks:
             self._refused[stream] += 1
             return False
         named = list(known.values()) if number is None else [known[number]]
-        if mark == RESET:
+        if watermark == RESET:
             for partition in named:
                 partition.reset(offset or 0)
             self._note_reset(stream)
             return True
-        if mark != CLOSED:
-            mark -= self._max_delays_us[stream]
+        if watermark != CLOSED:
+            watermark -= self._max_delays_us[stream]
         for partition in named:
             if number is None:
-                partition.raise_to(mark)
+                partition.raise_to(watermark)
             else:
-                partition.hold(offset or 0, mark)
+                partition.hold(offset or 0, watermark)
         return True
 
     def _keep_unclaimed(self, heartbeat: Heartbeat) -> None:
@@ -193,25 +193,25 @@ class LowMarks:
             del self._unclaimed[next(iter(self._unclaimed))]
 
     def describe(self) -> dict[str, Any]:
-        """Give the marks as they stand in the slot's record; None where nothing is known."""
+        """Give the watermarks as they stand in the slot's record; None where nothing is known."""
         return {
             name: {
-                "mark": _known(mark),
+                "watermark": _known(watermark),
                 "refused_heartbeats": self._refused[name],
                 "partitions": {
-                    str(number): _known(found.mark)
+                    str(number): _known(found.watermark)
                     for number, found in self._partitions[name].items()
                 },
             }
-            for name, mark in self._marks.items()
+            for name, watermark in self._watermarks.items()
         }
 
     def dump(self) -> dict[str, Any]:
-        """Give the marks as a JSON-able dict."""
+        """Give the watermarks as a JSON-able dict."""
         streams = {
             stream: {
-                "mark": self._marks[stream],
-                "greatest": self._greatest[stream],
+                "watermark": self._watermarks[stream],
+                "greatest": self._max[stream],
                 "refused": self._refused[stream],
                 "partitions": [[number, *found.dump()] for number, found in partitions.items()],
             }
@@ -228,33 +228,33 @@ class LowMarks:
             As `dump` gave it.
         moved : collection of str
             Streams on another topic by now, perhaps of the same name: the partitions begin anew,
-            the mark never moves back.
+            the watermark never moves back.
         """
         for stream, found in dumped["streams"].items():
             if stream not in self._partitions:
                 continue
-            self._marks[stream] = found["mark"]
+            self._watermarks[stream] = found["watermark"]
             # Format 3 of the manifest had neither; no event was later than this.
-            reached = max(mark for _, mark, *_ in found["partitions"])
+            reached = max(watermark for _, watermark, *_ in found["partitions"])
             reached += self._max_delays_us[stream]
-            self._greatest[stream] = found.get("greatest", reached)
+            self._max[stream] = found.get("greatest", reached)
             self._refused[stream] = found.get("refused", 0)
             if stream in moved:
                 continue
             for number, *partition in found["partitions"]:
                 if number in self._partitions[stream]:
                     self._partitions[stream][number] = PartitionWatermark.load(partition)
-        # The streams may be known by now; their marks move with the next block.
+        # The streams may be known by now; their watermarks move with the next block.
         for unclaimed in dumped["unclaimed"]:
             self._take_heartbeat(Heartbeat(*unclaimed))
 
 
-def _known(mark: int) -> int | None:
-    return None if mark == UNKNOWN_MARK else mark
+def _known(watermark: int) -> int | None:
+    return None if watermark == UNKNOWN_WATERMARK else watermark
 
 
 def time_of_records(
-    appended_us: Iterable[Int64s],
+    record_timestamp_us: Iterable[Int64s],
     heartbeats: Iterable[Heartbeat],
     skews_us: Mapping[str, int],
 ) -> int | None:
@@ -262,7 +262,7 @@ def time_of_records(
 
     Parameters
     ----------
-    appended_us : iterable of int64[n]
+    record_timestamp_us : iterable of int64[n]
         Kafka's timestamps of the block's events, in µs.
     heartbeats : iterable of Heartbeat
         Of the block.
@@ -282,4 +282,4 @@ def time_of_records(
         and heartbeat.read_up_to_us not in {CLOSED, RESET}
         and not heartbeat.is_ahead(skews_us[heartbeat.stream])
     ]
-    return max([*told, *(int(column.max()) for column in appended_us)], default=None)
+    return max([*told, *(int(column.max()) for column in record_timestamp_us)], default=None)

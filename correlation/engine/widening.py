@@ -29,8 +29,12 @@ def widen(stream: Stream, buffer: StreamBuffer) -> Stream:
     )
     return replace(
         stream,
-        shortest_us=min([stream.shortest_us, *(segment.shortest for segment in segments)]),
-        longest_us=max([stream.longest_us, *(segment.longest for segment in segments)]),
+        min_uncertainty_us=min(
+            [stream.min_uncertainty_us, *(segment.min_uncertainty for segment in segments)]
+        ),
+        max_uncertainty_us=max(
+            [stream.max_uncertainty_us, *(segment.max_uncertainty for segment in segments)]
+        ),
         histograms=stream.histograms or unknown,
         mapping=EventMapping(),
     )

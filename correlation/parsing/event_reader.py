@@ -44,8 +44,8 @@ def compile_mapping(stream: Stream) -> EventReader:
     Returns
     -------
     callable
-        `(value, text, record_key, appended_us) -> MappedEvent`; it raises RejectedEventError, with
-        the reason, for anything that is not an event of the stream. `value` is what a parser made
+        `(value, text, record_key, record_timestamp_us) -> MappedEvent`; it raises
+        RejectedEventError, with the reason, for anything that is not an event of the stream. `value` is what a parser made
         of the JSON `text`, which is asked for numbers that float64 does not hold; without a text
         (None) a float is exact.
     """
@@ -66,14 +66,14 @@ def compile_mapping(stream: Stream) -> EventReader:
     )
 
     def read(
-        value: object, text: bytes | None, record_key: bytes | None, appended_us: int
+        value: object, text: bytes | None, record_key: bytes | None, record_timestamp_us: int
     ) -> MappedEvent:
         if not isinstance(value, dict):
             raise RejectedEventError(
                 Reason.NOT_AN_OBJECT, f"a JSON object is needed, not {type_name(value)}"
             )
         earliest, latest, shape = read_timestamp(value, text)
-        check(earliest, latest, appended_us)
+        check(earliest, latest, record_timestamp_us)
         event_id = None if read_id is None else read_id(value)
         if not keyed:
             return MappedEvent(event_id, b"", earliest, latest, shape)
@@ -120,10 +120,14 @@ def _id_path(mapping: EventMapping) -> Path | None:
 
 def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
     """Hold an interval to ρ, π and the clock (spec: timing, sections 1 and 7)."""
-    shortest, longest, skew = stream.shortest_us, stream.longest_us, stream.max_skew_us
+    shortest, longest, skew = (
+        stream.min_uncertainty_us,
+        stream.max_uncertainty_us,
+        stream.max_skew_us,
+    )
     live = stream.clock == "live"
 
-    def check(earliest: int, latest: int, appended_us: int) -> None:
+    def check(earliest: int, latest: int, record_timestamp_us: int) -> None:
         length = latest - earliest
         if length < 0:
             raise RejectedEventError(
@@ -141,10 +145,10 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
             raise RejectedEventError(
                 Reason.LONGER_THAN_DECLARED, f"{length} us long, at most {longest} declared"
             )
-        if live and earliest > appended_us + skew:
+        if live and earliest > record_timestamp_us + skew:
             raise RejectedEventError(
                 Reason.FUTURE_DATED,
-                f"earliest is {earliest - appended_us} us after the record was appended, "
+                f"earliest is {earliest - record_timestamp_us} us after the record was appended, "
                 f"at most {skew} allowed",
             )
 

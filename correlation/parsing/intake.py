@@ -108,7 +108,7 @@ class Intake:
         value: object,
         text: bytes | None,
         record_key: bytes | None,
-        appended_us: int,
+        record_timestamp_us: int,
     ) -> None:
         """Take a record.
 
@@ -122,7 +122,7 @@ class Intake:
             The JSON that was parsed; None where there was none (`compile_mapping`).
         record_key : bytes or None
             Kafka's key of the record.
-        appended_us : int
+        record_timestamp_us : int
             Kafka's timestamp of the record, in µs.
 
         Raises
@@ -130,7 +130,7 @@ class Intake:
         RejectedEventError
             When it is no event of the stream.
         """
-        event = self._read(value, text, record_key, appended_us)
+        event = self._read(value, text, record_key, record_timestamp_us)
         event_id = event.id
         if event_id is None:
             self._nameless.append(len(self._ids))
@@ -145,14 +145,14 @@ class Intake:
     def to_events(
         self,
         offset: Int64s,
-        appended_us: Int64s,
+        record_timestamp_us: Int64s,
         extra: Mapping[str, BytesColumn] | None = None,
     ) -> Events:
         """Give what was taken, one event for each of `rows`.
 
         Parameters
         ----------
-        offset, appended_us : int64[n]
+        offset, record_timestamp_us : int64[n]
             Kafka offset and timestamp of each.
         extra : mapping of name to BytesColumn
             More columns that travel along.
@@ -168,7 +168,7 @@ class Intake:
             np.array(self.latest, np.int64),
             np.full(len(self.rows), self._partition, np.int32),
             offset,
-            appended_us,
+            record_timestamp_us,
             extra or {},
             DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
         )

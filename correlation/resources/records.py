@@ -145,8 +145,8 @@ def stream_to_document(stream: Stream) -> Document:
         "partitioning": {"by": stream.partitioning.by}
         | ({"groups": stream.partitioning.groups} if stream.partitioning.by == "grid" else {}),
         "mapping": _mapping_to_document(stream.mapping),
-        "shortest_us": stream.shortest_us,
-        "longest_us": stream.longest_us,
+        "min_uncertainty_us": stream.min_uncertainty_us,
+        "max_uncertainty_us": stream.max_uncertainty_us,
         "max_delay_us": stream.max_delay_us,
         "clock": stream.clock,
         "max_skew_us": stream.max_skew_us,
@@ -182,9 +182,9 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
     return Stream(
         name=name,
         topic=require(document, "topic"),
-        longest_us=require(document, "longest_us"),
+        max_uncertainty_us=require(document, "max_uncertainty_us"),
         max_delay_us=require(document, "max_delay_us"),
-        shortest_us=document.get("shortest_us", 0),
+        min_uncertainty_us=document.get("min_uncertainty_us", 0),
         mapping=_mapping_from_document(document.get("mapping")),
         partitioning=Partitioning(partitioning["by"], partitioning.get("groups", 1)),
         clock=document.get("clock", "live"),

@@ -25,11 +25,11 @@ class Stream:
         Of the stream.
     topic : str
         Kafka topic that carries its records.
-    longest_us : int
+    max_uncertainty_us : int
         π: no event's interval of possible times is longer, in µs.
     max_delay_us : int
         D: a record reaches Kafka no later than `latest` + D, in µs.
-    shortest_us : int
+    min_uncertainty_us : int
         ρ: no event's interval is shorter, in µs.
     mapping : EventMapping
         How a record becomes an event.
@@ -54,9 +54,9 @@ class Stream:
 
     name: str
     topic: str
-    longest_us: int
+    max_uncertainty_us: int
     max_delay_us: int
-    shortest_us: int = 0
+    min_uncertainty_us: int = 0
     mapping: EventMapping = field(default_factory=EventMapping)
     partitioning: Partitioning = field(default_factory=Partitioning)
     clock: Literal["live", "replay"] = "live"
@@ -68,27 +68,27 @@ class Stream:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_topic(self.topic)
-        check_duration(self.longest_us, "longest", 0, LENGTH_LIMIT_US)
-        check_duration(self.shortest_us, "shortest", 0, LENGTH_LIMIT_US)
+        check_duration(self.max_uncertainty_us, "max_uncertainty", 0, LENGTH_LIMIT_US)
+        check_duration(self.min_uncertainty_us, "min_uncertainty", 0, LENGTH_LIMIT_US)
         check_duration(self.max_delay_us, "max_delay", 0, DURATION_LIMIT_US)
         check_duration(self.max_skew_us, "max_skew", 0, DURATION_LIMIT_US)
-        if self.shortest_us > self.longest_us:
+        if self.min_uncertainty_us > self.max_uncertainty_us:
             raise InvalidFieldError(
-                "shortest",
-                f"{format_duration(self.shortest_us)} is more than longest "
-                f"({format_duration(self.longest_us)})",
-                "use at most longest",
+                "min_uncertainty",
+                f"{format_duration(self.min_uncertainty_us)} is more than max_uncertainty "
+                f"({format_duration(self.max_uncertainty_us)})",
+                "use at most max_uncertainty",
             )
         if self.clock not in {"live", "replay"}:
             raise InvalidFieldError("clock", f"unknown: {self.clock!r}", "use live or replay")
         self._check_templates()
         spread = self.mapping.spread_us
-        if spread is not None and not self.shortest_us <= spread <= self.longest_us:
+        if spread is not None and not self.min_uncertainty_us <= spread <= self.max_uncertainty_us:
             raise InvalidFieldError(
-                "longest",
+                "max_uncertainty",
                 f"the mapping makes every event {format_duration(spread)} long, outside "
-                f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
-                "declare shortest and longest so that before + after lies between them",
+                f"{self._describe_range()}",
+                "declare min_uncertainty and max_uncertainty with before + after between them",
             )
 
     @property
@@ -100,6 +100,10 @@ class Stream:
     def joined_by(self) -> list[object]:
         """By what its events meet, as the state holds it."""
         return [self.partitioning.by, self.partitioning.groups]
+
+    def _describe_range(self) -> str:
+        low, high = self.min_uncertainty_us, self.max_uncertainty_us
+        return f"{format_duration(low)} to {format_duration(high)}"
 
     def _check_templates(self) -> None:
         form = self.mapping.form
@@ -130,10 +134,10 @@ class Stream:
                 raise InvalidFieldError("templates", f"{name!r} stands there twice", "name it once")
         for template in self.templates:
             length = template.histogram.length_us
-            if not self.shortest_us <= length <= self.longest_us:
+            if not self.min_uncertainty_us <= length <= self.max_uncertainty_us:
                 raise InvalidFieldError(
-                    "longest",
+                    "max_uncertainty",
                     f"template {template.name} is {format_duration(length)} long, outside "
-                    f"{format_duration(self.shortest_us)} to {format_duration(self.longest_us)}",
-                    "declare shortest and longest so that its length lies between them",
+                    f"{self._describe_range()}",
+                    "declare min_uncertainty and max_uncertainty with its length between them",
                 )

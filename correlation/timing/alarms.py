@@ -21,7 +21,7 @@ from correlation.timing.intervals.pairs import DECIDED_BY
 # Of the records.
 ALARM_VERSION = 1
 # What decides that there is no B, beside the ways in which pairs are decided.
-LOW_MARK = "low_mark"
+WATERMARK = "watermark"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -175,7 +175,7 @@ class UnmatchedBatch:
         """Give the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
-        words = _encode_ways(LOW_MARK, encode)
+        words = _encode_ways(WATERMARK, encode)
         return _write_alarms(
             condition,
             detected_at_us,

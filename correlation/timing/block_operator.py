@@ -16,7 +16,7 @@ Algorithm. A block that is not due adds its segments to those that wait. One tha
 together from all of them, cut at every `block_size` events in order of arrival, and given to the
 condition's operator part by part, with what was evaluated before in place of the buffers. Every
 pair is looked at once: in the part that holds the later of its events. For the buffers, what waits
-is still to come: the low marks are those of the last evaluation, or less after a reset
+is still to come: the watermarks are those of the last evaluation, or less after a reset
 (docs/proofs.md, P-BLOCKS).
 
 Reference. Lee and Lee 2010, section 4.2: lazy evaluation, block size and block interval.
@@ -66,18 +66,20 @@ class BlockOperator:
         self._operator = operator
         # By stream the segments that wait: their numbers in its buffer, with Kafka's timestamps.
         self._waiting: dict[str, dict[int, Int64s]] = {name: {} for name in condition.streams}
-        # Least `latest` of what waits, and the least low marks since the last evaluation.
-        self._least_waiting: dict[str, int] = {}
-        self._marks: dict[str, int] = {}
+        # Least `latest` of what waits, and the least watermarks since the last evaluation.
+        self._min_waiting: dict[str, int] = {}
+        self._watermarks: dict[str, int] = {}
         self._waiting_since_us: int | None = None
 
-    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+    def begin(
+        self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
+    ) -> None:
         """See `Operator.begin`; what waited for the condition's last version waits for this one."""
-        self._marks = {name: marks[name] for name in self._condition.streams}
+        self._watermarks = {name: watermarks[name] for name in self._condition.streams}
         if before.startswith(_PREFIX):
             self._load(before)
             before = b""
-        self._operator.begin(marks, held_from, before)
+        self._operator.begin(watermarks, held_from, before)
 
     def _load(self, before: bytes) -> None:
         columns, meta = unpack_columns(before[len(_PREFIX) :])
@@ -85,35 +87,37 @@ class BlockOperator:
             for number in meta["waiting"].get(name, ()):
                 self._waiting[name][number] = cast("Int64s", columns[f"{name}/{number}"])
             if self._waiting[name]:
-                self._least_waiting[name] = meta["least_waiting"][name]
-            self._marks[name] = min(self._marks[name], meta["marks"].get(name, self._marks[name]))
+                self._min_waiting[name] = meta["min_waiting"][name]
+            self._watermarks[name] = min(
+                self._watermarks[name], meta["watermarks"].get(name, self._watermarks[name])
+            )
         self._waiting_since_us = meta["waiting_since_us"]
 
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         columns: dict[str, Column] = {
-            f"{name}/{number}": appended_us
+            f"{name}/{number}": record_timestamp_us
             for name, waiting in self._waiting.items()
-            for number, appended_us in waiting.items()
+            for number, record_timestamp_us in waiting.items()
         }
         if not columns:
             return self._operator.dump()
         meta = {
             "waiting": {name: list(waiting) for name, waiting in self._waiting.items()},
-            "least_waiting": self._least_waiting,
-            "marks": self._marks,
+            "min_waiting": self._min_waiting,
+            "watermarks": self._watermarks,
             "waiting_since_us": self._waiting_since_us,
         }
         return _PREFIX + pack_columns(columns, meta)
 
-    def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+    def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
         if not any(self._waiting.values()):
-            return dict(self._operator.keep_values(marks))
-        keep = self._operator.keep_values({**marks, **self._marks})
+            return dict(self._operator.keep_values(watermarks))
+        keep = self._operator.keep_values({**watermarks, **self._watermarks})
         # What waits is a base event yet to come, also if it came late.
         return {
-            name: min(value, self._least_waiting.get(name, value)) for name, value in keep.items()
+            name: min(value, self._min_waiting.get(name, value)) for name, value in keep.items()
         }
 
     def held(self) -> Mapping[str, Collection[int]]:
@@ -131,16 +135,16 @@ class BlockOperator:
             self._waiting_since_us = view.now_us
         if size is not None and not self._is_due(count, view):
             self._wait(view)
-            # With events that wait the marks stay, unless a reset makes them fall.
-            self._marks = {
-                name: min(view.marks[name], mark) if count else view.marks[name]
-                for name, mark in self._marks.items()
+            # With events that wait the watermarks stay, unless a reset makes them fall.
+            self._watermarks = {
+                name: min(view.watermarks[name], watermark) if count else view.watermarks[name]
+                for name, watermark in self._watermarks.items()
             }
             return Evaluation()
         evaluations = [self._operator.evaluate(part) for part in self._parts(view)]
         self._waiting = {name: {} for name in self._condition.streams}
-        self._least_waiting = {}
-        self._marks = {name: view.marks[name] for name in self._condition.streams}
+        self._min_waiting = {}
+        self._watermarks = {name: view.watermarks[name] for name in self._condition.streams}
         return _join(evaluations)
 
     def _is_due(self, count: int, view: View) -> bool:
@@ -159,9 +163,9 @@ class BlockOperator:
         for name, waiting in self._waiting.items():
             segment = view.fresh.get(name)
             if segment is not None:
-                waiting[view.numbers[name]] = view.appended_us[name]
-                least = self._least_waiting.get(name, segment.least_latest)
-                self._least_waiting[name] = min(least, segment.least_latest)
+                waiting[view.numbers[name]] = view.record_timestamp_us[name]
+                least = self._min_waiting.get(name, segment.min_latest)
+                self._min_waiting[name] = min(least, segment.min_latest)
 
     def _parts(self, view: View) -> Iterator[View]:
         """Cut what waits and what is fresh into views of one part each."""
@@ -172,19 +176,23 @@ class BlockOperator:
             evaluated[name] = [entry for entry in segments if entry[0] not in waiting]
             gathered = [(entry[1], waiting[entry[0]]) for entry in segments if entry[0] in waiting]
             if name in view.fresh:
-                gathered.append((view.fresh[name], view.appended_us[name]))
+                gathered.append((view.fresh[name], view.record_timestamp_us[name]))
             if gathered:
                 joined, order = Segment.join([segment for segment, _ in gathered])
-                stamps = np.concatenate([appended_us for _, appended_us in gathered])
+                stamps = np.concatenate(
+                    [record_timestamp_us for _, record_timestamp_us in gathered]
+                )
                 blocks[name] = (joined, stamps[order])
         if not blocks:
             return
-        appended_us = {name: stamps for name, (_, stamps) in blocks.items()}
-        for rows in cut_blocks(appended_us, self._size()):
+        record_timestamp_us = {name: stamps for name, (_, stamps) in blocks.items()}
+        for rows in cut_blocks(record_timestamp_us, self._size()):
             fresh = {name: blocks[name][0].take(mine) for name, mine in rows.items()}
-            stamps_of = {name: appended_us[name][mine] for name, mine in rows.items()}
+            stamps_of = {name: record_timestamp_us[name][mine] for name, mine in rows.items()}
             buffers = {name: StreamBuffer(found) for name, found in evaluated.items()}
-            yield replace(view, fresh=fresh, appended_us=stamps_of, buffers=buffers, shared={})
+            yield replace(
+                view, fresh=fresh, record_timestamp_us=stamps_of, buffers=buffers, shared={}
+            )
             for name, segment in fresh.items():
                 evaluated[name] = [*evaluated[name], (-1, segment)]
 
@@ -217,5 +225,7 @@ def _join(evaluations: list[Evaluation]) -> Evaluation:
         alarms=sum(found.alarms for found in evaluations),
         counts=[count for found in evaluations for count in found.counts],
         ready_us=np.concatenate([none, *(found.ready_us for found in evaluations)]),
-        appended_us=np.concatenate([none, *(found.appended_us for found in evaluations)]),
+        record_timestamp_us=np.concatenate(
+            [none, *(found.record_timestamp_us for found in evaluations)]
+        ),
     )

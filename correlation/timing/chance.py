@@ -100,11 +100,11 @@ def spread_lengths(stream: Stream) -> NDArray[np.int64]:
     fixed = stream.mapping.spread_us
     if fixed is not None:
         return np.array([fixed], np.int64)
-    span = stream.longest_us - stream.shortest_us
+    span = stream.max_uncertainty_us - stream.min_uncertainty_us
     if span < _LENGTHS:
-        return np.arange(stream.shortest_us, stream.longest_us + 1, dtype=np.int64)
+        return np.arange(stream.min_uncertainty_us, stream.max_uncertainty_us + 1, dtype=np.int64)
     middles = (np.arange(_LENGTHS) + 0.5) / _LENGTHS
-    return stream.shortest_us + np.rint(span * middles).astype(np.int64)
+    return stream.min_uncertainty_us + np.rint(span * middles).astype(np.int64)
 
 
 def _count_integers(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -150,7 +150,7 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
     if values.get("emit", PAIRS) != PAIRS:
         raise InvalidFieldError(
             "block_size",
-            "does not go with emit best or unmatched, which wait for the low mark",
+            "does not go with emit best or unmatched, which wait for the watermark",
             "leave block_size out, or emit pairs",
         )
     interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)

@@ -132,7 +132,10 @@ class _Pair:
     def declared(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Shortest and longest length of either stream."""
         a, b = self.streams[self.condition.a], self.streams[self.condition.b]
-        return (a.shortest_us, a.longest_us), (b.shortest_us, b.longest_us)
+        return (a.min_uncertainty_us, a.max_uncertainty_us), (
+            b.min_uncertainty_us,
+            b.max_uncertainty_us,
+        )
 
     @property
     def shaped(self) -> bool:
@@ -193,7 +196,7 @@ class _Pair:
         steps.take(passed=False, detail=detail)
 
     def describe(self, *, decided: bool) -> dict[str, Any]:
-        exact, window, least_greatest = self.probability, self.window, self.reach()
+        exact, window, min_max = self.probability, self.window, self.reach()
         missing = max(window.threshold - exact, exact * 0)
         regions = self._regions()
         (_, longest_a), (_, longest_b) = self.declared
@@ -217,7 +220,7 @@ class _Pair:
                 "ceiling_us": window.ceiling_us,
                 "width": "wide" if window.is_wide(longest_a, longest_b) else "narrow",
             },
-            "reach": dict(zip(("least_us", "greatest_us"), least_greatest, strict=True)),
+            "reach": dict(zip(("min_us", "max_us"), min_max, strict=True)),
             "regions": regions,
             "decided_by": _decided_by(algorithm, regions, shaped=self.shaped) if decided else None,
             "algorithm": algorithm,

@@ -1,7 +1,7 @@
 """Evaluates a timing condition per event of A: its best B, or that it has none.
 
 Problem. Both say something of all B events, those to come included, so they are said of an event
-of A when it is *final*: max_A + greatest_s < W_B, so that no B still to come can satisfy the
+of A when it is *final*: max_A + max_s < W_B, so that no B still to come can satisfy the
 condition with it.
 
 Algorithm. A block releases the buffered events of A that become final with it, and its own ones
@@ -11,7 +11,7 @@ were released is all that has to be remembered: every event of A is released exa
 nothing can change the result, and with all B that could be in it (docs/proofs.md, P-FINAL).
 
 Keep values. An event of A until it is released; one of B while an event of A that may come, or that
-waits, can be satisfied with it: min(W_A, W_B - greatest_s) + least_s.
+waits, can be satisfied with it: min(W_A, W_B - max_s) + min_s.
 
 Cost. A look at the buffered events of A, and the search of the released ones.
 """
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment, match_groups
 from correlation.errors import UnknownRecordVersionError
-from correlation.limits import UNKNOWN_MARK
+from correlation.limits import UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Result, View
 from correlation.resources.streams import Stream
 from correlation.timing.alarms import PairBatch, UnmatchedBatch
@@ -97,25 +97,27 @@ class FinalOperator:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
-        self._reach = self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
+        self._reach = self._min_s, self._max_s = stream_reach(condition.window, a, b)
         self._book = share_book(condition.window, a, b)
         # Events of A before this have been released, or had become final before the condition came.
-        self._released_below = UNKNOWN_MARK
+        self._released_below = UNKNOWN_WATERMARK
         # Every B from here on was in the buffers when the condition came, or came later.
-        self._held_from = UNKNOWN_MARK
+        self._held_from = UNKNOWN_WATERMARK
         # Segments of A from before a reset: their events before this have been released.
         self._sealed: dict[int, int] = {}
 
-    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+    def begin(
+        self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
+    ) -> None:
         """See `Operator.begin`."""
         held = held_from[self._condition.b]
         state = _read_state(before)
         if state is None or state["streams"] != [self._condition.a, self._condition.b]:
-            self._released_below, self._held_from = self._final_below(marks), held
+            self._released_below, self._held_from = self._final_below(watermarks), held
             return
         self._released_below, self._held_from = state["released_below"], state["held_from"]
         self._sealed = dict(state.get("sealed", ()))
-        if self._least_s < state["least_s"]:
+        if self._min_s < state["min_s"]:
             # What only the wider window needs may be gone.
             self._held_from = max(self._held_from, held)
 
@@ -130,20 +132,20 @@ class FinalOperator:
             "streams": [self._condition.a, self._condition.b],
             "released_below": self._released_below,
             "held_from": self._held_from,
-            "least_s": self._least_s,
+            "min_s": self._min_s,
             "sealed": list(self._sealed.items()),
         }
         return json.dumps(state).encode()
 
-    def _final_below(self, marks: Mapping[str, int]) -> int:
+    def _final_below(self, watermarks: Mapping[str, int]) -> int:
         """Events of A with a smaller `latest` are final."""
-        return marks[self._condition.b] - self._greatest_s
+        return watermarks[self._condition.b] - self._max_s
 
-    def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+    def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
         condition = self._condition
-        keep_a = self._final_below(marks)
-        keep_b = min(marks[condition.a], keep_a) + self._least_s
+        keep_a = self._final_below(watermarks)
+        keep_b = min(watermarks[condition.a], keep_a) + self._min_s
         if condition.a == condition.b:
             return {condition.a: min(keep_a, keep_b)}
         return {condition.a: keep_a, condition.b: keep_b}
@@ -151,7 +153,7 @@ class FinalOperator:
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
         self._book.advance(view.cache)
-        final_below = self._final_below(view.marks)
+        final_below = self._final_below(view.watermarks)
         self._take_resets(view, final_below)
         due = self._take_due(view, final_below)
         self._released_below = max(self._released_below, final_below)
@@ -170,7 +172,7 @@ class FinalOperator:
         condition = self._condition
         if condition.a not in view.reset and condition.b not in view.reset:
             return
-        # The keep values were those of the marks before: B below this may be gone.
+        # The keep values were those of the watermarks before: B below this may be gone.
         self._held_from = max(self._held_from, view.buffers[condition.b].forgotten_below)
         if final_below < self._released_below:
             for number, _ in view.buffers[condition.a].segments:
@@ -188,7 +190,7 @@ class FinalOperator:
 
     def _first_due(self, number: int) -> int:
         """Events of a buffered segment of A before this have been released."""
-        return max(self._released_below, self._sealed.get(number, UNKNOWN_MARK))
+        return max(self._released_below, self._sealed.get(number, UNKNOWN_WATERMARK))
 
     def _take_due(self, view: View, final_below: int) -> _Due | None:
         """Take the events of A that are released with this block; None when there are none."""
@@ -199,8 +201,8 @@ class FinalOperator:
                 first, end = self._first_due(buffered[place][0]), final_below
             else:
                 # None of them was here before: they come with the block.
-                first, end = segment.least_latest, max(self._released_below, final_below)
-            if segment.least_latest < end and segment.greatest_latest >= first:
+                first, end = segment.min_latest, max(self._released_below, final_below)
+            if segment.min_latest < end and segment.max_latest >= first:
                 rows = np.flatnonzero((segment.latest >= first) & (segment.latest < end))
                 if len(rows):
                     found.append((place, segment, rows))
@@ -229,7 +231,7 @@ class FinalOperator:
                 match_groups(due.segment, target),
                 self._condition.window,
                 left_out=self._left_out(due, place),
-                target_lengths=(target.shortest, target.longest),
+                target_lengths=(target.min_uncertainty, target.max_uncertainty),
             )
             searches += 1
             looked_at += found.looked_at
@@ -290,14 +292,14 @@ class FinalOperator:
                 self._condition.window,
                 matched,
                 left_out=self._left_out(due, place),
-                target_lengths=(target.shortest, target.longest),
+                target_lengths=(target.min_uncertainty, target.max_uncertainty),
             )
         return self._summarise_unmatched(due, matched, searches, decided)
 
     def _is_known(self, due: _Due, final_below: int) -> NDArray[np.bool_]:
         """Tell of which events no B may have been forgotten before, or may still come."""
         latest = due.segment.latest
-        return (latest >= self._held_from - self._least_s) & (latest < final_below)
+        return (latest >= self._held_from - self._min_s) & (latest < final_below)
 
     def _summarise_unmatched(
         self, due: _Due, matched: NDArray[np.bool_], searches: int, decided: int
@@ -361,7 +363,7 @@ def _segments(view: View, stream: str) -> list[Segment]:
 
 def _has_within(segment: Segment, first: int, end: int) -> bool:
     """Return whether a segment has an event with `latest` in [first, end)."""
-    if segment.greatest_latest < first or segment.least_latest >= end:
+    if segment.max_latest < first or segment.min_latest >= end:
         return False
     return bool(((segment.latest >= first) & (segment.latest < end)).any())
 

@@ -42,7 +42,7 @@ class Search(NamedTuple):
 
 class _Found(NamedTuple):
     pairs: PairBatch
-    appended_us: Int64s
+    record_timestamp_us: Int64s
 
 
 class _Met(NamedTuple):
@@ -68,19 +68,22 @@ class TimingOperator:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
-        lengths_a, lengths_b = (a.shortest_us, a.longest_us), (b.shortest_us, b.longest_us)
+        lengths_a, lengths_b = (
+            (a.min_uncertainty_us, a.max_uncertainty_us),
+            (b.min_uncertainty_us, b.max_uncertainty_us),
+        )
         self._algorithm = choose_algorithm(
             condition.algorithm, condition.window, lengths_a, lengths_b
         ).algorithm
         self._self_correlation = condition.a == condition.b
-        self._reach = self._least_s, self._greatest_s = stream_reach(condition.window, a, b)
+        self._reach = self._min_s, self._max_s = stream_reach(condition.window, a, b)
         self._book = share_book(condition.window, a, b)
 
-    def keep_values(self, marks: Mapping[str, int]) -> dict[str, int]:
+    def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
         condition = self._condition
-        keep_a = marks[condition.b] - self._greatest_s
-        keep_b = marks[condition.a] + self._least_s
+        keep_a = watermarks[condition.b] - self._max_s
+        keep_b = watermarks[condition.a] + self._min_s
         if self._self_correlation:
             return {condition.a: min(keep_a, keep_b)}
         return {condition.a: keep_a, condition.b: keep_b}
@@ -93,7 +96,9 @@ class TimingOperator:
         """See `Operator.dump`."""
         return b""
 
-    def begin(self, marks: Mapping[str, int], held_from: Mapping[str, int], before: bytes) -> None:
+    def begin(
+        self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
+    ) -> None:
         """See `Operator.begin`."""
 
     def evaluate(self, view: View) -> Evaluation:
@@ -147,7 +152,7 @@ class TimingOperator:
         crossed = not self._keyed
         if self._algorithm == "simple":
             return matched_groups(view.shared, base, target, crossed=crossed)
-        reach = self._reach if base_is_a else (-self._greatest_s, -self._least_s)
+        reach = self._reach if base_is_a else (-self._max_s, -self._min_s)
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
     def _meet(self, search: Search) -> _Met:
@@ -180,7 +185,7 @@ class TimingOperator:
             groups,
             window,
         )
-        lengths = (target.shortest, target.longest)
+        lengths = (target.min_uncertainty, target.max_uncertainty)
         algorithm = self._algorithm
         if algorithm == AUTO:
             algorithm = choose_by_events(*events, lengths)
@@ -216,9 +221,9 @@ class TimingOperator:
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         stamps = []
         if pairs.a is fresh_a:
-            stamps.append(view.appended_us[condition.a][pairs.a_rows])
+            stamps.append(view.record_timestamp_us[condition.a][pairs.a_rows])
         if pairs.b is fresh_b:
-            stamps.append(view.appended_us[condition.b][pairs.b_rows])
+            stamps.append(view.record_timestamp_us[condition.b][pairs.b_rows])
         return np.maximum(stamps[0], stamps[-1])
 
     def _summarise(
@@ -246,5 +251,5 @@ class TimingOperator:
                 ),
             ],
             ready_us=np.concatenate([empty, *(pairs.ready_us() for pairs, _ in found)]),
-            appended_us=np.concatenate([empty, *(stamps for _, stamps in found)]),
+            record_timestamp_us=np.concatenate([empty, *(stamps for _, stamps in found)]),
         )

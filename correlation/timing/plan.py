@@ -113,7 +113,12 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         Its streams.
     """
     a, b = streams[condition.a], streams[condition.b]
-    lengths = (a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
+    lengths = (
+        a.min_uncertainty_us,
+        a.max_uncertainty_us,
+        b.min_uncertainty_us,
+        b.max_uncertainty_us,
+    )
     least, greatest = stream_reach(condition.window, a, b)
     shaped = a.has_shapes or b.has_shapes
     locate = locate_supports if shaped else locate_regions
@@ -124,7 +129,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         "output": condition.output,
         "reported": _describe_block(condition)
         if condition.emit == PAIRS
-        else f"when the low mark of {condition.b} has passed latest of {condition.a} "
+        else f"when the watermark of {condition.b} has passed latest of {condition.a} "
         f"+ ({format_duration(greatest)}): no {condition.b} can come for it any more",
         "keep": _describe_keep(condition, least, greatest),
         "sharing": "one buffer per stream and slot, kept for all conditions on the stream; "
@@ -179,7 +184,7 @@ def _describe_search(
 def _describe_keep(condition: TimingCondition, least: int, greatest: int) -> dict[str, str]:
     """Say up to when events are kept."""
     a, b = condition.a, condition.b
-    mark_a, mark_b = f"low mark of {a}", f"low mark of {b}"
+    mark_a, mark_b = f"watermark of {a}", f"watermark of {b}"
     if a == b:
         ago = max(greatest, -least, *([] if condition.emit == PAIRS else [greatest - least]))
         return {a: f"{mark_a} - ({format_duration(ago)})"}

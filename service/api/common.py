@@ -64,10 +64,10 @@ class WrongTopic(BaseModel):
 class StreamStatus(BaseModel):
     """What the job knows of a stream."""
 
-    low_mark: int | None = Field(
+    watermark: int | None = Field(
         description="No event still to come is later than promised before this time, in µs."
     )
-    partitions: dict[str, int | None] = Field(description="Low mark per Kafka partition, in µs.")
+    partitions: dict[str, int | None] = Field(description="Watermark per Kafka partition, in µs.")
     buffered_events: int | None = Field(
         description="Events kept for pairs to come; each copy in a grid counts."
     )
@@ -85,7 +85,7 @@ def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
         Name of the stream.
     """
     return {
-        "low_mark": view.low_marks().get(stream),
+        "watermark": view.watermarks().get(stream),
         "partitions": view.partition_marks(stream),
         "buffered_events": view.gauge("buffered_events", stream=stream),
         "late_events": view.total("events_late_total", stream=stream),

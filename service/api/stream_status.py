@@ -27,16 +27,16 @@ class QuantileStatus(BaseModel):
 class SpreadStatus(BaseModel):
     """Durations that were seen."""
 
-    least_us: int = Field(description="Least, in µs.")
-    greatest_us: int = Field(description="Greatest, in µs.")
+    min_us: int = Field(description="Least, in µs.")
+    max_us: int = Field(description="Greatest, in µs.")
     quantiles: list[QuantileStatus] = Field(description="Estimates.")
 
 
 class NearLimits(BaseModel):
     """Share of the events within a tenth of a limit."""
 
-    shortest: float = Field(description="Hardly longer than `shortest`.")
-    longest: float = Field(description="Over nine tenths of `longest`.")
+    min_uncertainty: float = Field(description="Hardly longer than `min_uncertainty`.")
+    max_uncertainty: float = Field(description="Over nine tenths of `max_uncertainty`.")
     max_delay: float | None = Field(description="Took over nine tenths of `max_delay`; live only.")
 
 
@@ -88,8 +88,8 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
         name=name,
         version=resource.version,
         declared={
-            "shortest_us": stream.shortest_us,
-            "longest_us": stream.longest_us,
+            "min_uncertainty_us": stream.min_uncertainty_us,
+            "max_uncertainty_us": stream.max_uncertainty_us,
             "max_delay_us": stream.max_delay_us,
             "max_skew_us": stream.max_skew_us,
             "clock": stream.clock,
@@ -124,7 +124,9 @@ def _seen(facts: ContractFacts | None) -> SeenStatus:
 
 def _near(ratios: Mapping[str, float]) -> NearLimits:
     return NearLimits(
-        shortest=ratios["shortest"], longest=ratios["longest"], max_delay=ratios.get("max_delay")
+        min_uncertainty=ratios["min_uncertainty"],
+        max_uncertainty=ratios["max_uncertainty"],
+        max_delay=ratios.get("max_delay"),
     )
 
 
@@ -132,6 +134,4 @@ def _spread(spread: Spread | None) -> SpreadStatus | None:
     if spread is None:
         return None
     quantiles = [QuantileStatus(**spread.quantile(share)._asdict()) for share in _SHARES]
-    return SpreadStatus(
-        least_us=spread.least_us, greatest_us=spread.greatest_us, quantiles=quantiles
-    )
+    return SpreadStatus(min_us=spread.min_us, max_us=spread.max_us, quantiles=quantiles)

@@ -201,9 +201,13 @@ else:
         (
             Field("topic", "topic", "Kafka topic of the events."),
             Field(
-                "shortest", "duration", "No event's interval is shorter.", required=False, default=0
+                "min_uncertainty",
+                "duration",
+                "No event's interval is shorter.",
+                required=False,
+                default=0,
             ),
-            Field("longest", "duration", "No event's interval is longer."),
+            Field("max_uncertainty", "duration", "No event's interval is longer."),
             Field("max_delay", "duration", "An event reaches Kafka within this after `latest`."),
             Field(
                 "max_skew",
@@ -227,7 +231,7 @@ else:
                 choices=("live", "replay"),
             ),
         ),
-        {"topic": "acoustic", "longest": "200ms", "max_delay": "1s"},
+        {"topic": "acoustic", "max_uncertainty": "200ms", "max_delay": "1s"},
         base=_Stream,
         more={
             "mapping": (

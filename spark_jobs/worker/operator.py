@@ -299,7 +299,7 @@ def _late_records(
     values = events.extra["record_value"]
     packed_headers = events.extra["record_headers"]
     for row in range(len(events)):
-        detail = f"latest is before the low mark of stream {stream.name}"
+        detail = f"latest is before the watermark of stream {stream.name}"
         added = error_headers(
             Reason.LATE,
             detail,

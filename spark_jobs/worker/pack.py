@@ -115,7 +115,7 @@ class _Run:
     headers: Sequence[str | None]
     has_headers: bool
     offsets: NDArray[np.int64]
-    appended_us: NDArray[np.int64]
+    record_timestamp_us: NDArray[np.int64]
     value_column: BytesColumn
     key_column: BytesColumn
 
@@ -213,7 +213,7 @@ class _Task:
             except (ValueError, CorrelationError) as error:
                 rejects.add(run, row, "", Reason.BAD_HEARTBEAT, str(error))
                 continue
-            heartbeat = heartbeat._replace(appended_us=int(run.appended_us[row]))
+            heartbeat = heartbeat._replace(record_timestamp_us=int(run.record_timestamp_us[row]))
             max_skew_us = self._max_skews_us.get(heartbeat.stream)
             if max_skew_us is not None and heartbeat.is_ahead(max_skew_us):
                 # The slots refuse it too: they also know those from before the stream joined.
@@ -227,7 +227,7 @@ class _Task:
             return
         accepted = [reader.begin(run.partition) for reader in readers]
         begin = run.rows.start
-        appended = run.appended_us[begin : run.rows.stop].tolist()
+        appended = run.record_timestamp_us[begin : run.rows.stop].tolist()
         for row, value in self._parse(run, [reader.name for reader in readers], rejects):
             for taken in accepted:
                 try:
@@ -302,7 +302,8 @@ def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
         return 'read_up_to: "end" is for recorded streams; set clock: replay, or leave it out'
     return (
         f"read_up_to: {heartbeat.read_up_to_us} is later than the record's Kafka timestamp, "
-        f"{heartbeat.appended_us}, plus max_skew, {max_skew_us} µs; correct the sender's clock"
+        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; correct the clock of the "
+        "sender"
     )
 
 
@@ -314,7 +315,7 @@ def _to_events(taken: Intake, run: _Run) -> Events:
         "record_value": run.value_column.take(rows),
         "record_headers": _pack_headers(run, taken.rows),
     }
-    return taken.to_events(run.offsets[rows], run.appended_us[rows], extra)
+    return taken.to_events(run.offsets[rows], run.record_timestamp_us[rows], extra)
 
 
 def _pack_headers(run: _Run, rows: Sequence[int]) -> BytesColumn:
@@ -350,7 +351,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
         else headers.to_pylist(),
         "has_headers": headers.null_count < batch.num_rows,
         "offsets": batch.column("offset").to_numpy(),
-        "appended_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
+        "record_timestamp_us": batch.column("timestamp").cast(pa.int64()).fill_null(0).to_numpy(),
         "value_column": _as_column(values),
         "key_column": _as_column(keys),
     }

@@ -38,9 +38,11 @@ def _pairs(outcomes: list[Outcome], name: str) -> list[tuple[str, str]]:
     return [(alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms if alarm["condition"] == name]
 
 
-def _event(stream: str, number: int, latest: int = 0, appended_us: int = 0) -> Block:
+def _event(stream: str, number: int, latest: int = 0, record_timestamp_us: int = 0) -> Block:
     block = make_block([Arrival(stream, 0, "k", f"{stream}{number}", latest, latest, number)], [])
-    stamped = replace(block.events[0], appended_us=np.array([appended_us], np.int64))
+    stamped = replace(
+        block.events[0], record_timestamp_us=np.array([record_timestamp_us], np.int64)
+    )
     return replace(block, events=[stamped])
 
 
@@ -162,14 +164,14 @@ def test_wrong_clock_makes_a_block_due_and_stops_none() -> None:
     slot = Slot()
     slot.advance(make_block([], [_control(0, "near", block_size=100, block_interval_us=50)]))
     # x0 was stamped in the far future; y0 tells that one of both clocks is wrong.
-    slot.advance(_event("x", 0, appended_us=10**12))
+    slot.advance(_event("x", 0, record_timestamp_us=10**12))
     slot.restart()
-    assert len(read_alarms(slot.advance(_event("y", 0, appended_us=1_000)))) == 1
+    assert len(read_alarms(slot.advance(_event("y", 0, record_timestamp_us=1_000)))) == 1
     # All goes on by the right ones.
-    assert not read_alarms(slot.advance(_event("y", 1, appended_us=1_010)))
+    assert not read_alarms(slot.advance(_event("y", 1, record_timestamp_us=1_010)))
     # A little back is nothing: one partition is read before another.
-    assert not read_alarms(slot.advance(_event("y", 2, appended_us=1_000)))
-    assert len(read_alarms(slot.advance(_event("y", 3, appended_us=1_060)))) == 3
+    assert not read_alarms(slot.advance(_event("y", 2, record_timestamp_us=1_000)))
+    assert len(read_alarms(slot.advance(_event("y", 3, record_timestamp_us=1_060)))) == 3
 
 
 @pytest.mark.parametrize(
@@ -189,10 +191,10 @@ def test_heartbeats_of_others_end_no_block(heartbeat: Heartbeat) -> None:
     slot.partitions["z"] = 1
     slot.restart()
     slot.advance(make_block([], [_control(0, "near", block_size=3, block_interval_us=50)]))
-    slot.advance(_event("x", 0, appended_us=1_000))
+    slot.advance(_event("x", 0, record_timestamp_us=1_000))
     assert not read_alarms(slot.advance(Block(heartbeats=[heartbeat])))
-    assert not read_alarms(slot.advance(_event("y", 0, appended_us=1_010)))
-    assert len(read_alarms(slot.advance(_event("y", 1, appended_us=1_020)))) == 2
+    assert not read_alarms(slot.advance(_event("y", 0, record_timestamp_us=1_010)))
+    assert len(read_alarms(slot.advance(_event("y", 1, record_timestamp_us=1_020)))) == 2
 
 
 def test_block_is_due_when_it_lies_in_many_pieces() -> None:

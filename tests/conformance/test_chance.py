@@ -22,8 +22,15 @@ from tests.support.poisson import draw_poisson
 from tests.unit.timing.histogram_strategies import described
 
 SECOND = 1_000_000
-X = Stream("x", "x", longest_us=SECOND, max_delay_us=0, clock="replay")
-Y = Stream("y", "y", longest_us=3 * SECOND, max_delay_us=0, shortest_us=SECOND, clock="replay")
+X = Stream("x", "x", max_uncertainty_us=SECOND, max_delay_us=0, clock="replay")
+Y = Stream(
+    "y",
+    "y",
+    max_uncertainty_us=3 * SECOND,
+    max_delay_us=0,
+    min_uncertainty_us=SECOND,
+    clock="replay",
+)
 STAMPED = EventMapping("time", time_path=("t",), before_us=SECOND // 2, after_us=SECOND // 2)
 # Once in 16,000 runs a right formula lies farther off; the seeds are fixed.
 SIGMAS = 4
@@ -31,7 +38,9 @@ EARLY = described((-SECOND, -SECOND // 2, "0.8"), (-SECOND // 2, 0, "0.2"))
 SPLIT = described(
     (-2 * SECOND, -SECOND, "0.5"), (-SECOND, -SECOND // 10, "0"), (-SECOND // 10, 0, "0.5")
 )
-SHAPED = replace(Y, shortest_us=0, templates=(Template("early", EARLY), Template("split", SPLIT)))
+SHAPED = replace(
+    Y, min_uncertainty_us=0, templates=(Template("early", EARLY), Template("split", SPLIT))
+)
 # The widest s-windows of the cases below are at most so many times as wide as the mean.
 _WIDEST = 2
 

@@ -87,8 +87,8 @@ def run(
         if rng.random() < 0.5:
             slot.restart()
         marks = {
-            name: UNKNOWN if found["mark"] is None else found["mark"]
-            for name, found in outcome.metrics["low_marks"].items()
+            name: UNKNOWN if found["watermark"] is None else found["watermark"]
+            for name, found in outcome.metrics["watermarks"].items()
         }
         steps.append(Step(taken, read_alarms(outcome), marks, version, document))
     return steps
@@ -338,7 +338,7 @@ def test_p_final_a_longer_stream_releases_nothing_again() -> None:
     slot = slot_of_points(change(0, within(-10, 10, "best")))
     advance_slot(slot, [point("x1", 100), point("y1", 105)], [beat("x", 0), beat("y", 110)])
     assert advance_slot(slot, [], [beat("y", 111)]) == [("x1", "y1", False)]
-    slot.streams["y"] = replace(slot.streams["y"], longest_us=LONGEST)
+    slot.streams["y"] = replace(slot.streams["y"], max_uncertainty_us=LONGEST)
     slot.restart()
     late = Arrival("y", 0, "k", "y2", 111, 111 + LONGEST, 1)
     assert advance_slot(slot, [point("x2", 100, 1), late]) == [("x2", "y1", False)]

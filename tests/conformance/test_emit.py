@@ -166,7 +166,7 @@ def test_late_events_change_nothing_that_was_said(seed: int, count: int, name: s
 
 
 def mark(outcome: Outcome, stream: str) -> int:
-    found = outcome.metrics["low_marks"][stream]["mark"]
+    found = outcome.metrics["watermarks"][stream]["watermark"]
     return -(10**9) if found is None else int(found)
 
 
@@ -202,7 +202,7 @@ def test_p_final_an_a_is_released_as_soon_as_no_b_can_come(emit: str) -> None:
 def test_p_final_the_b_that_waiting_events_need_are_kept() -> None:
     slot = slot_of({**NEAR, "emit": "best"})
     assert advance_slot(slot, [point("x1", 100), point("y1", 90)]) == []
-    # A is far ahead: all that keeps y1 is x1, which waits for the low mark of y.
+    # A is far ahead: all that keeps y1 is x1, which waits for the watermark of y.
     assert advance_slot(slot, [], [beat("x", 1_000), beat("y", 110)]) == []
     assert advance_slot(slot, [], [beat("y", 111)]) == [("x1", "y1", False)]
     gauges = slot.advance(Block()).metrics["gauges"]

@@ -22,9 +22,14 @@ SECOND = 1_000_000
 HOURS = 12
 RATES = {"x": 0.7, "y": 1.1}
 STREAMS = {
-    "x": Stream("x", "x", longest_us=SECOND, max_delay_us=0, clock="replay"),
+    "x": Stream("x", "x", max_uncertainty_us=SECOND, max_delay_us=0, clock="replay"),
     "y": Stream(
-        "y", "y", longest_us=3 * SECOND, max_delay_us=0, shortest_us=SECOND, clock="replay"
+        "y",
+        "y",
+        max_uncertainty_us=3 * SECOND,
+        max_delay_us=0,
+        min_uncertainty_us=SECOND,
+        clock="replay",
     ),
 }
 _TEMPLATES = (
@@ -32,7 +37,7 @@ _TEMPLATES = (
     Template("long", described((-3 * SECOND, -SECOND, "0.5"), (-SECOND, 0, "0.5"))),
 )
 SHAPED = {
-    name: replace(it, shortest_us=0, longest_us=3 * SECOND, templates=_TEMPLATES)
+    name: replace(it, min_uncertainty_us=0, max_uncertainty_us=3 * SECOND, templates=_TEMPLATES)
     for name, it in STREAMS.items()
 }
 # The seed is fixed; about 30,000 events, of which neighbours share their B.

@@ -129,7 +129,7 @@ def test_a_late_event_is_set_aside_and_still_correlated() -> None:
         slot.advance(make_block(early, []))
     outcome = slot.advance(make_block([Arrival("x", 0, "k", "late", 80, 80, 1)], []))
     assert [events.id.to_list() for events in outcome.late] == [[b"late"]]
-    # The low mark itself is not late.
+    # The watermark itself is not late.
     at_mark = Arrival("x", 1, "k", "in time", 100 - DELAY, 100 - DELAY, 1)
     assert slot.advance(make_block([at_mark], [])).late == ()
     assert {(a["a"]["id"], a["b"]["id"], a["late"]) for a in read_alarms(outcome)} == {
@@ -190,7 +190,7 @@ def test_twins_of_a_self_correlation_are_one_pair() -> None:
 
 
 def _keep_until(name: str, mark: int) -> Slot:
-    """Give a slot with one condition, two points of each stream at 20, and low marks there."""
+    """Give a slot with one condition, two points of each stream at 20, and watermarks there."""
     slot = Slot()
     control = next(
         c for c in control_records("lazy_lookup") if c.key == f"condition/{name}".encode()
@@ -289,7 +289,7 @@ def test_state_of_version_3_goes_on_with_the_ids_of_now() -> None:
     )
     outcome = program.advance(Block(heartbeats=[Heartbeat("x", 0, 900, 5_001)]), lambda: 100)
     assert set(outcome.metrics["conditions"]) == {"near"}
-    assert outcome.metrics["low_marks"]["x"]["partitions"]["0"] == 900 - DELAY
+    assert outcome.metrics["watermarks"]["x"]["partitions"]["0"] == 900 - DELAY
     assert program.snapshot().manifest["topic_ids"] == {"x": "id-x", "y": "id-y"}
 
 
@@ -333,7 +333,7 @@ def test_empty_config_topic_leaves_no_condition() -> None:
 
 
 def _mark(outcome: Outcome) -> object:
-    return outcome.metrics["low_marks"]["x"]["mark"]
+    return outcome.metrics["watermarks"]["x"]["watermark"]
 
 
 def test_records_of_the_config_topic_count_once() -> None:

@@ -44,7 +44,7 @@ FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet")
 STREAMS = {
     name: {
         "topic": name,
-        "longest_us": LONGEST,
+        "max_uncertainty_us": LONGEST,
         "max_delay_us": DELAY,
         "mapping": {
             "id": "id",

@@ -225,7 +225,7 @@ def test_plan_says_how_shaped_streams_are_evaluated() -> None:
     plan = plan_condition(condition, streams)
     assert "s-windows" in plan["why"]
     # Supports: lower - 12, lower + 12, upper - 12, upper + 12.
-    longest = plan["regions"]["base_a"]["longest"]
+    longest = plan["regions"]["base_a"]["max_uncertainty"]
     assert [longest[end] for end in ("LH", "LL", "RL", "RH")] == ["-37us", "-13us", "13us", "37us"]
     load = Load({"x": 10.0, "y": 10.0}, 1.0)
     derived = derive_costs(condition, streams, load)

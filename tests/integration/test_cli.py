@@ -42,7 +42,7 @@ threshold: "0.6"
 kind: stream
 name: acoustic
 topic: {prefix}.acoustic
-longest: {longest}
+max_uncertainty: {max_uncertainty}
 max_delay: 1s
 clock: replay
 mapping: {{time: at, format: epoch_s, after: 0.1s, key: station.code}}
@@ -50,7 +50,7 @@ mapping: {{time: at, format: epoch_s, after: 0.1s, key: station.code}}
 kind: stream
 name: seismic
 topic: {prefix}.seismic
-longest: 1s
+max_uncertainty: 1s
 max_delay: 1s
 """
 _EVENTS = [
@@ -90,9 +90,9 @@ def environment(
         }
 
 
-def _write_resources(folder: Path, prefix: str, longest: str = "100ms") -> str:
+def _write_resources(folder: Path, prefix: str, max_uncertainty: str = "100ms") -> str:
     file = folder / "resources.yaml"
-    file.write_text(_RESOURCES.format(prefix=prefix, longest=longest))
+    file.write_text(_RESOURCES.format(prefix=prefix, max_uncertainty=max_uncertainty))
     return str(file)
 
 
@@ -113,7 +113,7 @@ def test_apply_tells_what_it_created_changed_and_left(
         "created   stream seismic",
         "created   condition near",
     ]
-    file = _write_resources(tmp_path, topic_prefix, longest="200ms")
+    file = _write_resources(tmp_path, topic_prefix, max_uncertainty="200ms")
     again = coincide("apply", "-f", file, "--json", environment=environment)
     assert [json.loads(line) for line in again.stdout.splitlines()] == [
         {"kind": "stream", "name": "acoustic", "change": "changed", "warnings": []},
@@ -130,8 +130,8 @@ def test_apply_brings_templates_first_and_streams_take_up_their_versions(
 
     def applied(middle: str, *options: str) -> list[str]:
         file.write_text(
-            f"{{kind: stream, name: s, topic: {topic_prefix}-s, longest: 1s, max_delay: 1s, "
-            "templates: [t]}\n---\n"
+            f"{{kind: stream, name: s, topic: {topic_prefix}-s, max_uncertainty: 1s, "
+            "max_delay: 1s, templates: [t]}\n---\n"
             f"{{kind: template, name: t, buckets: [[0s, {middle}, 0.5], [{middle}, 90ms, 0.5]]}}\n"
         )
         done = coincide("apply", "-f", str(file), *options, environment=environment)
@@ -148,12 +148,14 @@ def test_apply_brings_templates_first_and_streams_take_up_their_versions(
 def test_apply_reads_standard_input_and_says_what_the_service_refuses(
     environment: dict[str, str],
 ) -> None:
-    document = '{"kind": "stream", "name": "acoustic", "topic": "t", "longest": "1 fortnight"}'
+    document = (
+        '{"kind": "stream", "name": "acoustic", "topic": "t", "max_uncertainty": "1 fortnight"}'
+    )
     done = coincide("apply", "-f", "-", environment=environment, given=document)
     assert done.returncode == 6
     assert done.stdout == ""
     assert done.stderr.startswith("error: PUT /v1/streams/acoustic: 422 ")
-    assert "longest" in done.stderr
+    assert "max_uncertainty" in done.stderr
 
 
 def test_produce_sends_lines_with_keys_and_closes_the_stream(

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 _RESOURCES = """\
-{kind: stream, name: acoustic, topic: acoustic, longest: 1s, max_delay: 1s, clock: replay}
+{kind: stream, name: acoustic, topic: acoustic, max_uncertainty: 1s, max_delay: 1s, clock: replay}
 ---
-{kind: stream, name: seismic, topic: seismic, longest: 1s, max_delay: 1s, clock: replay}
+{kind: stream, name: seismic, topic: seismic, max_uncertainty: 1s, max_delay: 1s, clock: replay}
 ---
 {kind: mutual_deadline, name: near, a: acoustic, b: seismic, window: 2s, threshold: "0.6"}
 """

@@ -18,7 +18,7 @@ from tests.support.workload import NearCondition, stream_resource
 
 pytestmark = pytest.mark.kafka
 
-A = Stream("a", "events-a", longest_us=10, max_delay_us=5)
+A = Stream("a", "events-a", max_uncertainty_us=10, max_delay_us=5)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_empty_config_topic_is_read_at_once(kafka_bootstrap: str, topic: str) ->
 
 def test_config_topic_gives_the_streams_that_are_left(kafka_bootstrap: str, topic: str) -> None:
     resource = stream_resource(A)
-    gone = stream_resource(Stream("gone", "t", longest_us=1, max_delay_us=1))
+    gone = stream_resource(Stream("gone", "t", max_uncertainty_us=1, max_delay_us=1))
     condition = NearCondition("c", "a", "a", 1, "1").resource
     records = [Sent(json.dumps(one.to_record()).encode(), one.key) for one in (gone, condition)]
     produce(kafka_bootstrap, topic, [*records, Sent(None, gone.key)])

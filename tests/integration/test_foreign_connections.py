@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 
 
 def test_job_goes_on_when_foreign_clients_connect_to_its_ports(
@@ -28,9 +28,11 @@ def test_job_goes_on_when_foreign_clients_connect_to_its_ports(
     prefix = f"knock{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
     for name in "ab":
-        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US, clock="replay"))
+        job.add_stream(
+            Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US, clock="replay")
+        )
     job.register(NEAR.resource)
-    workload = Workload("ab", seed=11, longest_us=LONGEST_US)
+    workload = Workload("ab", seed=11, max_uncertainty_us=MAX_UNCERTAINTY_US)
     try:
         job.start()
         assert job.process.pid is not None

@@ -24,13 +24,15 @@ from tests.support.workload import NearCondition, Occurrence, Workload, stream_r
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"job{uuid.uuid4().hex[:10]}"
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 SECRET = "made-up-hunter-2"  # noqa: S105 - what must not be seen
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
 def stream(name: str) -> Stream:
-    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
+    return Stream(
+        name, f"{PREFIX}-{name}", max_uncertainty_us=MAX_UNCERTAINTY_US, max_delay_us=MAX_DELAY_US
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,11 @@ def now_us() -> int:
 def live_events(streams: str, count: int, seed: int) -> list[Occurrence]:
     """Return events of the last second, with ids that no other call gives."""
     workload = Workload(
-        streams, seed, begin_us=now_us() - 1_000_000, spacing_us=2_000, longest_us=LONGEST_US
+        streams,
+        seed,
+        begin_us=now_us() - 1_000_000,
+        spacing_us=2_000,
+        max_uncertainty_us=MAX_UNCERTAINTY_US,
     )
     return [replace(event, id=f"{seed}.{event.id}") for event in workload.take(count)]
 
@@ -104,7 +110,7 @@ def test_idle_streams_move_on_by_heartbeats_and_forget_their_events(job: JobUnde
         lambda slots: (
             bool(slots)
             and all(
-                (slot["low_marks"][name]["mark"] or 0) > moved_past
+                (slot["watermarks"][name]["watermark"] or 0) > moved_past
                 for slot in slots
                 for name in "ab"
             )
@@ -182,7 +188,7 @@ def test_streams_without_keys_are_spread_over_the_slots_by_a_grid(job: JobUnderT
     assert len(expected) > 500
     job.send(events)
     assert job.alarms("keyless", awaited=expected) == expected
-    slots = job.wait_for_slots(lambda slots: all("p" in slot["low_marks"] for slot in slots))
+    slots = job.wait_for_slots(lambda slots: all("p" in slot["watermarks"] for slot in slots))
     counts = [total([slot], "alarms_total", condition="keyless") for slot in slots]
     assert len(slots) == 2
     assert sum(counts) == len(expected)
@@ -218,7 +224,7 @@ def test_deleted_stream_leaves_the_others_alone(job: JobUnderTest) -> None:
     gone = job.streams.pop("c")
     job.delete(NearCondition("with-c", "b", "c", 0, "1").resource)
     job.delete(stream_resource(gone))
-    job.wait_for_slots(lambda slots: not any("c" in slot["low_marks"] for slot in slots))
+    job.wait_for_slots(lambda slots: not any("c" in slot["watermarks"] for slot in slots))
     events = live_events("ab", 50, seed=8)
     job.send(events)
     assert job.alarms("near", awaited=NEAR.pairs(events))

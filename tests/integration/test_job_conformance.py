@@ -157,7 +157,7 @@ def _send(job: JobUnderTest, case: Case) -> None:
 
 def _is_closed(slot: dict[str, Any]) -> bool:
     names = [f"{kind}-{name}" for kind in KINDS for name in "xy"]
-    return all(slot["low_marks"].get(name, {}).get("mark") == CLOSED for name in names)
+    return all(slot["watermarks"].get(name, {}).get("watermark") == CLOSED for name in names)
 
 
 def _read_alarms(job: JobUnderTest) -> Alarms:

@@ -37,7 +37,7 @@ OWN = [[1_000, 3_000, 0.15], [3_000, 8_000, 0.85]]
 SHAPED = Stream(
     "a",
     f"{PREFIX}-a",
-    longest_us=20_000,
+    max_uncertainty_us=20_000,
     max_delay_us=MAX_DELAY_US,
     templates=(HALVES,),
     histograms=True,

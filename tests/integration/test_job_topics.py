@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"topics{uuid.uuid4().hex[:10]}"
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 WIDE = NearCondition("wide", "b", "a", 40_000, "0.4")
 BATCH_LIMIT = 60
@@ -42,7 +42,9 @@ BACKLOG = 300
 
 
 def stream(name: str, **changes: int | str) -> Stream:
-    given = Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
+    given = Stream(
+        name, f"{PREFIX}-{name}", max_uncertainty_us=MAX_UNCERTAINTY_US, max_delay_us=MAX_DELAY_US
+    )
     return replace(given, **changes)  # type: ignore[arg-type]
 
 
@@ -56,10 +58,12 @@ def fillers(name: str) -> list[Resource]:
     return [NearCondition(f"{name}-{i}", "a", "b", 0, "1").resource for i in range(8)]
 
 
-def live_events(streams: str, count: int, seed: int, longest_us: int) -> list[Occurrence]:
+def live_events(streams: str, count: int, seed: int, max_uncertainty_us: int) -> list[Occurrence]:
     """Return events of the last second, with ids that no other call gives."""
     begin_us = time.time_ns() // 1_000 - 1_000_000
-    workload = Workload(streams, seed, begin_us, spacing_us=1_000, longest_us=longest_us)
+    workload = Workload(
+        streams, seed, begin_us, spacing_us=1_000, max_uncertainty_us=max_uncertainty_us
+    )
     return [replace(event, id=f"{seed}.{event.id}") for event in workload.take(count)]
 
 
@@ -80,7 +84,7 @@ def job(
 
 
 def test_conditions_see_all_that_waited_for_a_new_and_for_a_stopped_job(job: JobUnderTest) -> None:
-    first = live_events("ab", BACKLOG, 1, LONGEST_US)
+    first = live_events("ab", BACKLOG, 1, MAX_UNCERTAINTY_US)
     job.send(first)
     # Written after the events, among others: the backlog takes several batches, they must not.
     job.register(*fillers("before"), NEAR.resource)
@@ -89,7 +93,7 @@ def test_conditions_see_all_that_waited_for_a_new_and_for_a_stopped_job(job: Job
     assert job.alarms("near", awaited=expected) == expected
     assert job.stop() == 0
 
-    second = live_events("ab", BACKLOG, 2, LONGEST_US)
+    second = live_events("ab", BACKLOG, 2, MAX_UNCERTAINTY_US)
     job.send(second)
     job.register(*fillers("later"), WIDE.resource)
     job.start()
@@ -102,7 +106,7 @@ def test_alarms_of_a_missing_output_topic_are_dead_letters(job: JobUnderTest) ->
     mine = replace(NEAR, name="mine")
     job.register(with_output(mine, topic))
     job.wait_for_slots(lambda slots: all("mine" in slot["conditions"] for slot in slots))
-    events = live_events("ab", 60, 3, LONGEST_US)
+    events = live_events("ab", 60, 3, MAX_UNCERTAINTY_US)
     job.send(events)
     awaited = NEAR.pairs(events)
     assert awaited <= set(job.alarms("near", awaited=awaited))
@@ -128,7 +132,7 @@ def test_factored_records_expand_partition_by_partition(job: JobUnderTest) -> No
     resource = with_output(mine, topic)
     job.register(replace(resource, document={**resource.document, "output": "factored"}))
     job.wait_for_slots(lambda slots: all("factored" in slot["conditions"] for slot in slots))
-    events = live_events("ab", 300, 8, LONGEST_US)
+    events = live_events("ab", 300, 8, MAX_UNCERTAINTY_US)
     job.send(events)
     awaited = mine.pairs(events)
 
@@ -154,12 +158,12 @@ def test_factored_records_expand_partition_by_partition(job: JobUnderTest) -> No
 def test_stream_that_changes_is_read_by_its_new_terms_and_from_its_new_topic(
     job: JobUnderTest,
 ) -> None:
-    short, long = stream("c", longest_us=LONGEST_US // 10), stream("c")
+    short, long = stream("c", max_uncertainty_us=MAX_UNCERTAINTY_US // 10), stream("c")
     condition = NearCondition("with-c", "a", "c", 30_000, "0.5")
     job.add_stream(short)
     job.register(condition.resource)
-    job.wait_for_slots(lambda slots: all("c" in slot["low_marks"] for slot in slots))
-    before = live_events("ac", 60, 4, LONGEST_US)
+    job.wait_for_slots(lambda slots: all("c" in slot["watermarks"] for slot in slots))
+    before = live_events("ac", 60, 4, MAX_UNCERTAINTY_US)
     job.send(before)
     kept = [
         event for event in before if event.stream == "a" or event.latest - event.earliest <= 2_000
@@ -174,7 +178,7 @@ def test_stream_that_changes_is_read_by_its_new_terms_and_from_its_new_topic(
     moved = replace(long, topic=f"{PREFIX}-c2")
     create_topics(job.bootstrap, {moved.topic: 1})
     job.streams["c"] = moved
-    after = live_events("ac", 60, 5, LONGEST_US)
+    after = live_events("ac", 60, 5, MAX_UNCERTAINTY_US)
     job.send(event for event in after if event.stream == "c")
     job.register(replace(stream_resource(moved), version=2))
     job.wait_for_job(lambda record: record["lag"].get(moved.topic) is not None)
@@ -190,7 +194,7 @@ def test_deleted_event_topic_leaves_the_other_streams_alone(job: JobUnderTest) -
     client = AdminClient({"bootstrap.servers": job.bootstrap})
     client.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
     for seed in (6, 7):
-        events = live_events("ab", 60, seed, LONGEST_US)
+        events = live_events("ab", 60, seed, MAX_UNCERTAINTY_US)
         job.send(events)
         awaited = NEAR.pairs(events)
         assert awaited <= set(job.alarms("near", awaited=awaited))

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 KILLS = 5
 STREAM_AT = 2
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 # The load is counted in bursts, not in seconds: a slow machine has no more to judge.
 BURST = 40
 BURST_SECONDS = 0.1
@@ -45,7 +45,9 @@ class Load:
         """Send one burst."""
         self._bursts += 1
         now_us = time.time_ns() // 1_000
-        workload = Workload(streams, self._bursts, begin_us=now_us - 50_000, longest_us=LONGEST_US)
+        workload = Workload(
+            streams, self._bursts, begin_us=now_us - 50_000, max_uncertainty_us=MAX_UNCERTAINTY_US
+        )
         events = [replace(it, id=f"{self._bursts}.{it.id}") for it in workload.take(BURST)]
         self._job.send(events)
         self.sent += events
@@ -59,7 +61,12 @@ def test_every_pair_is_written_once_when_the_job_is_killed_at_random_moments(
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
 
     def stream(name: str) -> Stream:
-        return Stream(name, f"{prefix}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
+        return Stream(
+            name,
+            f"{prefix}-{name}",
+            max_uncertainty_us=MAX_UNCERTAINTY_US,
+            max_delay_us=MAX_DELAY_US,
+        )
 
     for name in "ab":
         job.add_stream(stream(name))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 KEPT = NearCondition("kept", "a", "b", 30_000, "0.6")
 DROPPED = NearCondition("dropped", "a", "b", 40_000, "0.5")
 ADDED = NearCondition("added", "b", "a", 40_000, "0.4")
@@ -35,7 +35,7 @@ def job(
     prefix = f"config{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
     for name in "ab":
-        stream = Stream(name, f"{prefix}-{name}", LONGEST_US, max_delay_us=MAX_DELAY_US)
+        stream = Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, max_delay_us=MAX_DELAY_US)
         job.add_stream(stream, partitions=1)
     job.register(DROPPED.resource, KEPT.resource)
     job.start()
@@ -50,7 +50,7 @@ def job(
 
 def event(stream: str, name: str) -> Occurrence:
     """Return an event of the same moment as all others: every pair is satisfied."""
-    return Occurrence(stream, name, "k", MOMENT_US - LONGEST_US, MOMENT_US)
+    return Occurrence(stream, name, "k", MOMENT_US - MAX_UNCERTAINTY_US, MOMENT_US)
 
 
 def recreate_config(job: JobUnderTest) -> tuple[str, str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 WITH_C = NearCondition("with-c", "a", "c", 30_000, "0.6")
 
@@ -54,14 +54,14 @@ def begin(bootstrap: str, jars: Path, folder: Path) -> JobUnderTest:
 
 
 def stream(job: JobUnderTest, name: str) -> Stream:
-    return Stream(name, f"{job.prefix}-{name}", LONGEST_US, max_delay_us=MAX_DELAY_US)
+    return Stream(name, f"{job.prefix}-{name}", MAX_UNCERTAINTY_US, max_delay_us=MAX_DELAY_US)
 
 
 def pairs_of(name: str, count: int) -> list[Occurrence]:
     """Return events of this moment, each pair under a key of its own."""
     latest = time.time_ns() // 1_000
     return [
-        Occurrence(stream, f"{stream}.{name}{i}", f"{name}{i}", latest - LONGEST_US, latest)
+        Occurrence(stream, f"{stream}.{name}{i}", f"{name}{i}", latest - MAX_UNCERTAINTY_US, latest)
         for i in range(count)
         for stream in "ab"
     ]
@@ -123,7 +123,7 @@ def test_topic_recreated_under_an_unfinished_batch_enters_anew_after_it(job: Job
     now = time.time_ns() // 1_000
 
     def event(stream: str, name: str) -> Occurrence:
-        return Occurrence(stream, name, "k", now - LONGEST_US, now)
+        return Occurrence(stream, name, "k", now - MAX_UNCERTAINTY_US, now)
 
     def consume(*events: Occurrence) -> None:
         before = total(job.wait_for_slots(bool), "events_consumed_total")
@@ -134,7 +134,7 @@ def test_topic_recreated_under_an_unfinished_batch_enters_anew_after_it(job: Job
 
     job.add_stream(stream(job, "c"), partitions=1)
     job.register(WITH_C.resource)
-    job.wait_for_slots(lambda slots: all("c" in slot["low_marks"] for slot in slots))
+    job.wait_for_slots(lambda slots: all("c" in slot["watermarks"] for slot in slots))
     consume(event("b", "b1"), event("c", "kept"))
     assert job.stop() == 0
     # From here on the batch with the events is the last one: no heartbeats come after them.

@@ -30,12 +30,12 @@ from tests.support.workload import NearCondition, Occurrence, Workload
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 RESOURCES = """\
-{{kind: stream, name: a, topic: {prefix}-a, longest: 20ms, max_delay: 1s}}
+{{kind: stream, name: a, topic: {prefix}-a, max_uncertainty: 20ms, max_delay: 1s}}
 ---
-{{kind: stream, name: b, topic: {prefix}-b, longest: 20ms, max_delay: 1s, clock: replay}}
+{{kind: stream, name: b, topic: {prefix}-b, max_uncertainty: 20ms, max_delay: 1s, clock: replay}}
 ---
 {{kind: mutual_deadline, name: near, a: a, b: b, window: 30ms, threshold: 0.6}}
 ---
@@ -50,7 +50,7 @@ SMALL_BATCHES = {"COINCIDE_MAX_EVENTS_PER_BATCH": "300"}
 
 
 def recorded(count: int) -> list[Occurrence]:
-    return Workload("ab", 1, begin_us=10**15, longest_us=LONGEST_US).take(count)
+    return Workload("ab", 1, begin_us=10**15, max_uncertainty_us=MAX_UNCERTAINTY_US).take(count)
 
 
 def sent(events: list[Occurrence], stream: str) -> list[Sent]:
@@ -188,7 +188,9 @@ def test_job_until_the_end_goes_on_where_it_was_killed(
     job = JobUnderTest(kafka_bootstrap, topic_prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
         topic = f"{topic_prefix}-{name}"
-        job.add_stream(Stream(name, topic, LONGEST_US, MAX_DELAY_US, clock="replay"), partitions=1)
+        job.add_stream(
+            Stream(name, topic, MAX_UNCERTAINTY_US, MAX_DELAY_US, clock="replay"), partitions=1
+        )
     job.register(NEAR.resource)
     job.send(events)
     ends = {f"{topic_prefix}-{name}": {"0": len(sent(events, name))} for name in "ab"}

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
@@ -41,7 +41,9 @@ def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> Jo
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
     for name in "ab":
         # Events are kept longer than the test takes.
-        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US), partitions=1)
+        job.add_stream(
+            Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1
+        )
     job.register(NEAR.resource)
     return job
 
@@ -50,7 +52,9 @@ def send_pairs(job: JobUnderTest, name: str, count: int = 4) -> list[tuple[str, 
     """Send events that make one pair for each key; return the pairs."""
     now = time.time_ns() // 1_000
     job.send(
-        Occurrence(stream, f"{name}{number}{stream}", f"{name}{number}", now - LONGEST_US, now)
+        Occurrence(
+            stream, f"{name}{number}{stream}", f"{name}{number}", now - MAX_UNCERTAINTY_US, now
+        )
         for number in range(count)
         for stream in "ab"
     )

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
@@ -72,14 +72,14 @@ def job(
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
         # Events are kept longer than the test takes.
-        job.add_stream(Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US))
+        job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))
     job.register(NEAR.resource)
     return job
 
 
 def test_job_goes_on_by_itself_when_its_store_works_again(job: JobUnderTest, store: Store) -> None:
     now = time.time_ns() // 1_000
-    workload = Workload("ab", 1, begin_us=now - 1_000_000, longest_us=LONGEST_US)
+    workload = Workload("ab", 1, begin_us=now - 1_000_000, max_uncertainty_us=MAX_UNCERTAINTY_US)
     events: list[Occurrence] = []
 
     def send() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 
 
@@ -31,7 +31,7 @@ def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> Jo
     settings = {"COINCIDE_HEARTBEAT_SECONDS": "86400"}
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
-        stream = Stream(name, f"{prefix}-{name}", LONGEST_US, MAX_DELAY_US)
+        stream = Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US)
         job.add_stream(stream, partitions=1)
     job.register(NEAR.resource)
     job.start()
@@ -39,7 +39,7 @@ def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> Jo
 
 
 def event(stream: str, name: str, latest: int) -> Occurrence:
-    return Occurrence(stream, name, "k", latest - LONGEST_US, latest)
+    return Occurrence(stream, name, "k", latest - MAX_UNCERTAINTY_US, latest)
 
 
 def consume(job: JobUnderTest, *events: Occurrence) -> None:
@@ -58,7 +58,7 @@ def test_unfinished_batch_is_completed_with_the_streams_it_was_begun_with(
         consume(job, b)
         unfinish_last_batch(job)
         # By its new terms the event of the unfinished batch would be none.
-        short = replace(job.streams["b"], longest_us=LONGEST_US // 2)
+        short = replace(job.streams["b"], max_uncertainty_us=MAX_UNCERTAINTY_US // 2)
         job.register(replace(stream_resource(short), version=2))
         job.start()
         job.wait_for_job(lambda record: record["state"] == "running")
@@ -74,10 +74,10 @@ def test_deleted_topic_of_an_unfinished_batch_leaves_the_other_streams_alone(
     job: JobUnderTest,
 ) -> None:
     now = time.time_ns() // 1_000
-    c = Stream("c", f"{job.prefix}-c", LONGEST_US, MAX_DELAY_US)
+    c = Stream("c", f"{job.prefix}-c", MAX_UNCERTAINTY_US, MAX_DELAY_US)
     try:
         job.add_stream(c, partitions=1)
-        job.wait_for_slots(lambda slots: all("c" in slot["low_marks"] for slot in slots))
+        job.wait_for_slots(lambda slots: all("c" in slot["watermarks"] for slot in slots))
         consume(job, event("b", "b1", now))
         consume(job, event("c", "c1", now), event("c", "c2", now))
         unfinish_last_batch(job)

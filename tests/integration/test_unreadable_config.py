@@ -24,19 +24,23 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"bad{uuid.uuid4().hex[:10]}"
-LONGEST_US = 20_000
+MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
 GONE = NearCondition("gone", "a", "b", 40_000, "0.4")
 
 
 def stream(name: str) -> Stream:
-    return Stream(name, f"{PREFIX}-{name}", longest_us=LONGEST_US, max_delay_us=MAX_DELAY_US)
+    return Stream(
+        name, f"{PREFIX}-{name}", max_uncertainty_us=MAX_UNCERTAINTY_US, max_delay_us=MAX_DELAY_US
+    )
 
 
 def live_events(seed: int) -> list[Occurrence]:
     """Return events of the last second, with ids that no other call gives."""
     begin_us = time.time_ns() // 1_000 - 1_000_000
-    workload = Workload("ab", seed, begin_us, spacing_us=1_000, longest_us=LONGEST_US)
+    workload = Workload(
+        "ab", seed, begin_us, spacing_us=1_000, max_uncertainty_us=MAX_UNCERTAINTY_US
+    )
     return [replace(event, id=f"{seed}.{event.id}") for event in workload.take(60)]
 
 

@@ -31,7 +31,7 @@ YEAR_3000_US = 32_503_680_000_000_000
 
 
 def stream(name: str, clock: str) -> Stream:
-    plain = Stream(name, f"{PREFIX}-{name}", longest_us=20_000, max_delay_us=MAX_DELAY_US)
+    plain = Stream(name, f"{PREFIX}-{name}", max_uncertainty_us=20_000, max_delay_us=MAX_DELAY_US)
     return plain if clock == "live" else replace(plain, max_delay_us=5_000_000, clock="replay")
 
 
@@ -80,7 +80,7 @@ def send_heartbeat(job: JobUnderTest, **fields: object) -> None:
 
 
 def marks(slots: list[dict[str, Any]], name: str) -> set[int | None]:
-    return {slot["low_marks"].get(name, {}).get("mark") for slot in slots}
+    return {slot["watermarks"].get(name, {}).get("watermark") for slot in slots}
 
 
 def wait_for_marks(job: JobUnderTest, name: str, mark: int | None) -> None:
@@ -93,7 +93,7 @@ def test_a_heartbeat_of_the_year_3000_is_refused_and_pairs_are_found(job: JobUnd
     job.wait_for_slots(
         lambda slots: (
             {
-                slot["low_marks"].get(name, {}).get("refused_heartbeats")
+                slot["watermarks"].get(name, {}).get("refused_heartbeats")
                 for slot in slots
                 for name in "ab"
             }

@@ -27,7 +27,7 @@ def put_pair(service: Service, mapping: dict[str, str] | None = None, **changes:
     for role in "ab":
         document = {
             "topic": f"{service.settings.prefix}-{role}{number}",
-            "longest": "2s",
+            "max_uncertainty": "2s",
             "max_delay": "1s",
             "clock": "replay",
             "mapping": mapping,

@@ -39,7 +39,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
         broker_timeout_seconds=HELD_SECONDS,
         write_timeout_seconds=HELD_SECONDS,
     )
-    stream = {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    stream = {"topic": f"{settings.prefix}-events", "max_uncertainty": "2s", "max_delay": "1s"}
     with running(settings) as service, ThreadPoolExecutor(WRITES) as pool:
         client = service.client
         client.timeout = 2 * PATIENCE_SECONDS
@@ -79,7 +79,7 @@ def test_write_whose_turn_does_not_come_is_told_so(own_broker: EmbeddedBroker) -
     settings = fresh_settings(
         own_broker.bootstrap, broker_timeout_seconds=HELD_SECONDS, write_timeout_seconds=1
     )
-    stream = {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    stream = {"topic": f"{settings.prefix}-events", "max_uncertainty": "2s", "max_delay": "1s"}
     with running(settings) as service, ThreadPoolExecutor(2) as pool:
         client = service.client
         client.timeout = 2 * PATIENCE_SECONDS

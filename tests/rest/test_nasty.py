@@ -44,8 +44,8 @@ DOCUMENTS = st.recursive(
                     "window_ms",
                     "threshold",
                     "topic",
-                    "longest",
-                    "longest_s",
+                    "max_uncertainty",
+                    "max_uncertainty_s",
                     "max_delay",
                     "mapping",
                     "time",
@@ -99,7 +99,11 @@ PATHS = st.sampled_from(
 @pytest.fixture(autouse=True, scope="module")
 def known(service: Service) -> None:
     """Register a condition, so that there is something to explain."""
-    document = {"topic": f"{service.settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    document = {
+        "topic": f"{service.settings.prefix}-events",
+        "max_uncertainty": "2s",
+        "max_delay": "1s",
+    }
     service.client.put("/v1/streams/s", json=document)
     pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "2s", "threshold": 0.5}
     assert service.client.put("/v1/conditions/known", json=pair).is_success

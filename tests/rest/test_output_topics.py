@@ -44,7 +44,7 @@ def answers(client: httpx.Client, topic: str | None) -> list[list[dict[str, str]
 def client(service: Service) -> httpx.Client:
     document = {
         "topic": f"{service.settings.prefix}-events",
-        "longest": "2s",
+        "max_uncertainty": "2s",
         "max_delay": "1s",
     }
     assert service.client.put("/v1/streams/x", json=document).is_success
@@ -65,7 +65,7 @@ def check_refused(client: httpx.Client, topic: str, problem: str, remedy: str) -
 )
 def test_internal_topics_are_refused(client: httpx.Client, topic: str) -> None:
     check_refused(client, topic, "internal topic of Kafka", "name another topic")
-    document = {"topic": topic, "longest": "2s", "max_delay": "1s"}
+    document = {"topic": topic, "max_uncertainty": "2s", "max_delay": "1s"}
     answer = client.put("/v1/streams/internal", json=document)
     assert answer.status_code == 422
     assert [it["field"] for it in answer.json()["errors"]] == ["topic"]
@@ -77,7 +77,7 @@ def test_compacted_topics_are_refused(service: Service, client: httpx.Client, po
     create_topics(service.settings.bootstrap, {topic: 1}, {"cleanup.policy": policy})
     check_refused(client, topic, "is compacted", "cleanup.policy=delete")
     # A stream may read one.
-    document = {"topic": topic, "longest": "2s", "max_delay": "1s"}
+    document = {"topic": topic, "max_uncertainty": "2s", "max_delay": "1s"}
     assert client.put("/v1/streams/compacted", json=document).is_success
 
 
@@ -112,7 +112,7 @@ def test_only_listed_topics_are_allowed_where_there_is_a_list(kafka_bootstrap: s
     settings = fresh_settings(kafka_bootstrap)
     prefix = settings.prefix
     listed = settings.model_copy(update={"output_topics": (f"{prefix}-siem", f"{prefix}-out-*")})
-    document = {"topic": f"{prefix}-events", "longest": "2s", "max_delay": "1s"}
+    document = {"topic": f"{prefix}-events", "max_uncertainty": "2s", "max_delay": "1s"}
     with running(listed) as service:
         client = service.client
         assert client.put("/v1/streams/x", json=document).is_success

@@ -26,7 +26,7 @@ def fresh(prefix: str = "n") -> str:
 
 def stream(service: Service, **changes: object) -> dict[str, Any]:
     topic = f"{service.settings.prefix}-events"
-    return {"topic": topic, "longest": "200ms", "max_delay": "1s", **changes}
+    return {"topic": topic, "max_uncertainty": "200ms", "max_delay": "1s", **changes}
 
 
 def pair(a: str, b: str, **changes: object) -> dict[str, Any]:
@@ -72,18 +72,18 @@ def test_put_creates_then_changes_then_writes_nothing(service: Service) -> None:
     offset = int(created.headers["X-Config-Offset"])
     assert created.headers["ETag"] == f'"{offset}"'
     assert created.json()["version"] == 1
-    assert created.json()["document"]["longest_us"] == 200_000
+    assert created.json()["document"]["max_uncertainty_us"] == 200_000
     # The same document in other words.
-    same = client.put(path, json=stream(service, longest_us=200_000) | {"clock": "live"})
-    assert problem(same, 422, 42202) == ["longest"]
+    same = client.put(path, json=stream(service, max_uncertainty_us=200_000) | {"clock": "live"})
+    assert problem(same, 422, 42202) == ["max_uncertainty"]
     words = stream(service)
-    del words["longest"]
-    same = client.put(path, json={**words, "longest_ms": 200, "clock": "live"})
+    del words["max_uncertainty"]
+    same = client.put(path, json={**words, "max_uncertainty_ms": 200, "clock": "live"})
     assert same.status_code == 200
     assert same.headers["ETag"] == created.headers["ETag"]
     assert same.json() == created.json()
     assert head(service) == offset
-    changed = client.put(path, json=stream(service, longest="300ms"))
+    changed = client.put(path, json=stream(service, max_uncertainty="300ms"))
     assert (changed.status_code, changed.json()["version"]) == (200, 2)
     assert int(changed.headers["X-Config-Offset"]) == offset + 1
     read = client.get(path)
@@ -117,9 +117,12 @@ def test_dry_run_answers_as_if_and_writes_nothing(service: Service) -> None:
     assert "ETag" not in answer.headers
     assert client.get(path).status_code == 404
     client.put(path, json=stream(service))
-    assert client.put(path, json=stream(service, longest="1s"), params=params).status_code == 200
+    assert (
+        client.put(path, json=stream(service, max_uncertainty="1s"), params=params).status_code
+        == 200
+    )
     assert client.delete(path, params=params).status_code == 204
-    assert client.get(path).json()["document"]["longest_us"] == 200_000
+    assert client.get(path).json()["document"]["max_uncertainty_us"] == 200_000
     assert problem(client.put(path, json={}, params=params), 422, 42202)
     assert head(service) == before + 1
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
@@ -135,9 +138,11 @@ def test_preconditions_hold_the_write_to_what_was_read(service: Service) -> None
     again = client.put(path, json=stream(service), headers={"If-None-Match": "*"})
     assert problem(again, 412, 41201) == []
     old = {"If-Match": first.headers["ETag"]}
-    second = client.put(path, json=stream(service, longest="1s"), headers=old)
+    second = client.put(path, json=stream(service, max_uncertainty="1s"), headers=old)
     assert second.status_code == 200
-    assert client.put(path, json=stream(service, longest="2s"), headers=old).status_code == 412
+    assert (
+        client.put(path, json=stream(service, max_uncertainty="2s"), headers=old).status_code == 412
+    )
     assert client.delete(path, headers=old).status_code == 412
     assert client.delete(path, headers={"If-Match": second.headers["ETag"]}).status_code == 204
 
@@ -149,7 +154,7 @@ def test_stream_in_use_can_neither_go_nor_be_partitioned_anew(service: Service) 
     assert problem(client.delete(a), 409, 40901) == [f"conditions.{name}"]
     anew = client.put(b, json=stream(service, partitioning={"by": "grid"}))
     assert problem(anew, 409, 40901) == [f"conditions.{name}"]
-    assert client.put(b, json=stream(service, longest="1s")).status_code == 200
+    assert client.put(b, json=stream(service, max_uncertainty="1s")).status_code == 200
     assert client.delete(path).status_code == 204
     assert client.delete(a).status_code == 204
 
@@ -315,7 +320,9 @@ def test_rejected_writes_are_never_produced(kafka_bootstrap: str) -> None:
         client = service.client
         client.put("/v1/streams/s", json=stream(service))
         client.put("/v1/streams/s", json={})
-        client.put("/v1/streams/s", json=stream(service, longest="1s"), headers={"If-Match": '"9"'})
+        client.put(
+            "/v1/streams/s", json=stream(service, max_uncertainty="1s"), headers={"If-Match": '"9"'}
+        )
         client.put("/v1/conditions/c", json=pair("s", "t"))
         client.delete("/v1/streams/t")
         client.put("/v1/conditions/c", json=pair("s", "s"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 pytestmark = pytest.mark.kafka
-STREAM = {"longest": "200ms", "max_delay": "1s"}
+STREAM = {"max_uncertainty": "200ms", "max_delay": "1s"}
 
 
 def free_port() -> int:
@@ -109,9 +109,13 @@ def test_two_services_see_each_others_writes(kafka_bootstrap: str) -> None:
         # A write reads to the end first, so it never works on what is out of date.
         for number in range(10):
             writer, reader = (one, other) if number % 2 else (other, one)
-            changed = writer.client.put("/v1/streams/x", json={**words, "longest_s": number + 1})
+            changed = writer.client.put(
+                "/v1/streams/x", json={**words, "max_uncertainty_s": number + 1}
+            )
             assert (changed.status_code, changed.json()["version"]) == (200, number + 2)
-            again = reader.client.put("/v1/streams/x", json={**words, "longest_s": number + 1})
+            again = reader.client.put(
+                "/v1/streams/x", json={**words, "max_uncertainty_s": number + 1}
+            )
             assert again.headers["ETag"] == changed.headers["ETag"]
         assert everything(one) == everything(other)
 

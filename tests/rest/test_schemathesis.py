@@ -39,7 +39,11 @@ def app(kafka_bootstrap: str) -> Iterator[FastAPI]:
     buckets = {"buckets": [[0, 20, "0.5"], [20, 30, "0.5"]]}
     plane.put("template", "acoustic", buckets, make_precondition(None, None))
     for name in ("acoustic", "seismic"):
-        document: dict[str, Any] = {"topic": name, "longest_us": 200_000, "max_delay_us": 1_000_000}
+        document: dict[str, Any] = {
+            "topic": name,
+            "max_uncertainty_us": 200_000,
+            "max_delay_us": 1_000_000,
+        }
         if name == "seismic":
             document |= {"templates": ["acoustic"]}
         plane.put("stream", name, document, make_precondition(None, None))

@@ -120,7 +120,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
                 conditions={
                     "c": {"version": 1, "state": "running", "config_offset": 1, "last_alarm_at": 9}
                 },
-                low_marks={"s": {"mark": mark, "partitions": {"0": mark}}},
+                watermarks={"s": {"watermark": mark, "partitions": {"0": mark}}},
             )
         say(
             service,
@@ -144,7 +144,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
             "coincide_alarms_total{condition=c}": 4,
             "coincide_lookup_hit_ratio{condition=c}": 0.75,
             "coincide_buffered_events{stream=s}": 20,
-            "coincide_low_mark_timestamp_seconds{stream=s}": 5,
+            "coincide_watermark_timestamp_seconds{stream=s}": 5,
             "coincide_response_time_seconds_bucket{condition=c,le=0.5}": 2,
             "coincide_response_time_seconds_bucket{condition=c,le=+Inf}": 4,
             "coincide_response_time_seconds_count{condition=c}": 4,
@@ -165,7 +165,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         recreated = {"former_id": "one", "id": "two", "at": 7_000_000}
         assert job["recreated_topics"] == {"t": recreated}
         events = f"{service.settings.prefix}-events"
-        document = {"topic": events, "longest": "1s", "max_delay": "1s"}
+        document = {"topic": events, "max_uncertainty": "1s", "max_delay": "1s"}
         client.put("/v1/streams/s", json=document)
         pair = {"kind": "mutual_deadline", "a": "s", "b": "s", "window": "1s", "threshold": 1}
         mine = f"{service.settings.prefix}-mine"
@@ -174,7 +174,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         status = client.get("/v1/conditions/c/status").json()
         assert f"topic {mine} does not exist" in status["detail"]
         assert status["streams"]["s"] == {
-            "low_mark": 5_000_000,
+            "watermark": 5_000_000,
             "partitions": {"0": 5_000_000},
             "buffered_events": 20,
             "late_events": 2,
@@ -190,12 +190,12 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
 ) -> None:
     with running(fresh_settings(kafka_bootstrap)) as service:
         client = service.client
-        document = {"topic": f"{service.settings.prefix}-events", "longest": "2s"}
+        document = {"topic": f"{service.settings.prefix}-events", "max_uncertainty": "2s"}
         client.put("/v1/streams/s", json={**document, "max_delay": "10s"})
         fresh = client.get("/v1/streams/s/status").json()
         assert fresh["declared"] == {
-            "shortest_us": 0,
-            "longest_us": 2_000_000,
+            "min_uncertainty_us": 0,
+            "max_uncertainty_us": 2_000_000,
             "max_delay_us": 10_000_000,
             "max_skew_us": 1_000_000,
             "clock": "live",
@@ -204,7 +204,7 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         }
         assert fresh["seen"]["events"] == 0
         assert fresh["advice"] == ["no event was read since the stream was declared so"]
-        stream = Stream("s", "s", longest_us=2_000_000, max_delay_us=10_000_000)
+        stream = Stream("s", "s", max_uncertainty_us=2_000_000, max_delay_us=10_000_000)
         lengths = np.tile([100_000, 1_980_000], 500)
         delays = np.append(np.full(990, 400_000), np.full(10, 800_000))
         for number in range(2):
@@ -221,27 +221,31 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
                     ["events_late_total", {"stream": "s"}, 1],
                 ],
                 gauges=[["buffered_events", {"stream": "s"}, 10]],
-                low_marks={
-                    "s": {"mark": number, "partitions": {"0": number}, "refused_heartbeats": 3}
+                watermarks={
+                    "s": {"watermark": number, "partitions": {"0": number}, "refused_heartbeats": 3}
                 },
                 contracts={"s": seen.merged(rejected).to_record()},
             )
         wait_until(lambda: client.get("/v1/streams/s/status").json()["seen"]["events"] == 2000)
         report = client.get("/v1/streams/s/status").json()
         assert (report["name"], report["version"], report["job_up"]) == ("s", 1, False)
-        assert (report["low_mark"], report["partitions"]) == (0, {"0": 0})
+        assert (report["watermark"], report["partitions"]) == (0, {"0": 0})
         assert (report["buffered_events"], report["late_events"]) == (20, 2)
         assert report["rejected"] == {"longer_than_declared": 10}
         # Every slot gets every heartbeat.
         assert (report["refused_heartbeats"], report["topic_problems"]) == (3, [])
         assert report["seen"]["rejected"] == {"longer_than_declared": 6}
-        assert report["seen"]["near_limits"] == {"shortest": 0, "longest": 0.5, "max_delay": 0}
-        assert report["seen"]["delays"]["greatest_us"] == 800_000
+        assert report["seen"]["near_limits"] == {
+            "min_uncertainty": 0,
+            "max_uncertainty": 0.5,
+            "max_delay": 0,
+        }
+        assert report["seen"]["delays"]["max_us"] == 800_000
         quantiles = {it["share"]: it for it in report["seen"]["delays"]["quantiles"]}
         assert set(quantiles) == {0.5, 0.9, 0.99, 0.999}
         assert quantiles[0.99]["at_most_us"] == 500_000
         begins = (
-            "6 records were longer than longest (2s) and went to the dead letter",
+            "6 records were longer than max_uncertainty (2s) and went to the dead letter",
             "99 % of the events arrive within 500ms and the slowest took 800ms, max_delay is 10s",
             "the longest event seen is 1.98s of 2s declared (50 % of the events are over nine",
         )
@@ -250,12 +254,12 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         found = samples(client)
         expected = {
             "coincide_declared_seconds{limit=max_delay,stream=s}": 10,
-            "coincide_declared_seconds{limit=shortest,stream=s}": 0,
-            "coincide_interval_length_least_seconds{stream=s}": 0.1,
-            "coincide_interval_length_greatest_seconds{stream=s}": 1.98,
-            "coincide_transmission_delay_least_seconds{stream=s}": 0.4,
-            "coincide_transmission_delay_greatest_seconds{stream=s}": 0.8,
-            "coincide_near_limit_ratio{limit=longest,stream=s}": 0.5,
+            "coincide_declared_seconds{limit=min_uncertainty,stream=s}": 0,
+            "coincide_interval_length_min_seconds{stream=s}": 0.1,
+            "coincide_interval_length_max_seconds{stream=s}": 1.98,
+            "coincide_transmission_delay_min_seconds{stream=s}": 0.4,
+            "coincide_transmission_delay_max_seconds{stream=s}": 0.8,
+            "coincide_near_limit_ratio{limit=max_uncertainty,stream=s}": 0.5,
             "coincide_near_limit_ratio{limit=max_delay,stream=s}": 0,
         }
         assert {name: found[name] for name in expected} == expected
@@ -266,7 +270,7 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         assert report["rejected"] == {"longer_than_declared": 10}
         # Every slot gets every heartbeat.
         assert (report["refused_heartbeats"], report["topic_problems"]) == (3, [])
-        assert "coincide_near_limit_ratio{limit=longest,stream=s}" not in samples(client)
+        assert "coincide_near_limit_ratio{limit=max_uncertainty,stream=s}" not in samples(client)
         answer = client.get("/v1/streams/nobody/status")
         assert (answer.status_code, answer.json()["error_code"]) == (404, 40401)
 
@@ -294,7 +298,7 @@ def test_not_ready_and_no_writes_while_the_broker_is_away(own_broker: EmbeddedBr
     settings = fresh_settings(own_broker.bootstrap, broker_timeout_seconds=10)
     with running(settings) as service:
         client = service.client
-        document = {"topic": "events", "longest": "1s", "max_delay": "1s"}
+        document = {"topic": "events", "max_uncertainty": "1s", "max_delay": "1s"}
         assert client.put("/v1/streams/s", json=document).status_code == 201
         own_broker.stop()
         answer = client.get("/readyz")

@@ -175,10 +175,10 @@ def test_stream_that_its_templates_do_not_fit_is_refused(service: Service) -> No
     assert refused(42202, templates=template) == ["templates"]
     assert refused(42204, templates=[template, template]) == ["templates"]
     short = stream(service, templates=[template])
-    del short["longest"]
-    answer = client.put(target, json=short | {"longest_us": 39})
-    assert problem(answer, 422, 42204) == ["longest_us"]
-    assert refused(42204, templates=[template], shortest_us=41) == ["longest"]
+    del short["max_uncertainty"]
+    answer = client.put(target, json=short | {"max_uncertainty_us": 39})
+    assert problem(answer, 422, 42204) == ["max_uncertainty_us"]
+    assert refused(42204, templates=[template], min_uncertainty_us=41) == ["max_uncertainty"]
     detections = {"detected": "at", "template": "by"}
     assert refused(42204, mapping=detections) == ["templates"]
     assert refused(42204, mapping={"detected": "at"}, templates=[template]) == ["mapping.template"]
@@ -196,8 +196,8 @@ def test_stream_of_before_there_were_shapes_is_unchanged_by_the_same_document(
     with running(settings) as service:
         put_stream(service)
         old = stream(service)
-        del old["longest"], old["max_delay"]
-        old |= {"longest_us": 200_000, "max_delay_us": 1_000_000, "shortest_us": 0}
+        del old["max_uncertainty"], old["max_delay"]
+        old |= {"max_uncertainty_us": 200_000, "max_delay_us": 1_000_000, "min_uncertainty_us": 0}
         old |= {"partitioning": {"by": "key"}, "clock": "live", "mapping": None}
         record = Resource("stream", "old", 3, 0, {**old, "max_skew_us": 1_000_000})
         value = orjson.dumps(record.to_record())
@@ -246,7 +246,9 @@ def test_a_stream_has_more_templates_than_a_record_of_a_megabyte_holds(service: 
     paths = [fresh() for _ in range(300)]
     for path in paths:
         assert put(service, path, buckets).status_code == 201
-    stream_name = put_stream(service, longest="2min", templates=[name_of(path) for path in paths])
+    stream_name = put_stream(
+        service, max_uncertainty="2min", templates=[name_of(path) for path in paths]
+    )
     read = service.client.get(f"/v1/streams/{stream_name}").json()
     assert [len(it["buckets"]) for it in read["templates"]] == [100] * 300
     assert len(orjson.dumps(read["templates"])) > 1_000_000

@@ -36,7 +36,7 @@ def unreadable(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def stream(settings: Settings) -> dict[str, Any]:
-    return {"topic": f"{settings.prefix}-events", "longest": "2s", "max_delay": "1s"}
+    return {"topic": f"{settings.prefix}-events", "max_uncertainty": "2s", "max_delay": "1s"}
 
 
 def check_set_aside(client: httpx.Client) -> None:

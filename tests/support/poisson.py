@@ -21,7 +21,7 @@ def draw_poisson(
     """Draw a Poisson process of `latest`, with uniform lengths or templates, and uniform keys."""
     count = int(rng.poisson(rate * seconds))
     latest = np.sort(rng.integers(0, seconds * _SECOND_US, count))
-    shortest, longest = stream.shortest_us, stream.longest_us
+    shortest, longest = stream.min_uncertainty_us, stream.max_uncertainty_us
     if stream.mapping.spread_us is not None:
         shortest = longest = stream.mapping.spread_us
     lengths = rng.integers(shortest, longest, count, endpoint=True)

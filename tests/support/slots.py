@@ -275,14 +275,14 @@ def point(name: str, time: int, offset: int = 0) -> Arrival:
 
 
 def beat(stream: str, mark: int) -> Heartbeat:
-    """Let a stream's low mark be known."""
+    """Let a stream's watermark be known."""
     return Heartbeat(stream, None, mark + DELAY, None)
 
 
 def slot_of_points(*controls: Control) -> Slot:
     """Give a slot of exact times: a pair is satisfied iff its times lie within the window."""
     slot = Slot()
-    slot.streams = {name: replace(it, longest_us=0) for name, it in slot.streams.items()}
+    slot.streams = {name: replace(it, max_uncertainty_us=0) for name, it in slot.streams.items()}
     slot.program = Program(slot.streams, slot.partitions)
     slot.advance(make_block([], list(controls)))
     slot.restart()

@@ -44,7 +44,7 @@ class SourceRecord:
     key: bytes | None = None
     partition: int = 0
     offset: int = 0
-    appended_us: int = 0
+    record_timestamp_us: int = 0
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
@@ -66,7 +66,7 @@ def arrow_batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
             "topic": record.topic,
             "partition": record.partition,
             "offset": record.offset,
-            "timestamp": record.appended_us,
+            "timestamp": record.record_timestamp_us,
             "timestampType": 0,
             "headers": _headers_text(record.headers),
         }
@@ -154,7 +154,7 @@ def stream_resource(stream: Stream) -> Resource:
 class Workload:
     """Random events of streams, in the order in which they happen to arrive.
 
-    `spacing_us` is the mean time between two events of a stream, `longest_us` the longest
+    `spacing_us` is the mean time between two events of a stream, `max_uncertainty_us` the longest
     interval; a tenth of the events end where an earlier one does, so that there are ties.
     """
 
@@ -162,7 +162,7 @@ class Workload:
     seed: int
     begin_us: int = 0
     spacing_us: int = 1_000
-    longest_us: int = 2_000
+    max_uncertainty_us: int = 2_000
     keys: int = 3
     _random: random.Random = field(init=False)
     _clock: int = field(init=False)
@@ -180,7 +180,7 @@ class Workload:
             self._clock += 0 if tie else self._random.randrange(2 * self.spacing_us)
             stream = self._random.choice(list(self.streams))
             length = self._random.choice(
-                [0, self.longest_us, self._random.randrange(self.longest_us + 1)]
+                [0, self.max_uncertainty_us, self._random.randrange(self.max_uncertainty_us + 1)]
             )
             self._count += 1
             events.append(

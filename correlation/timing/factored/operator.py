@@ -14,7 +14,7 @@ import numpy as np
 
 from correlation.operators import Evaluation
 from correlation.timing.factored.batch import FactoredBatch
-from correlation.timing.factored.ranges import greatest_in_ranges
+from correlation.timing.factored.ranges import max_in_ranges
 from correlation.timing.factored.search import correlate_spans
 from correlation.timing.intervals.pairs import DECIDED_BY, Side
 from correlation.timing.operator import TimingOperator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class _Found(NamedTuple):
     batch: FactoredBatch
-    appended_us: Int64s
+    record_timestamp_us: Int64s
 
 
 class FactoredOperator(TimingOperator):
@@ -66,7 +66,9 @@ class FactoredOperator(TimingOperator):
                 ),
             ],
             ready_us=np.concatenate([rest.ready_us, *(it.batch.base_ready_us() for it in found)]),
-            appended_us=np.concatenate([rest.appended_us, *(it.appended_us for it in found)]),
+            record_timestamp_us=np.concatenate(
+                [rest.record_timestamp_us, *(it.record_timestamp_us for it in found)]
+            ),
         )
 
     def _factor(self, search: Search) -> FactoredBatch:
@@ -77,7 +79,7 @@ class FactoredOperator(TimingOperator):
             Side(target.earliest, target.latest),
             groups,
             window,
-            target_lengths=(target.shortest, target.longest),
+            target_lengths=(target.min_uncertainty, target.max_uncertainty),
         )
         return FactoredBatch(self._condition, self._keyed, base, target, base_is_a, spans)
 
@@ -99,7 +101,7 @@ class FactoredOperator(TimingOperator):
         """Kafka's timestamp of the latest record of each base event's pairs."""
         condition, spans = self._condition, batch.spans
         names = (condition.a, condition.b) if batch.base_is_a else (condition.b, condition.a)
-        stamps = view.appended_us[names[0]][spans.base]
+        stamps = view.record_timestamp_us[names[0]][spans.base]
         if batch.target is not view.fresh.get(names[1]):
             return stamps
-        return np.maximum(stamps, greatest_in_ranges(view.appended_us[names[1]], spans.reach()))
+        return np.maximum(stamps, max_in_ranges(view.record_timestamp_us[names[1]], spans.reach()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def greatest_in_ranges(values: NDArray[np.int64], ranges: NDArray[np.int64]) -> NDArray[np.int64]:
+def max_in_ranges(values: NDArray[np.int64], ranges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Give the greatest value of each range.
 
     Parameters

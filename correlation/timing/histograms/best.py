@@ -92,11 +92,11 @@ class _Pairs:
         shorter = s - self.target_side.classes.lengths[target]
         sure = (longer <= scalars.upper) & (shorter >= scalars.lower)
         values = np.where(sure, 2.0, self._probabilities())
-        kept = self._keep_greatest(values, np.where(sure, 0.0, _PROBABILITY_ERROR))
+        kept = self._keep_max(values, np.where(sure, 0.0, _PROBABILITY_ERROR))
         # All of a base event are sure, or none is.
-        self._keep_exactly_greatest(self._contested() & ~sure[kept])
+        self._keep_exactly_max(self._contested() & ~sure[kept])
 
-    def _keep_exactly_greatest(self, contested: NDArray[np.bool_]) -> None:
+    def _keep_exactly_max(self, contested: NDArray[np.bool_]) -> None:
         base, target = self._codes()
         places = np.flatnonzero(contested)
         cases = np.stack([base[places], target[places], self._s()[places]])
@@ -119,7 +119,7 @@ class _Pairs:
         means = [_means(side.classes) for side in (self.base_side, self.target_side)]
         distance = np.abs(s + means[1][target] - means[0][base])
         lengths = self.base_side.classes.lengths[base] + self.target_side.classes.lengths[target]
-        self._keep_greatest(-distance, _DISTANCE_ERROR * (np.abs(s) + lengths))
+        self._keep_max(-distance, _DISTANCE_ERROR * (np.abs(s) + lengths))
 
     def keep_first(self) -> None:
         """Keep one: the nearest over the integers, then the earlier."""
@@ -172,7 +172,7 @@ class _Pairs:
         """Where the pairs of each base event begin."""
         return np.flatnonzero(np.diff(self.base_rows, prepend=-1))
 
-    def _keep_greatest(
+    def _keep_max(
         self, values: NDArray[np.float64], errors: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
         """Keep what may be the greatest of a base event, if a value may be off by `errors`."""

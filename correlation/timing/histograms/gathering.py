@@ -62,7 +62,7 @@ def gather_targets(
     Gathered or None
         None if there are none.
     """
-    first, last = base.least_latest + reach[0], base.greatest_latest + reach[1]
+    first, last = base.min_latest + reach[0], base.max_latest + reach[1]
     found = []
     for place, target in enumerate(targets):
         rows = np.flatnonzero((target.latest >= first) & (target.latest <= last))

@@ -92,7 +92,13 @@ def stream_reach(window: TimingWindow, a: Stream, b: Stream) -> tuple[int, int]:
         greatest no pair can be satisfied.
     """
     if not (a.has_shapes or b.has_shapes):
-        return bounds(window, a.shortest_us, a.longest_us, b.shortest_us, b.longest_us)
+        return bounds(
+            window,
+            a.min_uncertainty_us,
+            a.max_uncertainty_us,
+            b.min_uncertainty_us,
+            b.max_uncertainty_us,
+        )
     any_a, any_b = a.histograms, b.histograms
     (shapes_a, buckets_a), (shapes_b, buckets_b) = _count(a), _count(b)
     found = None
@@ -116,11 +122,11 @@ def _count(stream: Stream) -> tuple[int, int]:
 
 def _find_extremes(stream: Stream, *, any_shape: bool) -> _Extremes:
     if any_shape:
-        return _Extremes((_Extreme(_POINT, stream.longest_us),), (_Extreme(_POINT, 0),))
+        return _Extremes((_Extreme(_POINT, stream.max_uncertainty_us),), (_Extreme(_POINT, 0),))
     templates = tuple(_Extreme(template.histogram, 0) for template in stream.templates)
     longest, shortest = (
         _Extreme(Histogram.from_interval(-length, 0), 0)
-        for length in (stream.longest_us, stream.shortest_us)
+        for length in (stream.max_uncertainty_us, stream.min_uncertainty_us)
     )
     return _Extremes((longest, *templates), (shortest, *templates))
 
@@ -130,15 +136,15 @@ def _find_extremes(stream: Stream, *, any_shape: bool) -> _Extremes:
 def _bound(window: TimingWindow, a: _Extremes, b: _Extremes) -> tuple[int, int] | None:
     """Find both ends; None where too many have to be computed exactly."""
     scalars = window.scalars()
-    least = _find_least(a.early, b.late, window)
+    least = _find_min(a.early, b.late, window)
     # Mirrored, the greatest s is the least one.
-    most = _find_least(b.early, a.late, window.mirrored())
+    most = _find_min(b.early, a.late, window.mirrored())
     if least is None or most is None:
         return None
     return max(least, scalars.floor), min(-most, scalars.ceiling)
 
 
-def _find_least(
+def _find_min(
     early: tuple[_Extreme, ...], late: tuple[_Extreme, ...], window: TimingWindow
 ) -> int | None:
     """Find the least s at which any two shapes satisfy the lower end alone."""

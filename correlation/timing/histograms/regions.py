@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def locate_supports(
     window: TimingWindow,
     length_us: int,
-    shortest_us: int,  # noqa: ARG001 - the interface of `locate_regions`
-    longest_us: int,
+    min_uncertainty_us: int,  # noqa: ARG001 - the interface of `locate_regions`
+    max_uncertainty_us: int,
 ) -> Regions:
     """Compute the regions of a base event that plays role A, as `regions.locate_regions`.
 
@@ -35,15 +35,15 @@ def locate_supports(
         The condition; mirror it for a base event of B.
     length_us : int
         Length of the base event, microseconds.
-    shortest_us, longest_us : int
+    min_uncertainty_us, max_uncertainty_us : int
         Range of the targets' lengths, microseconds.
     """
     scalars = window.scalars()
     right = scalars.upper - length_us
-    left = min(scalars.lower + longest_us, right + 1)
+    left = min(scalars.lower + max_uncertainty_us, right + 1)
     return Regions(
         max(scalars.lower - length_us, scalars.floor),
         left,
         right,
-        min(scalars.upper + longest_us, scalars.ceiling),
+        min(scalars.upper + max_uncertainty_us, scalars.ceiling),
     )

@@ -203,6 +203,6 @@ def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
 
 def _declared_shapes(stream: Stream) -> tuple[Histogram, ...]:
     shapes = {template.histogram: None for template in stream.templates}
-    if stream.shortest_us == stream.longest_us:
-        shapes[Histogram.from_interval(-stream.longest_us, 0)] = None
+    if stream.min_uncertainty_us == stream.max_uncertainty_us:
+        shapes[Histogram.from_interval(-stream.max_uncertainty_us, 0)] = None
     return tuple(shapes)

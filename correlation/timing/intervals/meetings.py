@@ -47,10 +47,7 @@ def may_meet(a: Segment, b: Segment, reach: tuple[int, int]) -> bool:
         Least and greatest s of any satisfied pair, microseconds.
     """
     least, greatest = reach
-    return (
-        b.greatest_latest - a.least_latest >= least
-        and b.least_latest - a.greatest_latest <= greatest
-    )
+    return b.max_latest - a.min_latest >= least and b.min_latest - a.max_latest <= greatest
 
 
 def matched_groups(

@@ -43,7 +43,7 @@ class Regions(NamedTuple):
 
 
 def locate_regions(
-    window: TimingWindow, length_us: int, shortest_us: int, longest_us: int
+    window: TimingWindow, length_us: int, min_uncertainty_us: int, max_uncertainty_us: int
 ) -> Regions:
     """Compute the regions of a base event that plays role A.
 
@@ -53,7 +53,7 @@ def locate_regions(
         The condition; mirror it for a base event of B.
     length_us : int
         Length of the base event, microseconds.
-    shortest_us, longest_us : int
+    min_uncertainty_us, max_uncertainty_us : int
         Range of the targets' lengths, microseconds.
 
     Returns
@@ -61,7 +61,9 @@ def locate_regions(
     Regions
         LH, LL, RL, RH as offsets from the base event's latest time.
     """
-    offsets = _locate_offsets_kernel(length_us, shortest_us, longest_us, window.scalars())
+    offsets = _locate_offsets_kernel(
+        length_us, min_uncertainty_us, max_uncertainty_us, window.scalars()
+    )
     return Regions(*(int(offset) for offset in offsets))
 
 
@@ -87,8 +89,8 @@ def describe_regions(
     Returns
     -------
     dict
-        "window": "wide" or "narrow"; "base_a" and "base_b", each with "shortest" and "longest"
-        (the base event's length): LH, LL, RL, RH as offsets of the target's latest time from the
+        "window": "wide" or "narrow"; "base_a" and "base_b", each with "min_uncertainty" and
+        "max_uncertainty" (the base event's length): LH, LL, RL, RH as offsets of the target's latest time from the
         base event's, as durations, and a sentence of what they mean.
     """
     a = (shortest_a_us, longest_a_us)
@@ -112,7 +114,7 @@ def _describe_direction(
             "length": format_duration(length_us),
             **_describe_base(locate(window, length_us, *target)),
         }
-        for name, length_us in zip(("shortest", "longest"), base, strict=True)
+        for name, length_us in zip(("min_uncertainty", "max_uncertainty"), base, strict=True)
     }
 
 

@@ -40,10 +40,10 @@ def test_describe_alarm_tells_the_threshold_when_there_is_no_probability() -> No
 
 
 def test_describe_alarm_tells_that_there_is_no_b() -> None:
-    alone = {**_ALARM, "b": None, "decided_by": "low_mark"}
+    alone = {**_ALARM, "b": None, "decided_by": "watermark"}
     del alone["probability"]
     assert describe_alarm(alone) == _EVENTS.split("  ↔", maxsplit=1)[0] + (
-        "  without  p≥0.6  (low mark)"
+        "  without  p≥0.6  (watermark)"
     )
 
 

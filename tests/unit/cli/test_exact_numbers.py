@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAIR = """\
-{kind: stream, name: a, topic: ta, longest: 1s, max_delay: 1s, templates: [t]}
+{kind: stream, name: a, topic: ta, max_uncertainty: 1s, max_delay: 1s, templates: [t]}
 ---
 {kind: template, name: t, buckets: [[0, 10, %(mass)s], [10, 20, 0.85]]}
 ---

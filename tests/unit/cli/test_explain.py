@@ -31,13 +31,14 @@ def explain(
     a: tuple[int, int],
     b: tuple[int, int],
     /,
-    longest_us: int = 2 * SECOND,
+    max_uncertainty_us: int = 2 * SECOND,
     **changes: object,
 ) -> dict[str, Any]:
     document = {**NEAR, "a": "acoustic", "b": "seismic", **changes}
     condition = condition_from_document("footsteps", 1, document)
     streams = {
-        name: Stream(name, name, longest_us, SECOND, clock="replay") for name in condition.streams
+        name: Stream(name, name, max_uncertainty_us, SECOND, clock="replay")
+        for name in condition.streams
     }
     records = {
         role: GivenRecord({"id": event_id, "key": "k", "earliest": span[0], "latest": span[1]})
@@ -135,7 +136,7 @@ def pairs(draw: st.DrawFn) -> dict[str, Any]:
     return explain(
         (latest - lengths[0], latest),
         (end - lengths[1], end),
-        longest_us=max(lengths),
+        max_uncertainty_us=max(lengths),
         window_us=window,
         **changes,
     )

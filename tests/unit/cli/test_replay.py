@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 RESOURCES = """\
-{kind: stream, name: a, topic: ta, longest: 1s, max_delay: 1s}
+{kind: stream, name: a, topic: ta, max_uncertainty: 1s, max_delay: 1s}
 ---
-{kind: stream, name: b, topic: tb, longest: 1s, max_delay: 1s}
+{kind: stream, name: b, topic: tb, max_uncertainty: 1s, max_delay: 1s}
 ---
-{kind: stream, name: all, topic: tc, longest: 1s, max_delay: 1s, partitioning: {by: grid}}
+{kind: stream, name: all, topic: tc, max_uncertainty: 1s, max_delay: 1s, partitioning: {by: grid}}
 ---
 {kind: mutual_deadline, name: near, a: a, b: b, window: 1s, threshold: 0.5}
 ---
@@ -199,7 +199,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"], "writes no alarms"),
         (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a is there 2 times"),
-        (["--events", "a=a.jsonl", "-f", "bad.yaml"], "stream bad: longest is missing"),
+        (["--events", "a=a.jsonl", "-f", "bad.yaml"], "stream bad: max_uncertainty is missing"),
         (["--events", "a=a.jsonl", "-f", "odd.yaml"], "condition odd: window_s is -1s"),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
@@ -317,8 +317,8 @@ def test_files_come_along_together_however_many_events_they_have() -> None:
             others = [it for name, it in reached.items() if name != progress.stream]
             # The one that goes on was behind.
             assert reached[progress.stream] <= min(others) or max(others) >= 990_000
-            assert progress.greatest_latest is not None
-            reached[progress.stream] = progress.greatest_latest
+            assert progress.max_latest is not None
+            reached[progress.stream] = progress.max_latest
     assert [len(step.heartbeats) for step in crew.steps].count(1) == 2
 
 

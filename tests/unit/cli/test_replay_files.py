@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_BYTES = 200
-CANONICAL = Stream("s", "events", longest_us=1_000, max_delay_us=0, shortest_us=10, clock="replay")
+CANONICAL = Stream(
+    "s", "events", max_uncertainty_us=1_000, max_delay_us=0, min_uncertainty_us=10, clock="replay"
+)
 RANGE = Stream(
     "r",
     "felt",
-    longest_us=2_000_000,
+    max_uncertainty_us=2_000_000,
     max_delay_us=0,
     clock="replay",
     mapping=EventMapping(

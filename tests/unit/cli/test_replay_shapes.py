@@ -34,12 +34,18 @@ if TYPE_CHECKING:
 HALVES = Template("halves", Histogram.from_buckets([[0, 40, "0.5"], [40, 90, "0.5"]]))
 OWN = Histogram.from_buckets([[1_000_005, 1_000_025, "0.15"], [1_000_025, 1_000_045, "0.85"]])
 SHAPED = Stream(
-    "s", "t", longest_us=100, max_delay_us=0, clock="replay", templates=(HALVES,), histograms=True
+    "s",
+    "t",
+    max_uncertainty_us=100,
+    max_delay_us=0,
+    clock="replay",
+    templates=(HALVES,),
+    histograms=True,
 )
 WHEN = Stream(
     "s",
     "t",
-    longest_us=100,
+    max_uncertainty_us=100,
     max_delay_us=0,
     clock="replay",
     histograms=True,
@@ -144,7 +150,7 @@ def test_histogram_column_that_the_mapping_names(tmp_path: Path, kind: str) -> N
 
 
 RESOURCES = """\
-{kind: stream, name: s, topic: t, longest: 100us, max_delay: 0s, templates: [halves]}
+{kind: stream, name: s, topic: t, max_uncertainty: 100us, max_delay: 0s, templates: [halves]}
 ---
 {kind: mutual_deadline, name: near, a: s, b: s, window: 1s, threshold: 0.5}
 ---
@@ -196,7 +202,10 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
             RESOURCES.replace("buckets", "bucket"),
             "bucket is not a field .* mean buckets",
         ),
-        (RESOURCES.replace("100us", "80us"), "stream s: longest template halves is 90us long"),
+        (
+            RESOURCES.replace("100us", "80us"),
+            "stream s: max_uncertainty: template halves is 90us long",
+        ),
         (RESOURCES.replace("[halves]", "halves"), "stream s: templates is not a list"),
     ],
 )

@@ -14,11 +14,11 @@ from correlation.engine.heartbeats import CLOSED
 from correlation.kinds import to_condition
 
 RESOURCES = """\
-{kind: stream, name: a, topic: ta, longest: 1s, max_delay: 1s}
+{kind: stream, name: a, topic: ta, max_uncertainty: 1s, max_delay: 1s}
 ---
-{kind: stream, name: b, topic: tb, longest: 1s, max_delay: 2s, clock: replay}
+{kind: stream, name: b, topic: tb, max_uncertainty: 1s, max_delay: 2s, clock: replay}
 ---
-{kind: stream, name: unused, topic: tc, longest: 1s, max_delay: 1s}
+{kind: stream, name: unused, topic: tc, max_uncertainty: 1s, max_delay: 1s}
 ---
 {kind: mutual_deadline, name: near, a: a, b: b, window: 1s, threshold: 0.5, output_topic: live}
 ---
@@ -71,9 +71,9 @@ def test_streams_are_read_as_recorded_and_alarms_go_to_no_topic_of_the_condition
 
 
 def slot(*marks: int | None, slots: int = 2) -> dict[str, object]:
-    """Give what a slot says of the low marks of streams a and b, in this order."""
-    found = {name: {"mark": mark} for name, mark in zip("ab", marks, strict=False)}
-    return {"slots": slots, "low_marks": found}
+    """Give what a slot says of the watermarks of streams a and b, in this order."""
+    found = {name: {"watermark": mark} for name, mark in zip("ab", marks, strict=False)}
+    return {"slots": slots, "watermarks": found}
 
 
 def test_every_slot_must_have_seen_the_end_of_every_stream() -> None:

@@ -24,7 +24,7 @@ threshold: "0.6"
 kind: stream
 name: acoustic
 topic: acoustic
-longest: 200ms
+max_uncertainty: 200ms
 max_delay: 1s
 ---
 """
@@ -33,7 +33,7 @@ max_delay: 1s
 def test_read_resources_puts_streams_first(tmp_path: Path) -> None:
     file = tmp_path / "resources.yaml"
     file.write_text(_YAML)
-    stream = {"topic": "acoustic", "longest": "200ms", "max_delay": "1s"}
+    stream = {"topic": "acoustic", "max_uncertainty": "200ms", "max_delay": "1s"}
     condition = {
         "kind": "within",
         "a": "acoustic",

@@ -17,8 +17,8 @@ from correlation.resources.streams import Stream
 from tests.support.contract import facts_of
 
 SECOND = 1_000_000
-STREAM = Stream("s", "s", longest_us=2 * SECOND, max_delay_us=10 * SECOND)
-RHO = replace(STREAM, shortest_us=SECOND)
+STREAM = Stream("s", "s", max_uncertainty_us=2 * SECOND, max_delay_us=10 * SECOND)
+RHO = replace(STREAM, min_uncertainty_us=SECOND)
 STAMPED = replace(STREAM, mapping=EventMapping("time", time_path=("t",), before_us=SECOND))
 # Neither near the limits nor far from them.
 LENGTHS = [400_000, 1_500_000] * (ENOUGH // 2)
@@ -54,8 +54,8 @@ REJECTED: dict[str, int] = {
             facts_of(STREAM, [SECOND] * ENOUGH, [400_000] * QUICK + [800_000] * SLOW),
             [
                 "max_delay is 10s: buffers are up to 12 times larger than needed; lower max_delay",
-                "the longest event seen is 1s, longest is 2s: with a lower one",
-                "the shortest event seen is 1s, shortest is 0s: with a higher one",
+                "the longest event seen is 1s, max_uncertainty is 2s: with a lower one",
+                "the shortest event seen is 1s, min_uncertainty is 0s: with a higher one",
             ],
         ),
         (
@@ -99,7 +99,7 @@ REJECTED: dict[str, int] = {
         (
             RHO,
             facts_of(RHO, [1_050_000], [SECOND]),
-            ["the shortest event seen is 1.05s, shortest is 1s: a shorter one is a dead letter"],
+            ["the shortest event seen is 1.05s, min_uncertainty is 1s: a shorter one is a"],
         ),
         (
             STAMPED,
@@ -108,7 +108,7 @@ REJECTED: dict[str, int] = {
         ),
         # The mapping, and the declaration, leave one length: that is well.
         (
-            replace(STAMPED, shortest_us=SECOND, longest_us=SECOND),
+            replace(STAMPED, min_uncertainty_us=SECOND, max_uncertainty_us=SECOND),
             facts_of(STREAM, [SECOND], [SECOND]),
             [],
         ),
@@ -116,8 +116,8 @@ REJECTED: dict[str, int] = {
             STREAM,
             facts_of(STREAM, [], [], rejected=REJECTED),
             [
-                "1 record was longer than longest (2s) and went to the dead letter: raise longest",
-                "2 records were shorter than shortest (0s) and went to the dead letter: lower",
+                "1 record was longer than max_uncertainty (2s) and went to the dead letter: raise",
+                "2 records were shorter than min_uncertainty (0s) and went to the dead letter:",
                 "3 records were dated later than their arrival and max_skew (1s)",
                 "records went to the dead letter that no declaration would save: missing_key 4,000",
             ],

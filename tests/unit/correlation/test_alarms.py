@@ -101,7 +101,7 @@ def test_an_alarm_of_an_event_without_a_b_has_the_same_form() -> None:
     alone = json.loads(first.value)
     assert list(alone) == [name for name in pair if name != "probability"]
     assert alone["b"] is None
-    assert alone["decided_by"] == "low_mark"
+    assert alone["decided_by"] == "watermark"
     assert alone["a"]["id"] == "b0"
     assert alone["alarm_id"] == first.ident == alarm_id("near", 3, b"b0", None)
     assert (alone["late"], json.loads(second.value)["late"]) == (False, True)

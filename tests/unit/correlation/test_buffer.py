@@ -77,9 +77,9 @@ def _check_order(segment: Segment) -> None:
         assert (np.diff(segment.latest[low:high]) >= 0).all()
         assert set(segment.key_of_rows(np.arange(low, high)).to_list()) == {key}
     lengths = segment.latest - segment.earliest
-    assert (segment.shortest, segment.longest) == (lengths.min(), lengths.max())
-    assert segment.least_latest == segment.latest.min()
-    assert segment.greatest_latest == segment.latest.max()
+    assert (segment.min_uncertainty, segment.max_uncertainty) == (lengths.min(), lengths.max())
+    assert segment.min_latest == segment.latest.min()
+    assert segment.max_latest == segment.latest.max()
 
 
 @given(rows=ROWS)

@@ -14,7 +14,7 @@ from correlation.config_records import parse_config_record, read_config_record
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.resources.records import Resource
 
-STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
+STREAM = {"topic": "t", "max_uncertainty_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}
 RECORD = Resource("stream", "x", 1, 0, STREAM).to_record()
 CONDITION = Resource("condition", "c", 1, 0, PAIR).to_record()
@@ -53,7 +53,11 @@ def test_resource_comes_back_from_its_record() -> None:
         (b"stream/x", RECORD | {"updated_at": "now"}, "its updated_at"),
         (b"stream/x", RECORD | {"document": []}, "its document"),
         (b"stream/x", RECORD | {"document": {}}, "topic: is missing"),
-        (b"stream/x", RECORD | {"document": STREAM | {"longest_us": "1"}}, "not hold a stream"),
+        (
+            b"stream/x",
+            RECORD | {"document": STREAM | {"max_uncertainty_us": "1"}},
+            "not hold a stream",
+        ),
         (b"stream/x", RECORD | {"document": STREAM | {"mapping": 1}}, "not hold a stream"),
         (b"condition/c", CONDITION | {"paused": 1}, "its paused"),
         (b"condition/c", CONDITION | {"document": PAIR | {"kind": "later"}}, "kind: unknown"),

@@ -18,7 +18,7 @@ from correlation.resources.streams import Stream
 from tests.support.contract import facts_of
 
 SECOND = 1_000_000
-STREAM = Stream("s", "s", longest_us=2 * SECOND, max_delay_us=10 * SECOND)
+STREAM = Stream("s", "s", max_uncertainty_us=2 * SECOND, max_delay_us=10 * SECOND)
 DURATIONS = st.lists(st.integers(-5 * SECOND, 4000 * SECOND), min_size=1, max_size=60)
 
 
@@ -57,15 +57,15 @@ def test_facts_of_parts_merge_to_those_of_all(one: list[int], two: list[int], la
 
 
 def test_events_near_a_limit_are_counted() -> None:
-    stream = replace(STREAM, shortest_us=SECOND)
+    stream = replace(STREAM, min_uncertainty_us=SECOND)
     lengths = [SECOND, 1_100_000, 1_100_001, 1_799_999, 1_800_000, 2 * SECOND]
     delays = [-1, 8_999_999, 9 * SECOND, 10 * SECOND, 11 * SECOND, 0]
     found = facts_of(stream, lengths, delays)
-    assert found.near == {"shortest": 2, "longest": 2, "max_delay": 3}
+    assert found.near == {"min_uncertainty": 2, "max_uncertainty": 2, "max_delay": 3}
     assert found.lengths is not None
-    assert (found.lengths.least_us, found.lengths.greatest_us) == (SECOND, 2 * SECOND)
+    assert (found.lengths.min_us, found.lengths.max_us) == (SECOND, 2 * SECOND)
     assert found.delays is not None
-    assert (found.delays.least_us, found.delays.greatest_us) == (-1, 11 * SECOND)
+    assert (found.delays.min_us, found.delays.max_us) == (-1, 11 * SECOND)
 
 
 def test_totals_begin_anew_when_the_declaration_changes() -> None:
@@ -73,7 +73,7 @@ def test_totals_begin_anew_when_the_declaration_changes() -> None:
     totals.add_facts("s", facts_of(STREAM, [1], [2]))
     totals.add_facts("s", facts_of(STREAM, [3], [4]))
     assert totals.to_record()["contracts"]["s"]["events"] == 2
-    other = replace(STREAM, longest_us=SECOND)
+    other = replace(STREAM, max_uncertainty_us=SECOND)
     totals.add_facts("s", facts_of(other, [5], [6]))
     found = totals.to_record()["contracts"]["s"]
     assert (found["events"], found["lengths"][:2]) == (1, [5, 5])

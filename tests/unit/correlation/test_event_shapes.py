@@ -30,7 +30,7 @@ SHAPE = PHI.shape_bytes
 
 def _stream(**changes: Any) -> Stream:  # noqa: ANN401 - as Stream
     declared = {
-        "longest_us": 40,
+        "max_uncertainty_us": 40,
         "max_delay_us": 0,
         "templates": (S1, S2, FLAT),
         "histograms": True,
@@ -52,11 +52,11 @@ def _detections(written: TimeFormat = "epoch_us", timezone: str = "UTC") -> Stre
 
 def _histograms(written: TimeFormat = "epoch_us") -> Stream:
     mapping = EventMapping("histogram", histogram_path=("when",), format=written)
-    return _stream(mapping=mapping, templates=(), longest_us=LENGTH_LIMIT_US)
+    return _stream(mapping=mapping, templates=(), max_uncertainty_us=LENGTH_LIMIT_US)
 
 
-def _read(stream: Stream, text: str, appended_us: int = 2 * TIME_LIMIT_US) -> MappedEvent:
-    return compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", appended_us)
+def _read(stream: Stream, text: str, record_timestamp_us: int = 2 * TIME_LIMIT_US) -> MappedEvent:
+    return compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", record_timestamp_us)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_record_becomes_a_timestamp(
         ),
         (_stream(), '{"histogram": [[0, 41, 1]]}', Reason.LONGER_THAN_DECLARED),
         (
-            _stream(shortest_us=3, templates=()),
+            _stream(min_uncertainty_us=3, templates=()),
             '{"histogram": [[0, 2, 1]]}',
             Reason.SHORTER_THAN_DECLARED,
         ),
@@ -247,8 +247,8 @@ def test_histogram_in_json_is_the_one_that_was_written(histogram: Histogram) -> 
     ("changes", "field"),
     [
         ({"templates": (S1, S1)}, "templates"),
-        ({"longest_us": 39}, "longest"),
-        ({"shortest_us": 16}, "longest"),
+        ({"max_uncertainty_us": 39}, "max_uncertainty"),
+        ({"min_uncertainty_us": 16}, "max_uncertainty"),
         (
             {"mapping": EventMapping("template", detected_path=("a",), template_path=("b",))}
             | {"templates": ()},

@@ -30,7 +30,11 @@ RECORD = {"mic": "m", "site": "k", "at": 15}
 
 
 def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # noqa: ANN401 - as Stream
-    declared: dict[str, Any] = {"longest_us": 20, "max_delay_us": 3, "max_skew_us": 0} | changes
+    declared: dict[str, Any] = {
+        "max_uncertainty_us": 20,
+        "max_delay_us": 3,
+        "max_skew_us": 0,
+    } | changes
     if mapping is SHAPED:
         declared["templates"] = (HALVES,)
     return Stream("s", "s", mapping=mapping or EventMapping(), **declared)
@@ -91,11 +95,11 @@ def test_contract_is_that_of_the_stream_whatever_the_form() -> None:
 def test_arrival_counts_where_it_is_known() -> None:
     stream = _stream()
     assert read_given(stream, GivenRecord(CANONICAL)).delay_us is None
-    assert read_given(stream, GivenRecord(CANONICAL, appended_us=17)).delay_us == 2
-    early = read_given(stream, GivenRecord(CANONICAL, appended_us=9))
+    assert read_given(stream, GivenRecord(CANONICAL, record_timestamp_us=17)).delay_us == 2
+    early = read_given(stream, GivenRecord(CANONICAL, record_timestamp_us=9))
     assert (early.reason, early.delay_us) == (Reason.FUTURE_DATED, None)
     recorded = _stream(clock="replay")
-    assert read_given(recorded, GivenRecord(CANONICAL, appended_us=9)).delay_us is None
+    assert read_given(recorded, GivenRecord(CANONICAL, record_timestamp_us=9)).delay_us is None
 
 
 def test_record_without_an_id_is_called_by_its_place() -> None:
@@ -171,7 +175,7 @@ def test_duration_for_a_person_is_exact(duration_us: int, text: str) -> None:
 
 def test_times_of_a_given_record_are_exact() -> None:
     text = b'{"site": "k", "at": 17179869184123456.5000000000000000001}'
-    stream = _stream(STAMPED, longest_us=30, clock="replay")
+    stream = _stream(STAMPED, max_uncertainty_us=30, clock="replay")
     for given in (
         GivenRecord({"site": "k", "at": 17179869184123456.0}, text=text),
         GivenRecord({"site": "k", "at": Decimal("17179869184123456.5000000000000000001")}),

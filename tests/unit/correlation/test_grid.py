@@ -27,7 +27,7 @@ def _events(count: int) -> Events:
         made.latest,
         made.partition,
         made.offset,
-        made.appended_us,
+        made.record_timestamp_us,
         {"record_value": BytesColumn.from_list([b"value %d" % n for n in range(count)])},
     )
 
@@ -130,12 +130,12 @@ def test_work_of_slots_differs_by_that_of_one_cell(groups: int, slots: int) -> N
 
 
 @pytest.mark.parametrize(("slots", "groups"), [(2, 2), (3, 3), (4, 4), (8, 4), (16, 8), (32, 8)])
-def test_documented_groups_are_the_least_that_are_even(slots: int, groups: int) -> None:
+def test_documented_groups_are_the_min_that_are_even(slots: int, groups: int) -> None:
     even = [it for it in range(1, groups + 1) if max(_loads(it, slots)) * slots == it**2]
     assert even == [groups]
 
 
-def test_greatest_grid_has_a_cell_for_every_slot_of_the_greatest_job() -> None:
+def test_max_grid_has_a_cell_for_every_slot_of_the_max_job() -> None:
     assert Partitioning("grid", GROUPS_LIMIT).cells <= SLOTS_LIMIT
     assert GROUPS_LIMIT * (GROUPS_LIMIT + 1) // 2 + GROUPS_LIMIT + 1 > SLOTS_LIMIT
 

@@ -19,7 +19,11 @@ DAY_2013 = 1_356_998_400_000_000  # 2013-01-01T00:00:00Z
 
 
 def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # noqa: ANN401 - as Stream
-    declared: dict[str, Any] = {"longest_us": HOUR, "max_delay_us": 0, "clock": "replay"} | changes
+    declared: dict[str, Any] = {
+        "max_uncertainty_us": HOUR,
+        "max_delay_us": 0,
+        "clock": "replay",
+    } | changes
     return Stream("s", "s", mapping=mapping or EventMapping(), **declared)
 
 
@@ -120,7 +124,7 @@ def test_a_grid_needs_no_key() -> None:
         (_stream(), '{"time": 0, "before": -1}', Reason.WRONG_TYPE),
         (_stream(), '{"time": 0, "before": "soon"}', Reason.WRONG_TYPE),
         (_stream(), '{"time": 0, "before": 3600000001}', Reason.LONGER_THAN_DECLARED),
-        (_stream(shortest_us=2), '{"time": 0, "before": 1}', Reason.SHORTER_THAN_DECLARED),
+        (_stream(min_uncertainty_us=2), '{"time": 0, "before": 1}', Reason.SHORTER_THAN_DECLARED),
         (_stream(), '{"time": 12345678901234567890}', Reason.TIME_OUT_OF_RANGE),
         (_stream(), '{"time": 123456789012345678901234567890}', Reason.TIME_OUT_OF_RANGE),
         (_stream(), '{"time": -1e300}', Reason.TIME_OUT_OF_RANGE),
@@ -177,17 +181,22 @@ def test_a_wrong_mapping_names_its_field(changes: dict[str, Any], field: str) ->
         ({"name": "Bad Name"}, "name"),
         ({"topic": "no/slash"}, "topic"),
         ({"topic": ".."}, "topic"),
-        ({"longest_us": -1}, "longest"),
-        ({"longest_us": 2**46}, "longest"),
-        ({"shortest_us": 11}, "shortest"),
+        ({"max_uncertainty_us": -1}, "max_uncertainty"),
+        ({"max_uncertainty_us": 2**46}, "max_uncertainty"),
+        ({"min_uncertainty_us": 11}, "min_uncertainty"),
         ({"max_delay_us": 2**51}, "max_delay"),
         ({"max_skew_us": -1}, "max_skew"),
         ({"clock": "sundial"}, "clock"),
-        ({"mapping": EventMapping("time", time_path=("t",), after_us=11)}, "longest"),
+        ({"mapping": EventMapping("time", time_path=("t",), after_us=11)}, "max_uncertainty"),
     ],
 )
 def test_a_wrong_stream_names_its_field(changes: dict[str, Any], field: str) -> None:
-    declared: dict[str, Any] = {"name": "s", "topic": "s", "longest_us": 10, "max_delay_us": 0}
+    declared: dict[str, Any] = {
+        "name": "s",
+        "topic": "s",
+        "max_uncertainty_us": 10,
+        "max_delay_us": 0,
+    }
     with pytest.raises(InvalidFieldError) as invalid:
         Stream(**(declared | changes))
     assert invalid.value.field == field

@@ -11,7 +11,7 @@ from correlation.errors import UnknownRecordVersionError
 from correlation.newest_records import NewestRecords, deletion_headers
 from correlation.resources.records import Resource
 
-STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
+STREAM = {"topic": "t", "max_uncertainty_us": 200_000, "max_delay_us": 1_000_000}
 RESOURCE = Resource("stream", "x", 37, 0, STREAM)
 RECORD = json.dumps(RESOURCE.to_record()).encode()
 SENTENCE = "^the record at offset 7 of the config topic, stream/x: record version 2, this software"

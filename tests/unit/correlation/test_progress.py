@@ -1,4 +1,4 @@
-"""Low marks: what is known to have passed, and what must not be believed too early."""
+"""Watermarks: what is known to have passed, and what must not be believed too early."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from correlation.engine.heartbeats import (
     heartbeat_to_record,
 )
 from correlation.engine.partition_watermark import MOST_WAITING
-from correlation.engine.progress import Changes, LowMarks, Progress
+from correlation.engine.progress import Changes, Progress, Watermarks
 from correlation.errors import InvalidFieldError
-from correlation.limits import TIME_LIMIT_US, UNKNOWN_MARK
+from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 
-U = UNKNOWN_MARK
+U = UNKNOWN_WATERMARK
 Step = Progress | Heartbeat
 
 
 @pytest.mark.parametrize(
-    ("steps", "marks"),
+    ("steps", "watermarks"),
     [
         # A partition of which nothing is known holds the stream back.
         ([Progress("s", 0, 1, 100)], [U]),
@@ -35,7 +35,7 @@ Step = Progress | Heartbeat
         ([Progress("s", 0, 1, 100), Progress("s", 1, 1, 50), Progress("s", 1, 2, 20)], [U, 40, 40]),
         # Records without events say nothing.
         ([Progress("s", 0, 1, 100), Progress("s", 1, 1, None)], [U, U]),
-        # A heartbeat counts for its partition, less the longest delay.
+        # A heartbeat counts for its partition, minus max_delay.
         ([Progress("s", 0, 1, 100), Heartbeat("s", 1, 70, None)], [U, 60]),
         ([Heartbeat("s", None, 70, None)], [60]),
         # With an offset it holds only once that much has been read.
@@ -57,39 +57,41 @@ Step = Progress | Heartbeat
     ],
 )
 @pytest.mark.parametrize("stored", [False, True])
-def test_p_low_mark_moves_as_proved(steps: list[Step], marks: list[int], *, stored: bool) -> None:
-    low_marks = LowMarks({"s": 10}, {"s": 2})
+def test_p_watermark_moves_as_proved(
+    steps: list[Step], expected: list[int], *, stored: bool
+) -> None:
+    watermarks = Watermarks({"s": 10}, {"s": 2})
     found = []
     for step in steps:
         if isinstance(step, Progress):
-            low_marks.advance([step], [])
+            watermarks.advance([step], [])
         else:
-            low_marks.advance([], [step])
+            watermarks.advance([], [step])
         if stored:
-            dumped = low_marks.dump()
-            low_marks = LowMarks({"s": 10}, {"s": 2})
-            low_marks.load(dumped)
-        found.append(low_marks.values()["s"])
-    assert found == marks
+            dumped = watermarks.dump()
+            watermarks = Watermarks({"s": 10}, {"s": 2})
+            watermarks.load(dumped)
+        found.append(watermarks.values()["s"])
+    assert found == expected
 
 
-def test_p_low_mark_what_was_read_before_the_stream_came_counts() -> None:
-    low_marks = LowMarks({"s": 10}, {"s": 1})
-    low_marks.note_read("s", {0: 500, 7: 1})
-    low_marks.advance([], [Heartbeat("s", 0, 70, 501), Heartbeat("s", 0, 50, 500)])
-    assert low_marks.values()["s"] == 40
-    low_marks.advance([Progress("s", 0, 501, None)], [])
-    assert low_marks.values()["s"] == 60
+def test_p_watermark_what_was_read_before_the_stream_came_counts() -> None:
+    watermarks = Watermarks({"s": 10}, {"s": 1})
+    watermarks.note_read("s", {0: 500, 7: 1})
+    watermarks.advance([], [Heartbeat("s", 0, 70, 501), Heartbeat("s", 0, 50, 500)])
+    assert watermarks.values()["s"] == 40
+    watermarks.advance([Progress("s", 0, 501, None)], [])
+    assert watermarks.values()["s"] == 60
 
 
-def test_p_low_mark_truncated_partition_has_to_be_read_again() -> None:
-    low_marks = LowMarks({"s": 10}, {"s": 1})
-    low_marks.advance([Progress("s", 0, 500, 30)], [])
-    low_marks.note_read("s", {0: 400})
-    low_marks.advance([], [Heartbeat("s", 0, 70, 450)])
-    assert low_marks.values()["s"] == 20
-    low_marks.advance([Progress("s", 0, 450, None)], [])
-    assert low_marks.values()["s"] == 60
+def test_p_watermark_truncated_partition_has_to_be_read_again() -> None:
+    watermarks = Watermarks({"s": 10}, {"s": 1})
+    watermarks.advance([Progress("s", 0, 500, 30)], [])
+    watermarks.note_read("s", {0: 400})
+    watermarks.advance([], [Heartbeat("s", 0, 70, 450)])
+    assert watermarks.values()["s"] == 20
+    watermarks.advance([Progress("s", 0, 450, None)], [])
+    assert watermarks.values()["s"] == 60
 
 
 @pytest.mark.parametrize(
@@ -129,26 +131,26 @@ def test_a_wrong_heartbeat_names_its_field(record: object, field: str) -> None:
 
 def test_heartbeats_of_a_stream_to_come_wait_for_it() -> None:
     """A stream is registered, sent and closed before the job has taken it up."""
-    before = LowMarks({"other": 0}, {"other": 1})
+    before = Watermarks({"other": 0}, {"other": 1})
     early = [Heartbeat("s", 0, CLOSED, 3), Heartbeat("s", 1, CLOSED, None), Heartbeat("s", 2, 9, 1)]
     before.advance([], early)
     assert before.values() == {"other": U}
-    after = LowMarks({"other": 0, "s": 10}, {"other": 1, "s": 2})
+    after = Watermarks({"other": 0, "s": 10}, {"other": 1, "s": 2})
     after.load(json.loads(json.dumps(before.dump())))
     after.advance([Progress("s", 0, 2, 50)], [])
     assert after.partition_values("s") == {0: 40, 1: CLOSED}
     # A restart in between, and the third partition is added.
-    later = LowMarks({"other": 0, "s": 10}, {"other": 1, "s": 3})
+    later = Watermarks({"other": 0, "s": 10}, {"other": 1, "s": 3})
     later.load(json.loads(json.dumps(after.dump())))
     later.advance([Progress("s", 0, 3, 60), Progress("s", 2, 1, None)], [])
     assert later.partition_values("s") == {0: CLOSED, 1: CLOSED, 2: -1}
 
 
 def test_heartbeats_that_nobody_claims_are_bounded() -> None:
-    low_marks = LowMarks({}, {})
-    low_marks.advance([], [Heartbeat("s", 0, time, None) for time in range(5_000)])
-    low_marks.advance([], [Heartbeat("wake-up", None, -TIME_LIMIT_US, None)])
-    unclaimed = low_marks.dump()["unclaimed"]
+    watermarks = Watermarks({}, {})
+    watermarks.advance([], [Heartbeat("s", 0, time, None) for time in range(5_000)])
+    watermarks.advance([], [Heartbeat("wake-up", None, -TIME_LIMIT_US, None)])
+    unclaimed = watermarks.dump()["unclaimed"]
     assert len(unclaimed) == 1_000
     assert unclaimed[-1] == ["s", 0, 4_999, None, None]
 
@@ -157,7 +159,7 @@ class UnboundedPartition:
     """The rule without a bound: every heartbeat waits until its offset is reached."""
 
     def __init__(self) -> None:
-        self.mark = U
+        self.watermark = U
         self.next_offset = 0
         self.waiting: list[tuple[int, int]] = []
 
@@ -165,13 +167,13 @@ class UnboundedPartition:
         """Take in a step of one partition; return whether a heartbeat closed it."""
         if isinstance(step, Progress):
             self.next_offset = max(self.next_offset, step.next_offset)
-            if step.greatest_latest is not None:
-                self.mark = max(self.mark, step.greatest_latest)
+            if step.max_latest is not None:
+                self.watermark = max(self.watermark, step.max_latest)
         else:
             self.waiting.append((step.at_offset or 0, step.read_up_to_us))
-        reached = [mark for offset, mark in self.waiting if offset <= self.next_offset]
+        reached = [watermark for offset, watermark in self.waiting if offset <= self.next_offset]
         self.waiting = [entry for entry in self.waiting if entry[0] > self.next_offset]
-        self.mark = max([self.mark, *reached])
+        self.watermark = max([self.watermark, *reached])
         return CLOSED in reached
 
 
@@ -183,15 +185,15 @@ steps_of_a_partition = st.lists(
 )
 
 
-def advance(low_marks: LowMarks, step: Step) -> Changes:
+def advance(watermarks: Watermarks, step: Step) -> Changes:
     """Take in one step."""
     if isinstance(step, Progress):
-        return low_marks.advance([step], [])
-    return low_marks.advance([], [step])
+        return watermarks.advance([step], [])
+    return watermarks.advance([], [step])
 
 
-def waiting_of(low_marks: LowMarks) -> dict[int, int]:
-    (partition,) = low_marks.dump()["streams"]["s"]["partitions"]
+def waiting_of(watermarks: Watermarks) -> dict[int, int]:
+    (partition,) = watermarks.dump()["streams"]["s"]["partitions"]
     return dict(partition[3])
 
 
@@ -199,31 +201,31 @@ def waiting_of(low_marks: LowMarks) -> dict[int, int]:
 def test_p_waiting_marks_are_those_of_all_heartbeats_until_too_many_wait(
     steps: Sequence[Step],
 ) -> None:
-    bounded, unbounded, dropped = LowMarks({"s": 0}, {"s": 1}), UnboundedPartition(), False
+    bounded, unbounded, dropped = Watermarks({"s": 0}, {"s": 1}), UnboundedPartition(), False
     for step in steps:
         changes = advance(bounded, step)
         closed = unbounded.advance(step)
         dropped = dropped or len({offset for offset, _ in unbounded.waiting}) > MOST_WAITING
-        assert bounded.values()["s"] <= unbounded.mark
+        assert bounded.values()["s"] <= unbounded.watermark
         # One more than the bound: the last one that closes the partition.
         assert len(waiting_of(bounded)) <= MOST_WAITING + 1
         if not dropped:
-            assert bounded.values()["s"] == unbounded.mark
+            assert bounded.values()["s"] == unbounded.watermark
             assert ("s" in changes.closed) == closed
     bounded.advance([Progress("s", 0, 2_000, None)], [])
     unbounded.advance(Progress("s", 0, 2_000, None))
     # The greatest watermark of all is never dropped, nor is what closes the partition.
-    assert bounded.values()["s"] == unbounded.mark
+    assert bounded.values()["s"] == unbounded.watermark
 
 
 def test_p_waiting_the_smallest_step_is_dropped() -> None:
-    low_marks = LowMarks({"s": 0}, {"s": 1})
+    watermarks = Watermarks({"s": 0}, {"s": 1})
     steps = [Heartbeat("s", 0, 1_000 * number, 10 * number) for number in range(1, MOST_WAITING)]
-    low_marks.advance([], steps)
+    watermarks.advance([], steps)
     # It says little more than the one before, and the next one comes soon.
-    low_marks.advance([], [Heartbeat("s", 0, 3_001, 38), Heartbeat("s", 0, 9_999_999, 10**12)])
-    low_marks.advance([], [Heartbeat("s", 0, 500, 25)])
-    waiting = waiting_of(low_marks)
+    watermarks.advance([], [Heartbeat("s", 0, 3_001, 38), Heartbeat("s", 0, 9_999_999, 10**12)])
+    watermarks.advance([], [Heartbeat("s", 0, 500, 25)])
+    waiting = waiting_of(watermarks)
     assert len(waiting) == MOST_WAITING
     assert {25, 38}.isdisjoint(waiting)
     assert 10**12 in waiting
@@ -251,15 +253,15 @@ def test_a_heartbeat_ahead_of_kafkas_clock_is_refused_on_a_live_stream(
     beat: Heartbeat, clock: str, *, refused: bool, known: bool
 ) -> None:
     skews = {"s": MAX_SKEW} if clock == "live" else {}
-    before = LowMarks({"s": 10}, {"s": 1}, skews) if known else LowMarks({}, {})
+    before = Watermarks({"s": 10}, {"s": 1}, skews) if known else Watermarks({}, {})
     before.advance([], [beat])
-    low_marks = LowMarks({"s": 10}, {"s": 1}, skews)
-    low_marks.load(json.loads(json.dumps(before.dump())))
-    low_marks.advance([Progress("s", 0, 7, None)], [])
+    watermarks = Watermarks({"s": 10}, {"s": 1}, skews)
+    watermarks.load(json.loads(json.dumps(before.dump())))
+    watermarks.advance([Progress("s", 0, 7, None)], [])
     refused = refused and clock == "live"
-    assert low_marks.describe()["s"]["refused_heartbeats"] == int(refused)
+    assert watermarks.describe()["s"]["refused_heartbeats"] == int(refused)
     nothing = refused or beat.read_up_to_us == RESET
-    assert (low_marks.values()["s"] == U) == nothing
+    assert (watermarks.values()["s"] == U) == nothing
 
 
 RESETS: dict[str, tuple[list[Step], list[int]]] = {
@@ -322,35 +324,35 @@ RESETS: dict[str, tuple[list[Step], list[int]]] = {
 @pytest.mark.parametrize("name", RESETS)
 @pytest.mark.parametrize("stored", [False, True])
 def test_p_reset_marks_follow_from_what_comes_after(name: str, *, stored: bool) -> None:
-    steps, marks = RESETS[name]
-    low_marks = LowMarks({"s": 10}, {"s": 1})
+    steps, expected = RESETS[name]
+    watermarks = Watermarks({"s": 10}, {"s": 1})
     found = []
     for step in steps:
-        before = low_marks.values()["s"]
-        changes = advance(low_marks, step)
-        found.append(low_marks.values()["s"])
+        before = watermarks.values()["s"]
+        changes = advance(watermarks, step)
+        found.append(watermarks.values()["s"])
         assert found[-1] >= before or changes.reset == {"s"}
         if stored:
-            dumped = json.loads(json.dumps(low_marks.dump()))
-            low_marks = LowMarks({"s": 10}, {"s": 1})
-            low_marks.load(dumped)
-    assert found == marks
+            dumped = json.loads(json.dumps(watermarks.dump()))
+            watermarks = Watermarks({"s": 10}, {"s": 1})
+            watermarks.load(dumped)
+    assert found == expected
 
 
 def test_p_reset_of_one_partition_makes_the_stream_wait_for_it() -> None:
-    low_marks = LowMarks({"s": 10}, {"s": 2})
-    low_marks.advance([Progress("s", 0, 1, 100), Progress("s", 1, 1, 900)], [])
-    low_marks.advance([], [Heartbeat("s", 1, RESET, 1)])
-    assert low_marks.values()["s"] == U
-    low_marks.advance([Progress("s", 1, 2, 70)], [])
-    assert low_marks.values()["s"] == 60
+    watermarks = Watermarks({"s": 10}, {"s": 2})
+    watermarks.advance([Progress("s", 0, 1, 100), Progress("s", 1, 1, 900)], [])
+    watermarks.advance([], [Heartbeat("s", 1, RESET, 1)])
+    assert watermarks.values()["s"] == U
+    watermarks.advance([Progress("s", 1, 2, 70)], [])
+    assert watermarks.values()["s"] == 60
 
 
 def test_a_reset_of_a_stream_to_come_waits_for_it_in_its_place() -> None:
-    before = LowMarks({}, {})
+    before = Watermarks({}, {})
     beats = [Heartbeat("s", 0, 900, None), Heartbeat("s", 0, RESET, 4), Heartbeat("s", 0, 70, 9)]
     before.advance([], beats)
-    after = LowMarks({"s": 10}, {"s": 1})
+    after = Watermarks({"s": 10}, {"s": 1})
     after.load(json.loads(json.dumps(before.dump())))
     after.advance([Progress("s", 0, 6, 800)], [])
     assert after.values()["s"] == U

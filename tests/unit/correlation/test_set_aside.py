@@ -11,7 +11,7 @@ from correlation.engine.program import Block, Control, Program
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 
-STREAMS = {"x": Stream("x", "t", longest_us=1_000, max_delay_us=1_000)}
+STREAMS = {"x": Stream("x", "t", max_uncertainty_us=1_000, max_delay_us=1_000)}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window_us": 5, "threshold": "0.5"}
 KEY = b"condition/c"
 READABLE = Resource("condition", "c", 1, 0, PAIR).to_record()

@@ -327,17 +327,17 @@ def test_heartbeat_example_is_a_heartbeat(example: Example) -> None:
 def test_status_example_is_what_the_service_says_of_such_a_stream() -> None:
     (example,) = [it for it in _examples("operations.md") if it.kind == "status"]
     shown = StreamReport.model_validate(json.loads(example.text))
-    declared = {name: shown.declared[name] for name in ("shortest_us", "longest_us", "clock")}
+    declared = {
+        name: shown.declared[name] for name in ("min_uncertainty_us", "max_uncertainty_us", "clock")
+    }
     stream = Stream("s", "s", max_delay_us=shown.declared["max_delay_us"], **declared)
     lengths, delays = shown.seen.lengths, shown.seen.delays
     assert lengths is not None
     assert delays is not None
     facts = ContractFacts.of_events(
         stream,
-        np.linspace(lengths.least_us, lengths.greatest_us, 10_000).astype(np.int64),
-        np.append(np.linspace(delays.least_us, 400_000, 9_999), delays.greatest_us).astype(
-            np.int64
-        ),
+        np.linspace(lengths.min_us, lengths.max_us, 10_000).astype(np.int64),
+        np.append(np.linspace(delays.min_us, 400_000, 9_999), delays.max_us).astype(np.int64),
         0,
     )
     assert list(advise(stream, facts)) == shown.advice

@@ -65,7 +65,7 @@ def test_slots_of_an_older_and_wider_checkpoint_count_no_more() -> None:
     assert view.total("n_total") == 1
 
 
-def test_gauges_are_summed_and_times_are_the_least() -> None:
+def test_gauges_are_summed_and_times_are_the_min() -> None:
     view = view_of(
         slot(gauges=[["buffered_events", {"stream": "x"}, 2], ["k_timestamp_seconds", {}, 9.5]]),
         slot(gauges=[["buffered_events", {"stream": "x"}, 3], ["k_timestamp_seconds", {}, 7.5]]),
@@ -82,18 +82,18 @@ def test_slot_of_an_earlier_checkpoint_keeps_its_totals_only() -> None:
     old = slot(
         counters=[["n_total", {}, 4]],
         gauges=[["buffered_events", {}, 100]],
-        low_marks={"x": {"mark": 1}},
+        watermarks={"x": {"watermark": 1}},
     )
     new = slot(
         at=1000 + 11 * MINUTE_US,
         counters=[["n_total", {}, 1]],
         gauges=[["buffered_events", {}, 7]],
-        low_marks={"x": {"mark": 50}},
+        watermarks={"x": {"watermark": 50}},
     )
     view = view_of(old, new)
     assert view.total("n_total") == 5
     assert view.gauge("buffered_events") == 7
-    assert view.low_marks() == {"x": 50}
+    assert view.watermarks() == {"x": 50}
 
 
 def test_histograms_are_summed_bucket_by_bucket() -> None:
@@ -115,13 +115,13 @@ def test_histograms_are_summed_bucket_by_bucket() -> None:
     ("marks", "least"),
     [((5, 3), 3), ((5, None), None), ((None, None), None), ((-7, 0), -7)],
 )
-def test_low_mark_is_the_least_and_unknown_while_a_slot_knows_none(
+def test_watermark_is_the_min_and_unknown_while_a_slot_knows_none(
     marks: tuple[int | None, int | None], least: int | None
 ) -> None:
     view = view_of(
-        *(slot(low_marks={"x": {"mark": mark, "partitions": {"0": mark}}}) for mark in marks)
+        *(slot(watermarks={"x": {"watermark": mark, "partitions": {"0": mark}}}) for mark in marks)
     )
-    assert view.low_marks() == {"x": least}
+    assert view.watermarks() == {"x": least}
     assert view.partition_marks("x") == {"0": least}
     assert view.partition_marks("y") == {}
 
@@ -158,8 +158,8 @@ def _facts(stream: Stream, lengths: list[int], delays: list[int]) -> dict[str, A
 
 
 def test_contracts_are_merged_over_the_slots_that_know_the_declaration() -> None:
-    stream = Stream("x", "x", longest_us=10, max_delay_us=20)
-    wider = Stream("x", "x", longest_us=30, max_delay_us=20)
+    stream = Stream("x", "x", max_uncertainty_us=10, max_delay_us=20)
+    wider = Stream("x", "x", max_uncertainty_us=30, max_delay_us=20)
     view = view_of(
         slot(contracts={"x": _facts(stream, [1, 9], [-3, 4])}),
         slot(contracts={"x": _facts(stream, [5], [19])}),
@@ -168,16 +168,16 @@ def test_contracts_are_merged_over_the_slots_that_know_the_declaration() -> None
     )
     found = view.contract(stream)
     assert found is not None
-    assert (found.events, found.late, found.near) == (3, 2, {"longest": 1, "max_delay": 1})
+    assert (found.events, found.late, found.near) == (3, 2, {"max_uncertainty": 1, "max_delay": 1})
     assert found.lengths is not None
-    assert (found.lengths.least_us, found.lengths.greatest_us) == (1, 9)
+    assert (found.lengths.min_us, found.lengths.max_us) == (1, 9)
     assert found.delays is not None
-    assert (found.delays.least_us, found.delays.greatest_us) == (-3, 19)
+    assert (found.delays.min_us, found.delays.max_us) == (-3, 19)
     other = view.contract(wider)
     assert other is not None
     assert other.events == 1
-    assert view.contract(Stream("x", "x", longest_us=11, max_delay_us=20)) is None
-    assert view.contract(Stream("y", "y", longest_us=10, max_delay_us=20)) is None
+    assert view.contract(Stream("x", "x", max_uncertainty_us=11, max_delay_us=20)) is None
+    assert view.contract(Stream("y", "y", max_uncertainty_us=10, max_delay_us=20)) is None
 
 
 def test_counters_are_told_apart_by_a_label() -> None:
@@ -207,10 +207,10 @@ def test_counters_are_told_apart_by_a_label() -> None:
         b'{"v":1,"at":1,"counters":3}',
         b'{"v":1,"at":1,"conditions":{"c":{}}}',
         b'{"v":1,"at":1,"histograms":[["h",{},{"buckets":[]}]]}',
-        b'{"v":1,"at":1,"low_marks":{"x":3}}',
+        b'{"v":1,"at":1,"watermarks":{"x":3}}',
         b'{"v":1,"at":1,"contracts":{"x":{}}}',
         b'{"v":1,"at":1,"contracts":{"x":{"declared":{},"events":1,"late":0}}}',
-        b'{"v":1,"at":1,"low_marks":{"x":{"mark":"late"}}}',
+        b'{"v":1,"at":1,"watermarks":{"x":{"mark":"late"}}}',
         b'{"v":1,"at":1,"histograms":[["h",{},{"buckets":[["much",1]],"sum":1}]]}',
     ],
 )

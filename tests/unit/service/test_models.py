@@ -24,7 +24,7 @@ from service.documents.models import (
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "threshold": Decimal("0.7")}
-STREAM: dict[str, Any] = {"topic": "t", "longest": "200ms", "max_delay": "1s"}
+STREAM: dict[str, Any] = {"topic": "t", "max_uncertainty": "200ms", "max_delay": "1s"}
 
 
 def problems_of(document: object) -> list[str]:
@@ -123,7 +123,11 @@ def test_example_of_every_kind_is_valid(kind: Any) -> None:  # noqa: ANN401  of 
 
 def test_stream_fills_in_the_defaults() -> None:
     stream = stream_from_document("s", StreamDocument.model_validate(STREAM).normalised())
-    assert (stream.longest_us, stream.max_delay_us, stream.shortest_us) == (200_000, 1_000_000, 0)
+    assert (stream.max_uncertainty_us, stream.max_delay_us, stream.min_uncertainty_us) == (
+        200_000,
+        1_000_000,
+        0,
+    )
     assert (stream.clock, stream.max_skew_us) == ("live", 1_000_000)
     assert (stream.mapping.form, stream.partitioning.by) == ("canonical", "key")
     assert (stream.templates, stream.histograms) == ((), False)
@@ -146,7 +150,9 @@ def test_stream_reads_a_partitioning_also_in_short(written: object, expected: Pa
 
 def test_stream_reads_a_mapping() -> None:
     mapping = {"time": "at.when", "after": "1min", "key": ["a.b", "c"], "format": "epoch_ms"}
-    document = StreamDocument.model_validate({**STREAM, "longest": "1h", "mapping": mapping})
+    document = StreamDocument.model_validate(
+        {**STREAM, "max_uncertainty": "1h", "mapping": mapping}
+    )
     found = stream_from_document("s", document.normalised()).mapping
     assert found.time_path == ("at", "when")
     assert found.key_path == ("a.b", "c")
@@ -170,7 +176,7 @@ def test_stream_reads_a_mapping() -> None:
         ({"partitioning": 3}, ["partitioning"]),
         ({"topic": "no spaces"}, ["topic"]),
         ({"clock": "broken"}, ["clock"]),
-        ({"longest_us": 3}, ["longest"]),
+        ({"max_uncertainty_us": 3}, ["max_uncertainty"]),
         ({"templates": "s1"}, ["templates"]),
         ({"templates": ["s1", "No Name", 5]}, ["templates[1]", "templates[2]"]),
         ({"templates": [f"t{n}" for n in range(1001)]}, ["templates"]),

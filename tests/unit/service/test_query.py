@@ -14,7 +14,7 @@ from service.settings import Settings
 # The lifespan does not begin: nothing asks for Kafka.
 APP = create_app(Settings(bootstrap="127.0.0.1:1"))
 BODIES: dict[str, Any] = {
-    "/v1/streams/{name}": {"topic": "t", "longest": "1s", "max_delay": "1s"},
+    "/v1/streams/{name}": {"topic": "t", "max_uncertainty": "1s", "max_delay": "1s"},
     "/v1/conditions/{name}": {
         "kind": "mutual_deadline",
         "a": "x",

@@ -20,7 +20,7 @@ from service.errors import (
 from service.log import LogRecord
 from service.registry import Registry, checked_condition
 
-STREAM = {"topic": "t", "longest_us": 200_000, "max_delay_us": 1_000_000}
+STREAM = {"topic": "t", "max_uncertainty_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}
 
 
@@ -193,7 +193,7 @@ def test_check_stream_refuses_another_partitioning_when_conditions_read_it() -> 
     fold(two, self_correlation).check_stream(two.to_stream())
     with pytest.raises(DependedUponError, match="partitioning"):
         fold(two, self_correlation).check_stream(three.to_stream())
-    fold(stream("x"), condition("c")).check_stream(stream("x", longest_us=7).to_stream())
+    fold(stream("x"), condition("c")).check_stream(stream("x", max_uncertainty_us=7).to_stream())
 
 
 @pytest.mark.parametrize(

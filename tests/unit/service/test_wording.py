@@ -20,9 +20,9 @@ from service.errors import BodyError, FieldProblem
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "window": "2s"}
-STREAM: dict[str, Any] = {"topic": "t", "longest": "200ms", "max_delay": "1s"}
+STREAM: dict[str, Any] = {"topic": "t", "max_uncertainty": "200ms", "max_delay": "1s"}
 DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
-UNIT = 'write "500ms" (or us, s, min, h, d), or longest_ms: 500'
+UNIT = 'write "500ms" (or us, s, min, h, d), or max_uncertainty_ms: 500'
 
 
 def problem_of(document: dict[str, Any]) -> FieldProblem:
@@ -65,11 +65,11 @@ def test_threshold(value: object, problem: str, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "problem", "remedy"),
     [
-        ("longest", 500, "500 has no unit", UNIT),
-        ("longest", "500", "500 has no unit", UNIT),
-        ("longest", "-5s", "is -5s: a duration is not negative", 'write "5s" or "0s"'),
-        ("longest", "-500d", "is -500d: a duration is not negative", 'write "0s"'),
-        ("longest", "500d", "is 500d: more than 407 days", "use at most 407 days"),
+        ("max_uncertainty", 500, "500 has no unit", UNIT),
+        ("max_uncertainty", "500", "500 has no unit", UNIT),
+        ("max_uncertainty", "-5s", "is -5s: a duration is not negative", 'write "5s" or "0s"'),
+        ("max_uncertainty", "-500d", "is -500d: a duration is not negative", 'write "0s"'),
+        ("max_uncertainty", "500d", "is 500d: more than 407 days", "use at most 407 days"),
         ("max_delay", "20000d", "is 20000d: more than 35 years", "use at most 35 years"),
         ("max_delay_ms", 10**20, "is more than 35 years", "use at most 35 years"),
         (

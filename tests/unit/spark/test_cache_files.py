@@ -27,7 +27,7 @@ def test_a_blob_is_kept_for_its_owner_only(tmp_path: Path) -> None:
     assert [it.name for it in files.folder.iterdir()] == ["one"]
 
 
-def test_what_was_used_least_recently_makes_room(
+def test_what_was_used_min_recently_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache_files, "MOST_BYTES", 25)

@@ -10,7 +10,7 @@ from correlation.resources.streams import Stream
 from kafka_client.partition_offsets import Place
 from spark_jobs.driver.heartbeats import Ticker
 
-LIVE = Stream("live", "events", longest_us=0, max_delay_us=0, max_skew_us=100)
+LIVE = Stream("live", "events", max_uncertainty_us=0, max_delay_us=0, max_skew_us=100)
 P0, P1 = ("events", 0), ("events", 1)
 
 

@@ -34,14 +34,15 @@ from tests.support.workload import (
 TOPICS = Topics("p")
 SLOT_KEYS = (5, 9)
 PARTITIONS = 2
-LONGEST_US, DELAY_US = 2_000, 50_000
+MAX_UNCERTAINTY_US, DELAY_US = 2_000, 50_000
 CONDITIONS = [
     NearCondition("near", "a", "b", 4_000, "0.6"),
     NearCondition("self", "a", "a", 1_500, "0.5"),
 ]
 REGISTERED = tuple(condition.resource for condition in CONDITIONS)
 STREAMS = {
-    name: Stream(name, f"events-{name}", LONGEST_US, DELAY_US, clock="replay") for name in "ab"
+    name: Stream(name, f"events-{name}", MAX_UNCERTAINTY_US, DELAY_US, clock="replay")
+    for name in "ab"
 }
 # A folder that cannot be made: the blob files are a cache, and all must go without them too.
 IN_FORCE = InForce(
@@ -139,7 +140,7 @@ def expected_alarms(events: Sequence[Occurrence]) -> list[tuple[str, str, str]]:
     return sorted(near | {pair for pair in same if place[pair[1]] < place[pair[2]]})
 
 
-EVENTS = Workload("ab", seed=3, longest_us=LONGEST_US).take(400)
+EVENTS = Workload("ab", seed=3, max_uncertainty_us=MAX_UNCERTAINTY_US).take(400)
 
 
 def every(count: int) -> Callable[[int], bool]:
@@ -219,7 +220,7 @@ def test_state_does_not_grow_when_time_goes_on() -> None:
     job = Job()
     job.run_batch(config_records())
     sizes = []
-    workload = Workload("ab", seed=5, longest_us=LONGEST_US)
+    workload = Workload("ab", seed=5, max_uncertainty_us=MAX_UNCERTAINTY_US)
     offsets: list[Occurrence] = []
     for _ in range(12):
         offsets += workload.take(400)
@@ -306,8 +307,8 @@ def test_heartbeat_holds_where_its_partition_was_read_before_the_run(*, restored
     ]
     job.run_batch(beats)
     for slot in job.metrics().values():
-        assert slot["low_marks"]["a"]["mark"] == 1_000_000 - DELAY_US
-        assert slot["low_marks"]["b"]["mark"] is None
+        assert slot["watermarks"]["a"]["watermark"] == 1_000_000 - DELAY_US
+        assert slot["watermarks"]["b"]["watermark"] is None
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -327,8 +328,8 @@ def test_heartbeats_are_taken_in_the_order_of_their_records(*, reverse: bool) ->
     ]
     job.run_batch(beats[::-1] if reverse else beats)
     for slot in job.metrics().values():
-        assert slot["low_marks"]["a"]["mark"] == 1_000_000 - DELAY_US
-        assert slot["low_marks"]["b"]["mark"] is None
+        assert slot["watermarks"]["a"]["watermark"] == 1_000_000 - DELAY_US
+        assert slot["watermarks"]["b"]["watermark"] is None
 
 
 def test_programs_of_an_earlier_run_are_not_used_again() -> None:

@@ -26,7 +26,7 @@ from tests.support.workload import SourceRecord, arrow_batch
 
 TOPICS = Topics("p")
 SLOT_KEYS = (11, 12, 13)
-STREAM = Stream("s", "events", longest_us=1_000, max_delay_us=0, shortest_us=10)
+STREAM = Stream("s", "events", max_uncertainty_us=1_000, max_delay_us=0, min_uncertainty_us=10)
 Row = tuple[int, str, int, bytes]
 
 
@@ -127,7 +127,7 @@ def test_event_columns_hold_what_the_record_says_and_the_record_itself() -> None
     assert events.latest.tolist() == [100, -40, 100]
     assert events.partition.tolist() == [1, 1, 1]
     assert events.offset.tolist() == [41, 42, 44]
-    assert events.appended_us.tolist() == [5_000, 6_000, 7_000]
+    assert events.record_timestamp_us.tolist() == [5_000, 6_000, 7_000]
     assert events.extra["record_key"].to_list() == [b"other", b"k", b""]
     assert events.extra["record_value"].to_list() == [record.value for record in records]
     packed = events.extra["record_headers"].to_list()
@@ -189,7 +189,7 @@ def test_equal_keys_share_a_slot_and_all_slots_are_used() -> None:
 
 def test_grid_stream_needs_no_key_and_its_events_meet_in_one_slot() -> None:
     stream = Stream(
-        "g", "events", longest_us=1_000, max_delay_us=0, partitioning=Partitioning("grid")
+        "g", "events", max_uncertainty_us=1_000, max_delay_us=0, partitioning=Partitioning("grid")
     )
     records = [SourceRecord("events", event(key=None), None, 0, n) for n in range(9)]
     (row,) = rows_of(pack(records, [stream]), "events")
@@ -199,7 +199,7 @@ def test_grid_stream_needs_no_key_and_its_events_meet_in_one_slot() -> None:
 
 def test_grid_sends_each_event_to_the_cells_of_its_group_the_same_in_any_batch() -> None:
     grid = Partitioning("grid", 3)
-    stream = Stream("g", "events", longest_us=1_000, max_delay_us=0, partitioning=grid)
+    stream = Stream("g", "events", max_uncertainty_us=1_000, max_delay_us=0, partitioning=grid)
     records = [SourceRecord("events", event(id=n), None, n % 2, n) for n in range(90)]
     found = []
     for cut in (90, 7):
@@ -225,7 +225,7 @@ def test_two_streams_read_the_same_topic_each_with_its_own_mapping() -> None:
     other = Stream(
         "o",
         "events",
-        longest_us=1_000,
+        max_uncertainty_us=1_000,
         max_delay_us=0,
         mapping=EventMapping("time", time_path=("at",), format="epoch_us", after_us=5),
     )
@@ -334,7 +334,7 @@ def test_long_control_that_cannot_be_read_reaches_the_slots_as_its_problem(versi
 def test_a_time_and_a_mass_of_more_digits_than_float64_holds_are_exact() -> None:
     mapping = EventMapping("time", time_path=("at",), format="epoch_s")
     stream = Stream(
-        "s", "events", longest_us=1_000, max_delay_us=0, clock="replay", mapping=mapping
+        "s", "events", max_uncertainty_us=1_000, max_delay_us=0, clock="replay", mapping=mapping
     )
     times = [b"1767225600.123456", b"1767225600.1234561", b"17179869184.123457"]
     records = [

@@ -17,11 +17,11 @@ from spark_jobs.driver.offsets import FoundTopic
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 
 TOPICS = Topics("p")
-A = Stream("a", "events-a", longest_us=10, max_delay_us=5)
+A = Stream("a", "events-a", max_uncertainty_us=10, max_delay_us=5)
 B = Stream(
     "b",
     "events-a",
-    longest_us=60_000_000,
+    max_uncertainty_us=60_000_000,
     max_delay_us=5,
     clock="replay",
     mapping=EventMapping("time", time_path=("when", "at"), after_us=60_000_000),

@@ -147,9 +147,9 @@ def test_operator_counts_searches_by_algorithm(algorithm: str, lengths: list[int
     fresh = dict(zip("xy", segments, strict=True))
     view = View(
         fresh=fresh,
-        appended_us=dict.fromkeys("xy", np.zeros(1000, np.int64)),
+        record_timestamp_us=dict.fromkeys("xy", np.zeros(1000, np.int64)),
         buffers={"x": StreamBuffer(), "y": StreamBuffer()},
-        marks=dict.fromkeys("xy", -10_000),
+        watermarks=dict.fromkeys("xy", -10_000),
     )
     operator = TimingOperator(condition(algorithm, 60), streams(20, 200))
     counts = operator.evaluate(view).counts

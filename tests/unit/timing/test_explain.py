@@ -30,8 +30,8 @@ NEAR: dict[str, Any] = {
 }
 
 
-def _stream(name: str, longest_us: int = 2 * SECOND, **changes: Any) -> Stream:  # noqa: ANN401 - as Stream
-    return Stream(name, name, longest_us, SECOND, **{"clock": "replay", **changes})
+def _stream(name: str, max_uncertainty_us: int = 2 * SECOND, **changes: Any) -> Stream:  # noqa: ANN401 - as Stream
+    return Stream(name, name, max_uncertainty_us, SECOND, **{"clock": "replay", **changes})
 
 
 STREAMS = {"x": _stream("x", SECOND // 2), "y": _stream("y")}
@@ -153,7 +153,7 @@ def test_missing_probability_and_distance_are_exact() -> None:
         "0",
     )
     far = explain(_record(0, 0), _record(5 * SECOND, 5 * SECOND))
-    assert far["expired_by_us"] == 5 * SECOND - far["reach"]["greatest_us"]
+    assert far["expired_by_us"] == 5 * SECOND - far["reach"]["max_us"]
 
 
 def test_horizon_is_a_distance() -> None:
@@ -164,7 +164,7 @@ def test_horizon_is_a_distance() -> None:
 
 
 def test_window_too_narrow_for_any_pair_is_said_to_be() -> None:
-    streams = {name: _stream(name, 60 * SECOND, shortest_us=60 * SECOND) for name in "xy"}
+    streams = {name: _stream(name, 60 * SECOND, min_uncertainty_us=60 * SECOND) for name in "xy"}
     minute = _record(0, 60 * SECOND)
     answer = explain(minute, minute, streams)
     assert answer["failed_step"] == "threshold"
@@ -173,7 +173,7 @@ def test_window_too_narrow_for_any_pair_is_said_to_be() -> None:
 
 def test_late_arrival_is_noted_and_does_not_change_the_verdict() -> None:
     live = {name: _stream(name, clock="live") for name in "xy"}
-    late = GivenRecord({"key": "k", "earliest": 0, "latest": 0}, appended_us=1_500_000)
+    late = GivenRecord({"key": "k", "earliest": 0, "latest": 0}, record_timestamp_us=1_500_000)
     answer = explain(_record(0, 0), late, live)
     assert answer["verdict"] == "satisfied"
     (note,) = answer["notes"]

@@ -27,7 +27,7 @@ from correlation.timing.factored.expanding import (
     expand,
 )
 from correlation.timing.factored.layout import lay_out
-from correlation.timing.factored.ranges import greatest_in_ranges
+from correlation.timing.factored.ranges import max_in_ranges
 from correlation.timing.factored.search import Spans, correlate_spans
 from correlation.timing.intervals.pairs import Side
 from correlation.timing.intervals.window import TimingWindow
@@ -81,11 +81,11 @@ def test_spans_of_no_events_are_none() -> None:
 
 
 @given(values=st.lists(st.integers(-9, 9), min_size=1, max_size=40), data=st.data())
-def test_greatest_in_ranges_is_the_greatest(values: list[int], data: st.DataObject) -> None:
+def test_max_in_ranges_is_the_max(values: list[int], data: st.DataObject) -> None:
     place = st.integers(0, len(values) - 1)
     ends = data.draw(st.lists(st.tuples(place, place).map(sorted), max_size=10))
     ranges = np.array([(low, high + 1) for low, high in ends], np.int64).reshape(-1, 2)
-    found = greatest_in_ranges(np.array(values), ranges)
+    found = max_in_ranges(np.array(values), ranges)
     assert found.tolist() == [max(values[low : high + 1]) for low, high in ends]
 
 

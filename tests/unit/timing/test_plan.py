@@ -98,14 +98,14 @@ def test_plan_says_when_and_how_each_a_is_reported() -> None:
     assert (best["algorithm"], unmatched["algorithm"]) == ("best", "unmatched")
     assert best["why"] != unmatched["why"]
     assert best["reported"] == unmatched["reported"]
-    assert "low mark of y has passed latest of x + (10s)" in best["reported"]
+    assert "watermark of y has passed latest of x + (10s)" in best["reported"]
     assert best["keep"] == {
-        "x": "low mark of y - (10s)",
-        "y": "the lesser of low mark of x and low mark of y - (10s), + (-2s)",
+        "x": "watermark of y - (10s)",
+        "y": "the lesser of watermark of x and watermark of y - (10s), + (-2s)",
     }
-    assert plan(document("best", -2, 10, "x"))["keep"] == {"x": "low mark of x - (12s)"}
+    assert plan(document("best", -2, 10, "x"))["keep"] == {"x": "watermark of x - (12s)"}
     pairs = plan(document("pairs", -2, 10))
-    assert pairs["keep"] == {"x": "low mark of y - (10s)", "y": "low mark of x + (-2s)"}
+    assert pairs["keep"] == {"x": "watermark of y - (10s)", "y": "watermark of x + (-2s)"}
     assert (pairs["emit"], pairs["reported"][:10]) == ("pairs", "as soon as")
 
 

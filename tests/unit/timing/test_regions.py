@@ -84,8 +84,8 @@ def test_describe_regions_names_directions_lengths_and_horizon() -> None:
     }
     assert described == {
         "window": "wide",
-        "base_a": {"shortest": base_a, "longest": base_a},
-        "base_b": {"shortest": base_b, "longest": base_b},
+        "base_a": {"min_uncertainty": base_a, "max_uncertainty": base_a},
+        "base_b": {"min_uncertainty": base_b, "max_uncertainty": base_b},
     }
 
 

@@ -76,10 +76,14 @@ def _carried(stream: Stream, own: list[Histogram]) -> list[Histogram]:
     found = [template.histogram for template in stream.templates]
     found += [
         Histogram.from_interval(-length, 0)
-        for length in range(stream.shortest_us, stream.longest_us + 1)
+        for length in range(stream.min_uncertainty_us, stream.max_uncertainty_us + 1)
     ]
     if stream.histograms:
-        found += [it for it in own if stream.shortest_us <= it.length_us <= stream.longest_us]
+        found += [
+            it
+            for it in own
+            if stream.min_uncertainty_us <= it.length_us <= stream.max_uncertainty_us
+        ]
     return found
 
 
@@ -112,7 +116,7 @@ def test_p_shaped_keep_is_reached_by_templates_when_wide(
 ) -> None:
     streams = [replace(it, histograms=False) for it in (a[0], b[0])]
     if not any(it.has_shapes for it in streams) or not window.is_wide(
-        *(it.longest_us for it in streams)
+        *(it.max_uncertainty_us for it in streams)
     ):
         return
     least, greatest = stream_reach(window, *streams)

@@ -24,7 +24,7 @@ from tests.unit.timing.strategies import judged, windows
 
 
 @given(u=histograms(), v=histograms())
-def test_p_stochastic_shift_is_the_least_that_dominates(u: Histogram, v: Histogram) -> None:
+def test_p_stochastic_shift_is_the_min_that_dominates(u: Histogram, v: Histogram) -> None:
     shape_u, shape_v = told(u.shape()), told(v.shape())
     dominating = [
         by for by in range(-14, 15) if oracle.dominates(oracle.moved(shape_u, by), shape_v)

@@ -10,7 +10,7 @@ from service.registry import Registry
 from tests.unit.service.test_registry import PAIR, STREAM, condition, fold, stream
 
 # Exact times: horizons are windows and delays, and nothing else.
-POINTS = {"longest_us": 0}
+POINTS = {"max_uncertainty_us": 0}
 
 
 def _chain(*conditions: tuple[str, str, str]) -> Registry:
