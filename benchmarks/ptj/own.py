@@ -12,7 +12,7 @@ from benchmarks.ptj.comparing import WaysDifferError
 from benchmarks.ptj.texts import OWN
 from benchmarks.ptj.workload import WINDOWS_MS, draw_stream, draw_templates, mutual
 from benchmarks.report import Report
-from correlation.timing.histograms.classes import Classes, ShapedSide
+from correlation.timing.histograms.classes import Classes, HistogramSide
 from correlation.timing.histograms.filter import DOUBTFUL
 from correlation.timing.histograms.lazy import correlate_lazy
 from correlation.timing.histograms.locating import HOW, locate_block
@@ -80,7 +80,7 @@ def measure_own(*, quick: bool) -> list[OwnPoint]:
 
 
 def _measure(
-    a: ShapedSide, b: ShapedSide, window_ms: int, threshold: str, *, repeats: int
+    a: HistogramSide, b: HistogramSide, window_ms: int, threshold: str, *, repeats: int
 ) -> OwnPoint:
     window = mutual(window_ms, threshold)
     groups = np.array([[0, len(a.latest), 0, len(b.latest)]], np.int64)
@@ -141,9 +141,9 @@ def report_own(points: Sequence[OwnPoint]) -> Report:
     )
 
 
-def _draw_side(events: int, rng: np.random.Generator) -> ShapedSide:
+def _draw_side(events: int, rng: np.random.Generator) -> HistogramSide:
     shapes = draw_templates(events, rng)
-    return ShapedSide(
+    return HistogramSide(
         draw_stream(events, shapes, rng).latest,
         np.arange(events),
         Classes(pack_shapes(shapes), 0),
@@ -158,7 +158,7 @@ def _tell_nothing(classes: Classes) -> NDArray[np.int64]:
     return found
 
 
-def _codes(pairs: Pairs, b: ShapedSide) -> NDArray[np.int64]:
+def _codes(pairs: Pairs, b: HistogramSide) -> NDArray[np.int64]:
     return np.sort(pairs.base_index * len(b.latest) + pairs.target_index)
 
 

@@ -122,7 +122,7 @@ def _pairs_report(totals: Totals, name: str) -> Document:
             way: _count(totals, "pairs_total", condition=name, decided_by=way) for way in DECIDED_BY
         },
         "hit_ratio": round(hits / probed, 6) if probed else None,
-        "evaluations": _count(totals, "probability_evaluations_total", condition=name),
+        "evaluations": _count(totals, "pair_evaluations_total", condition=name),
     }
 
 

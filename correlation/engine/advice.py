@@ -157,8 +157,8 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     if fixed is not None:
         spread = describe_duration(fixed)
         yield (
-            f"the mapping makes every event {spread} long, declared are {shortest} to {longest}: with "
-            f"min_uncertainty and max_uncertainty {spread} positions decide more pairs"
+            f"the mapping makes every event {spread} long, declared are {shortest} to {longest}: "
+            f"with min_uncertainty and max_uncertainty {spread} positions decide more pairs"
         )
         return
     enough = facts.events >= ENOUGH

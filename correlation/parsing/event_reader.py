@@ -45,9 +45,9 @@ def compile_mapping(stream: Stream) -> EventReader:
     -------
     callable
         `(value, text, record_key, record_timestamp_us) -> MappedEvent`; it raises
-        RejectedEventError, with the reason, for anything that is not an event of the stream. `value` is what a parser made
-        of the JSON `text`, which is asked for numbers that float64 does not hold; without a text
-        (None) a float is exact.
+        RejectedEventError, with the reason, for anything that is not an event of the stream.
+        `value` is the parsed JSON `text`, which is asked for numbers that float64 does not hold;
+        without a text (None) a float is exact.
     """
     mapping = stream.mapping
     read_timestamp = timestamp_reader(stream)

@@ -26,14 +26,14 @@ from correlation.resources.paths import Path, find, type_name
 from correlation.resources.template import Template
 from correlation.resources.times import TimeReader
 
-Shaped = tuple[int, int, bytes | None]
-ShapedReader = Callable[[Mapping[str, object], bytes | None], Shaped]
+HistogramEvent = tuple[int, int, bytes | None]
+HistogramReader = Callable[[Mapping[str, object], bytes | None], HistogramEvent]
 _SHOWN = 80
 
 
 def template_reader(
     templates: Iterable[Template], detected_path: Path, template_path: Path, read_time: TimeReader
-) -> ShapedReader:
+) -> HistogramReader:
     """Make the reader of events that name a template.
 
     Parameters
@@ -55,7 +55,7 @@ def template_reader(
         for template in templates
     }
 
-    def read(value: Mapping[str, object], text: bytes | None) -> Shaped:
+    def read(value: Mapping[str, object], text: bytes | None) -> HistogramEvent:
         latest = read_time(find_as_written(value, detected_path, text))[1]
         name = find(value, template_path)
         try:
@@ -80,7 +80,7 @@ def _no_template(name: object, known: Mapping[object, object]) -> RejectedEventE
     )
 
 
-def histogram_reader(path: Path, read_time: TimeReader) -> ShapedReader:
+def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
     """Make the reader of events that have a histogram of their own.
 
     Parameters
@@ -96,7 +96,7 @@ def histogram_reader(path: Path, read_time: TimeReader) -> ShapedReader:
         `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
     """
 
-    def read(value: Mapping[str, object], text: bytes | None) -> Shaped:
+    def read(value: Mapping[str, object], text: bytes | None) -> HistogramEvent:
         found = find_as_written(value, path, text)
         try:
             histogram = Histogram(_read_buckets(found, read_time))

@@ -60,7 +60,7 @@ def count_chance_alarms(
     Returns
     -------
     float or None
-        Alarms per hour; None where events carry histograms of their own (shaped.chance).
+        Alarms per hour; None where events carry histograms of their own (histograms.chance).
     """
     keys = load.keys if a.partitioning.by == "key" else 1.0
     if a.has_shapes or b.has_shapes:

@@ -4,11 +4,11 @@ Problem. For two records, say what the job makes of them as a pair of the condit
 of it failed first (correlation.explaining).
 
 Definitions. s = max_B - max_A. *Reach*: the least and the greatest s of any satisfied pair of the
-two streams, which the keep values go by (docs/proofs.md, P-KEEP, P-SHAPED-KEEP): beyond it one of
-the events is forgotten before the other one can come. The regions are those of lengths as declared,
-by supports alone where streams declare templates or histograms; the job takes the lengths of the
-events that a buffer holds, whose range is no wider, so that its satisfaction regions hold these
-(docs/proofs.md, P-EXPLAIN).
+two streams, which the keep values go by (docs/proofs.md, P-KEEP, P-HISTOGRAM-KEEP): beyond it one
+of the events is forgotten before the other one can come. The regions are those of lengths as
+declared, by supports alone where streams declare templates or histograms; the job takes the lengths
+of the events that a buffer holds, whose range is no wider, so that its satisfaction regions hold
+these (docs/proofs.md, P-EXPLAIN).
 
 Algorithm. The verdict is `satisfaction.satisfied`, or `histogram_exact.is_satisfied` of events that
 are no intervals: the decision of the job itself. The probability

@@ -55,7 +55,7 @@ def count_final_alarms(
     Returns
     -------
     float or None
-        Alarms per hour; None where events carry histograms of their own (shaped.chance).
+        Alarms per hour; None where events carry histograms of their own (histograms.chance).
     """
     widths = _measure(condition, a, b)
     if widths is None:

@@ -34,7 +34,7 @@ from correlation.operators import Evaluation, Result, View
 from correlation.resources.streams import Stream
 from correlation.timing.alarms import PairBatch, UnmatchedBatch
 from correlation.timing.conditions import BEST, TimingCondition
-from correlation.timing.histograms.final import ShapedTargets, find_shaped_targets
+from correlation.timing.histograms.final import HistogramTargets, find_histogram_targets
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.windows import share_book
 from correlation.timing.intervals.best import NONE, Targets, compare_targets, find_best
@@ -162,7 +162,7 @@ class FinalOperator:
             return self._summarise([], np.zeros(0, np.int64), 0, 0)
         targets = _segments(view, self._condition.b)
         if any(segment.shape is not None for segment in (due.segment, *targets)):
-            return self._report_shaped(due, targets, final_below)
+            return self._report_histograms(due, targets, final_below)
         if self._condition.emit == BEST:
             return self._report_best(due, targets)
         return self._report_unmatched(due, targets, final_below)
@@ -310,19 +310,21 @@ class FinalOperator:
             results.append(UnmatchedBatch(self._condition, self._keyed, due.segment, rows))
         return self._summarise(results, due.segment.latest[rows], searches, decided)
 
-    def _report_shaped(self, due: _Due, targets: Sequence[Segment], final_below: int) -> Evaluation:
+    def _report_histograms(
+        self, due: _Due, targets: Sequence[Segment], final_below: int
+    ) -> Evaluation:
         """Report on events some of which are no intervals."""
         own = (due.places, due.rows) if self._condition.a == self._condition.b else None
-        found = find_shaped_targets(due.segment, targets, own, self._reach, self._book)
+        found = find_histogram_targets(due.segment, targets, own, self._reach, self._book)
         searches = int(found is not None)
         if self._condition.emit == BEST:
-            return self._report_best_shaped(due, found, searches)
+            return self._report_best_histograms(due, found, searches)
         matched = ~self._is_known(due, final_below)
         decided = 0 if found is None else found.mark_matched(matched)
         return self._summarise_unmatched(due, matched, searches, decided)
 
-    def _report_best_shaped(
-        self, due: _Due, found: ShapedTargets | None, searches: int
+    def _report_best_histograms(
+        self, due: _Due, found: HistogramTargets | None, searches: int
     ) -> Evaluation:
         if found is None:
             return self._summarise([], np.zeros(0, np.int64), 0, 0)
@@ -347,7 +349,7 @@ class FinalOperator:
             counts=[
                 ("pairs_total", name | {"decided_by": DECIDED_BY[PROBE]}, pairs),
                 ("probe_region_events_total", name, looked_at),
-                ("probability_evaluations_total", name, looked_at),
+                ("pair_evaluations_total", name, looked_at),
                 ("searches_total", name | {"algorithm": emit}, searches),
             ],
             ready_us=ready_us,

@@ -20,7 +20,7 @@ from correlation.operators import Evaluation, View
 from correlation.resources.streams import Stream
 from correlation.timing.alarms import PairBatch
 from correlation.timing.conditions import TimingCondition
-from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms.algorithms import correlate_histograms
 from correlation.timing.histograms.classes import side_of
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.rows import satisfied_rows
@@ -160,7 +160,7 @@ class TimingOperator:
         if base.shape is None and target.shape is None:
             pairs, algorithm = self._correlate(base, target, groups, base_is_a=base_is_a)
         else:
-            pairs, algorithm = correlate_shaped(
+            pairs, algorithm = correlate_histograms(
                 self._condition.algorithm,
                 side_of(base),
                 side_of(target),
@@ -244,7 +244,7 @@ class TimingOperator:
                 ),
                 ("probe_region_events_total", name, probes.probe_region),
                 ("lookup_hits_total", name, probes.lookup_hits),
-                ("probability_evaluations_total", name, probes.evaluations),
+                ("pair_evaluations_total", name, probes.evaluations),
                 *(
                     ("searches_total", name | {"algorithm": algorithm}, count)
                     for algorithm, count in searches.items()

@@ -302,8 +302,8 @@ def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
         return 'read_up_to: "end" is for recorded streams; set clock: replay, or leave it out'
     return (
         f"read_up_to: {heartbeat.read_up_to_us} is later than the record's Kafka timestamp, "
-        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; correct the clock of the "
-        "sender"
+        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; correct the clock "
+        "of the sender"
     )
 
 

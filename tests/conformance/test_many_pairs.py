@@ -21,7 +21,7 @@ from correlation.timing.intervals.window import TimingWindow
 from tests.conformance.test_algorithms import Event, columns
 from tests.conformance.test_shapes import WAYS, Case, run
 from tests.oracle import histograms, intervals
-from tests.support.shaped import draw_events, draw_histogram, told
+from tests.support.histograms import draw_events, draw_histogram, told
 from tests.unit.timing.strategies import judged
 
 BASES, TARGETS = 25, 20

@@ -18,8 +18,8 @@ from correlation.timing.conditions import ALGORITHM_CHOICES
 from correlation.timing.histograms import windows
 from correlation.timing.histograms.windows import WindowBook, share_book
 from correlation.timing.intervals.window import TimingWindow
-from tests.support.shaped import draw_histogram
-from tests.support.shaped_slots import expected_pairs
+from tests.support.histogram_slots import expected_pairs
+from tests.support.histograms import draw_histogram
 from tests.support.slots import (
     PARTITIONS,
     Arrival,

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms.algorithms import correlate_histograms
 from correlation.timing.histograms.windows import WindowBook
 from correlation.timing.intervals.algorithms import ALGORITHMS, Pairs, Side
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.oracle.intervals import probability
-from tests.support.shaped import side_of_events, told
+from tests.support.histograms import side_of_events, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,7 +212,7 @@ SHAPES = (
     ("make", "name"),
     [*((crowd, name) for name in ALGORITHM_CHOICES), (couples, "lazy_lookup")],
 )
-def test_algorithm_returns_the_judges_pairs_of_a_shaped_micro_world(
+def test_algorithm_returns_the_judges_pairs_of_a_histogram_micro_world(
     make: Callable[[int, int, tuple[int, int]], World],
     ends: Ends,
     name: str,
@@ -226,7 +226,7 @@ def test_algorithm_returns_the_judges_pairs_of_a_shaped_micro_world(
         book = WindowBook(TimingWindow(*ends, threshold))
         # S-windows are computed at the first search.
         book.credit = 10**9
-        pairs, _ = correlate_shaped(
+        pairs, _ = correlate_histograms(
             name, base, target, world.groups, book, base_is_a=True, exclude_same=False
         )
         assert found_pairs(pairs) == expected, threshold

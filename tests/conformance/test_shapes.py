@@ -1,4 +1,4 @@
-"""One suite over all algorithms for shaped events: each returns exactly the judge's pairs."""
+"""One suite over all algorithms for events with histograms: each returns the judge's pairs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import ALGORITHM_CHOICES
-from correlation.timing.histograms import windows as shaped_windows
-from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms import windows as histogram_windows
+from correlation.timing.histograms.algorithms import correlate_histograms
 from correlation.timing.histograms.windows import WindowBook
 from correlation.timing.intervals.pairs import LOOKUP, PROBE, SATISFACTION_REGION, Pairs
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
-from tests.support.shaped import draw_events, draw_histogram, one_group, side_of_events, told
+from tests.support.histograms import draw_events, draw_histogram, one_group, side_of_events, told
 from tests.unit.timing.histogram_strategies import histograms
 from tests.unit.timing.strategies import judged, windows
 
@@ -58,9 +58,9 @@ def run(name: str, case: Case, way: str) -> tuple[Pairs, str]:
             book.credit = 10**9
         else:
             # One cell takes more.
-            patch.setattr(shaped_windows, "AT_ONCE", 0)
+            patch.setattr(histogram_windows, "AT_ONCE", 0)
             book.credit = int(way == "partly")
-        return correlate_shaped(
+        return correlate_histograms(
             name,
             side_of_events(case.base),
             side_of_events(case.target),

@@ -16,15 +16,15 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from correlation.timing.factored.expanding import Expander
-from tests.support.job import JobUnderTest
-from tests.support.kafka import Sent, produce
-from tests.support.shaped_slots import (
+from tests.support.histogram_slots import (
     TEMPLATES,
     expected_pairs,
     give_shapes,
-    shaped_slot,
-    shaped_verdicts,
+    histogram_slot,
+    histogram_verdicts,
 )
+from tests.support.job import JobUnderTest
+from tests.support.kafka import Sent, produce
 from tests.support.slots import (
     CONDITIONS,
     DELAY,
@@ -91,7 +91,7 @@ def _case(kind: str) -> Case:
         # Keys mean nothing there.
         one_key = [replace(it, key="k") for it in arrivals]
         return Case(kind, tuple(grid), one_key, WAYS | FACTORED)
-    shaped = shaped_slot("mixed").streams
+    shaped = histogram_slot("mixed").streams
     return Case(kind, tuple(shaped.values()), give_shapes(rng, arrivals, "mixed"), WAYS | EMITS)
 
 
@@ -187,7 +187,7 @@ def test_job_reports_the_judges_pairs_once(alarms_of: Alarms, kind: str, name: s
 
 
 @pytest.mark.parametrize(
-    ("kind", "judge"), [("intervals", judged_verdicts), ("histograms", shaped_verdicts)]
+    ("kind", "judge"), [("intervals", judged_verdicts), ("histograms", histogram_verdicts)]
 )
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_job_judges_each_a_once(

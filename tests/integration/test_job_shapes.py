@@ -123,7 +123,7 @@ def letters(job: JobUnderTest, count: int) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_shaped_events_are_accepted_and_bad_ones_dead_letters(job: JobUnderTest) -> None:
+def test_histogram_events_are_accepted_and_bad_ones_dead_letters(job: JobUnderTest) -> None:
     now = time.time_ns() // 1_000
     bad = {
         "unknown_template": detection("thirds"),

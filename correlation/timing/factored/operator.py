@@ -88,7 +88,7 @@ class FactoredOperator(TimingOperator):
         for way, pairs in zip(DECIDED_BY, spans.decided.tolist(), strict=True):
             counts["pairs_total", "decided_by", way] += pairs
         for metric, count in zip(
-            ("probe_region_events_total", "lookup_hits_total", "probability_evaluations_total"),
+            ("probe_region_events_total", "lookup_hits_total", "pair_evaluations_total"),
             spans.counts,
             strict=True,
         ):

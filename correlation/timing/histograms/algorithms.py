@@ -1,7 +1,7 @@
-"""The correlation algorithms for shaped events by the names a condition uses.
+"""The correlation algorithms for events with histograms by the names a condition uses.
 
 Which one runs. simple computes every probability, ssort decides every pair in reach; the others
-take the s-windows of the classes that meet as far as they are known (`shaped.windows`). indexed
+take the s-windows of the classes that meet as far as they are known (`histograms.windows`). indexed
 needs all of them, lazy_lookup all of them and few classes of base events; both do as lazy does
 otherwise. auto is indexed where all are known and the targets to be probed are many for the classes
 that they have, and lazy elsewhere.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from correlation.timing.histograms.classes import ShapedSide
+    from correlation.timing.histograms.classes import HistogramSide
     from correlation.timing.histograms.search import Search
     from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.histograms.windows import WindowBook
@@ -38,10 +38,10 @@ _LOCATED = {"eager": correlate_eager, "lazy": correlate_lazy}
 _PROBES_PER_CLASS = 16
 
 
-def correlate_shaped(
+def correlate_histograms(
     asked: str,
-    base: ShapedSide,
-    target: ShapedSide,
+    base: HistogramSide,
+    target: HistogramSide,
     groups: NDArray[np.int64],
     book: WindowBook,
     *,
@@ -92,7 +92,7 @@ def correlate_shaped(
 
 
 def _correlate(
-    asked: str, base: ShapedSide, search: Search, book: WindowBook, *, is_complete: bool
+    asked: str, base: HistogramSide, search: Search, book: WindowBook, *, is_complete: bool
 ) -> tuple[Pairs, str]:
     """Find the pairs by what is asked for, or by lazy where that needs s-windows that it lacks."""
     if is_complete and (asked == "indexed" or (asked == AUTO and _has_few_classes(search))):

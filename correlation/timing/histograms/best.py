@@ -1,4 +1,4 @@
-"""The most probable target of each shaped base event.
+"""The most probable target of each base event with a histogram.
 
 Problem. Of the targets that satisfy the condition with a base event, find the one of the greatest
 satisfaction probability, exactly. Of two that are equally probable the better one is as in
@@ -11,7 +11,7 @@ Algorithm. The satisfied pairs are narrowed down step by step, for all base even
    these the greatest over the rationals.
 3. Those whose distance of expected times in float64 is at most twice its error above the least.
 4. What is left, mostly a single one, is compared over the integers, and by id.
-(P-SHAPED-BEST.)
+(P-HISTOGRAM-BEST.)
 
 Cost. O(p log p) for p satisfied pairs; integers only where float64 cannot tell.
 """

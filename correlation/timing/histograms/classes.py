@@ -56,7 +56,7 @@ class Classes:
         return as_column(-self.shapes.edges[places])
 
 
-class ShapedSide(NamedTuple):
+class HistogramSide(NamedTuple):
     """The events of one stream, sorted by latest inside every group.
 
     Attributes
@@ -74,10 +74,10 @@ class ShapedSide(NamedTuple):
     classes: Classes
 
 
-_SIDES: WeakKeyDictionary[Segment, ShapedSide] = WeakKeyDictionary()
+_SIDES: WeakKeyDictionary[Segment, HistogramSide] = WeakKeyDictionary()
 
 
-def side_of(segment: Segment) -> ShapedSide:
+def side_of(segment: Segment) -> HistogramSide:
     """Give a segment with its classes, found once and remembered as long as the segment lives."""
     side = _SIDES.get(segment)
     if side is None:
@@ -88,7 +88,7 @@ def side_of(segment: Segment) -> ShapedSide:
 
 def make_side(
     earliest: NDArray[np.int64], latest: NDArray[np.int64], shape: DictionaryColumn | None
-) -> ShapedSide:
+) -> HistogramSide:
     """Put events into classes.
 
     Parameters
@@ -100,7 +100,7 @@ def make_side(
 
     Returns
     -------
-    ShapedSide
+    HistogramSide
         With the classes that occur; histograms that no event has may be among them.
 
     Raises
@@ -122,7 +122,7 @@ def make_side(
     classes = Classes(_join(_pack_intervals(distinct), histograms), len(distinct))
     if (classes.lengths[codes] != lengths).any():
         raise ValueError("shape: an event is not as long as its shape")
-    return ShapedSide(as_column(latest), as_column(codes), classes)
+    return HistogramSide(as_column(latest), as_column(codes), classes)
 
 
 def _order_values(values: BytesColumn) -> tuple[BytesColumn, NDArray[np.int64]]:

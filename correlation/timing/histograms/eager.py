@@ -1,10 +1,10 @@
-"""Eager timing correlation of shaped events (LL10 Algorithms 2 and 3): each as it arrives.
+"""Eager timing correlation of events with histograms (LL10 Algorithms 2 and 3): each as it arrives.
 
 Problem. All satisfied pairs of the events of each group, with the targets decided by their position
 where that is possible, and none of the base events waiting for another.
 
 Algorithm. The base events of a group are taken one by one. For each, both ends of its pieces
-(`shaped.pieces`) are searched among all targets; certain ones are pairs, the others are probed.
+(`histograms.pieces`) are searched among all targets; certain ones are pairs, the others are probed.
 Nothing is shared between base events.
 
 Reference. Lee and Lee 2010, Algorithms 2 and 3; PTJ Theorem 3 for the ranges.

@@ -1,9 +1,10 @@
-"""What the final operator asks of shaped events: the best target of each, or whether it has any.
+"""Find the best target of each base event with a histogram, or whether it has any target.
 
 Problem. As timing.best and timing.unmatched, where events are histograms, or some of them are.
 
-Algorithm. The targets in reach of the base events are put into one segment (`shaped.gathering`), so
-that all of a base event's are compared at once: `shaped.best`, `shaped.unmatched`.
+Algorithm. The targets in reach of the base events are put into one segment
+(`histograms.gathering`), so that all of a base event's are compared at once: `histograms.best`,
+`histograms.unmatched`.
 
 Cost. O(n log n) for n targets in reach; best goes through all satisfied pairs, a part of the base
 events after the other, unmatched through as many targets as it takes to find one.
@@ -42,7 +43,7 @@ _PART = 512
 
 
 @dataclass(frozen=True, slots=True)
-class ShapedTargets:
+class HistogramTargets:
     """Base events and all targets that they can reach.
 
     Parameters
@@ -115,13 +116,13 @@ class ShapedTargets:
         return decided
 
 
-def find_shaped_targets(
+def find_histogram_targets(
     base: Segment,
     targets: Sequence[Segment],
     own: tuple[Int64s, Int64s] | None,
     reach: tuple[int, int],
     book: WindowBook,
-) -> ShapedTargets | None:
+) -> HistogramTargets | None:
     """Put the targets of base events together.
 
     Parameters
@@ -139,7 +140,7 @@ def find_shaped_targets(
 
     Returns
     -------
-    ShapedTargets or None
+    HistogramTargets or None
         None if no base event reaches any.
     """
     gathered = gather_targets(base, targets, reach)
@@ -152,7 +153,7 @@ def find_shaped_targets(
     grid = book.find_grid(sides[0].classes, sides[1].classes, base_is_a=True)
     columns = None if grid is None else grid.columns
     search = make_search(*sides, groups, book.window, columns, exclude_same=False)
-    return ShapedTargets(base, gathered.segment, book.window, search, book, left_out)
+    return HistogramTargets(base, gathered.segment, book.window, search, book, left_out)
 
 
 def _split(groups: Int64s) -> Iterator[Int64s]:

@@ -1,7 +1,8 @@
 """The targets of released base events, from all segments, as one.
 
 Whoever compares all targets of a base event, or asks whether there is one, looks at the segments of
-a stream together. Those of shaped events are put into one, as far as the base events reach.
+a stream together. Those of events with histograms are put into one, as far as the base events
+reach.
 
 Cost. O(n log n) for n events in reach.
 """

@@ -1,4 +1,4 @@
-"""Indexed timing correlation of shaped events: every class a few certain ranges.
+"""Indexed timing correlation of events with histograms: every class a few certain ranges.
 
 Problem. All satisfied pairs of the events of each group, without a probe: no probability is
 computed, and no target looked at that is not in a pair.
@@ -7,8 +7,8 @@ Algorithm. Events of either side in reach are put by class (timing.classes, with
 lengths). For each two classes that meet in a group the satisfied targets of a base event are those
 whose latest time lies in one of the intervals of their s-window (PTJ Theorem 2): in a wide window
 one contiguous range of the class, in a narrow one as many as there are intervals, gaps included
-(docs/proofs.md, P-SHAPED-INDEXED). The ends of each range move forward with the base events of one
-class, and are galloped after.
+(docs/proofs.md, P-HISTOGRAM-INDEXED). The ends of each range move forward with the base events of
+one class, and are galloped after.
 
 Reference. Goes past PTJ, whose probing range is what classes do not have in common.
 

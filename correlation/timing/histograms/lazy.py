@@ -1,10 +1,11 @@
-"""Lazy timing correlation of shaped events (LL10 Algorithms 4 and 5): a block at once.
+"""Lazy timing correlation of events with histograms (LL10 Algorithms 4 and 5): a block at once.
 
 Problem. All satisfied pairs of the events of each group, with the targets decided by their position
 where that is possible and the searches shared by a block of base events.
 
-Algorithm. The pieces of all base events are located (`shaped.locating`), then walked by descending
-max of the base events: certain ones are pairs, the others are probed. There is no look-up table.
+Algorithm. The pieces of all base events are located (`histograms.locating`), then walked by
+descending max of the base events: certain ones are pairs, the others are probed. There is no
+look-up table.
 
 Reference. Lee and Lee 2010, Algorithms 4 and 5; PTJ Theorem 3 for the ranges.
 

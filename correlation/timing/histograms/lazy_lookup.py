@@ -1,9 +1,9 @@
-"""Lazy timing correlation of shaped events with a look-up table (LL10 Algorithms 6 and 7).
+"""Lazy timing correlation of events with histograms with a look-up table (LL10 Algorithms 6 and 7).
 
 Problem. All satisfied pairs of the events of each group, deciding as few of them one by one as
 possible.
 
-Algorithm. The pieces of all base events are located (`shaped.locating`) and the certain ones
+Algorithm. The pieces of all base events are located (`histograms.locating`) and the certain ones
 written. The left probed pieces are walked by descending, the right ones by ascending max of the
 base events. A table indexed by target position keeps a base event that is satisfied with the
 target: its class and its latest time. Left, a base event that is stochastically no later than the

@@ -1,6 +1,6 @@
 """Where the pieces of base events fall among max-sorted targets.
 
-Problem. The pieces (`shaped.pieces`) of each base event as ranges of positions in its targets.
+Problem. The pieces (`histograms.pieces`) of each base event as ranges of positions in its targets.
 
 Algorithm. The base events of a group are max-sorted too: the outermost reach of any of them moves
 forward only (galloping), and the ends of each piece are searched inside it.

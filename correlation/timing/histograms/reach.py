@@ -11,7 +11,7 @@ So only the *early* shapes of one stream (U great) and the *late* ones of the ot
     declared templates            each of them                        each of them
     own histograms                U = π for certain                   U = 0 for certain
 
-Both conditions are necessary in any window (docs/proofs.md, P-SHAPED-KEEP). Own histograms leave
+Both conditions are necessary in any window (docs/proofs.md, P-HISTOGRAM-KEEP). Own histograms leave
 the support bounds lower - π_A and upper + π_B; a microsecond less would be wrong for some of them.
 
 Reference. Mok, Woo and Lee 2006, Theorem 4; LL10 section 4.3.

@@ -44,7 +44,7 @@ def satisfied_rows(
             b.latest[b_rows] - a.latest[a_rows],
             window,
         )
-    return satisfied_shapes(*_shaped_pairs(a, a_rows, b, b_rows), window)
+    return satisfied_shapes(*_histogram_pairs(a, a_rows, b, b_rows), window)
 
 
 def probability_rows(
@@ -63,10 +63,10 @@ def probability_rows(
         return probability(
             a.earliest[a_rows], a.latest[a_rows], b.earliest[b_rows], b.latest[b_rows], window
         )
-    return shape_probability(*_shaped_pairs(a, a_rows, b, b_rows), window)
+    return shape_probability(*_histogram_pairs(a, a_rows, b, b_rows), window)
 
 
-def _shaped_pairs(
+def _histogram_pairs(
     a: Segment, a_rows: Int64s, b: Segment, b_rows: Int64s
 ) -> tuple[Shapes, Int64s, Shapes, Int64s, Int64s]:
     """Shapes and classes of either side, and s."""

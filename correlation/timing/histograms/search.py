@@ -1,12 +1,12 @@
-"""A search among shaped events: what all algorithms are given, and how they decide a pair.
+"""A search among events with histograms: what all algorithms are given, and how they decide a pair.
 
 Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for events of known classes.
 
 Algorithm. Where the s-window of two classes is known, a pair of them is satisfied iff s lies in it
-(PTJ Theorem 2). Without it most pairs are decided by quantiles (`shaped.quantiles`); of the others
-the probability is computed in float64, and pairs nearer to ct than rounding allows are written
-down as doubtful; afterwards they are decided in integers, each combination of classes and s once
-(docs/proofs.md, P-HISTOGRAM). The plain reference, simple, asks no quantiles.
+(PTJ Theorem 2). Without it most pairs are decided by quantiles (`histograms.quantiles`); of the
+others the probability is computed in float64, and pairs nearer to ct than rounding allows are
+written down as doubtful; afterwards they are decided in integers, each combination of classes and s
+once (docs/proofs.md, P-HISTOGRAM). The plain reference, simple, asks no quantiles.
 
 Cost. O(k) a pair for k intervals of an s-window; without, O(1) if quantiles decide it, otherwise
 O(n + m) for n and m buckets. Pairs decided without an s-window are counted: `Search.missed`.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from correlation.timing.histograms.classes import ShapedSide
+    from correlation.timing.histograms.classes import HistogramSide
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.intervals.collecting import Columns
@@ -100,8 +100,8 @@ class Search(NamedTuple):
 
 
 def make_search(
-    base: ShapedSide,
-    target: ShapedSide,
+    base: HistogramSide,
+    target: HistogramSide,
     groups: NDArray[np.int64],
     window: TimingWindow,
     grid: GridColumns | None,

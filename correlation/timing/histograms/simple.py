@@ -1,4 +1,4 @@
-"""Simple timing correlation of shaped events (LL10 Algorithm 1): every base event, every target.
+"""Simple correlation of events with histograms (LL10 Algorithm 1): all base events, all targets.
 
 Problem. All satisfied pairs of the events of each group. The plain reference of the others: no
 position and no s-window decides, every probability is computed.

@@ -1,6 +1,6 @@
-"""Simple-Sort timing correlation of shaped events (LL10 Algorithm 1 over a max-sorted buffer).
+"""Simple-Sort correlation of events with histograms (LL10 Algorithm 1, max-sorted buffer).
 
-Problem. All satisfied pairs of the events of each group, as in shaped.simple.
+Problem. All satisfied pairs of the events of each group, as in histograms.simple.
 
 Algorithm. Every target is decided by itself but for those that are too far apart for any
 two of the classes that occur (docs/proofs.md, P-SUPPORT): sorted by max they stand together, those

@@ -3,7 +3,7 @@
 Problem. Hold the s-windows of 1,000 x 1,000 templates within bounds of memory, compute them little
 by little, and write them so that they need not be computed again.
 
-Algorithm. Cells are computed by `shaped.windowing`, in the order of the rows or as they are
+Algorithm. Cells are computed by `histograms.windowing`, in the order of the rows or as they are
 needed. A cell that costs too much stays unknown for good: its pairs are decided by their
 probability, which gives the same result. Work is counted in evaluations, so that what is spent at
 once is bounded without a clock.

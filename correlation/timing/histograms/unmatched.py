@@ -1,10 +1,10 @@
-"""Which shaped base events have a target that satisfies the condition with them.
+"""Which base events with histograms have a target that satisfies the condition with them.
 
 Problem. Not which targets, only whether there is one.
 
-Algorithm. One target in a certain piece (`shaped.pieces`) is enough; where there is none the probed
-pieces are decided one by one up to the first that is satisfied. Base events for which float64 could
-not tell of some target, and of no other, are decided in integers afterwards.
+Algorithm. One target in a certain piece (`histograms.pieces`) is enough; where there is none the
+probed pieces are decided one by one up to the first that is satisfied. Base events for which
+float64 could not tell of some target, and of no other, are decided in integers afterwards.
 
 Cost. O(log t) a piece for t targets; where the certain pieces are empty a decision more for each
 target up to the first.

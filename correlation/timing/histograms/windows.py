@@ -5,7 +5,7 @@ P-TEMPLATES). One costs some 50 evaluations of a probability, 5 to 20 µs, so th
 1,000 templates take ten seconds: too long for a block to wait.
 
 Algorithm. Until an s-window is known, the pairs that need it are decided without, with the same
-result. S-windows are computed from two budgets, both counted in evaluations (`shaped.table`):
+result. S-windows are computed from two budgets, both counted in evaluations (`histograms.table`):
 
 - of declared shapes, which come again: a slice of `SLICE` for each block, from the registration of
   the condition on until all are known;

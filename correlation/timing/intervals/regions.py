@@ -90,8 +90,8 @@ def describe_regions(
     -------
     dict
         "window": "wide" or "narrow"; "base_a" and "base_b", each with "min_uncertainty" and
-        "max_uncertainty" (the base event's length): LH, LL, RL, RH as offsets of the target's latest time from the
-        base event's, as durations, and a sentence of what they mean.
+        "max_uncertainty" (the base event's length): LH, LL, RL, RH as offsets of the target's
+        latest time from the base event's, as durations, and a sentence of what they mean.
     """
     a = (shortest_a_us, longest_a_us)
     b = (shortest_b_us, longest_b_us)

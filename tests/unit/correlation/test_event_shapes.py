@@ -222,7 +222,7 @@ def test_detail_of_a_bad_histogram_names_the_bucket(buckets: str, detail: str) -
     assert rejected.value.detail.startswith(detail)
 
 
-def test_shaped_event_of_the_future_is_a_dead_letter() -> None:
+def test_histogram_event_of_the_future_is_a_dead_letter() -> None:
     text, skew = '{"detected": 2000000, "template": "s1"}', 1_000_000
     assert _read(_stream(), text, 2_000_000 - 40 - skew).latest == 2_000_000
     with pytest.raises(RejectedEventError) as rejected:

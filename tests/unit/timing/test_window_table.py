@@ -25,7 +25,7 @@ from correlation.timing.histograms.template_ranges import GAPS, NEVER, UNKNOWN
 from correlation.timing.histograms.windowing import find_windows
 from correlation.timing.histograms.windows import WindowBook, share_book
 from correlation.timing.intervals.window import TimingWindow
-from tests.support.shaped import draw_histogram, side_of_events
+from tests.support.histograms import draw_histogram, side_of_events
 from tests.unit.timing.histogram_strategies import (
     cut_pairs,
     described,

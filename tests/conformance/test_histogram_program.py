@@ -20,18 +20,18 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.records import Resource
 from correlation.resources.template import Template
 from correlation.timing.conditions import ALGORITHM_CHOICES, TimingCondition
-from correlation.timing.histograms import windows as shaped_windows
+from correlation.timing.histograms import windows as histogram_windows
 from correlation.timing.plan import derive_costs, plan_condition
 from tests.oracle import histograms as oracle
-from tests.support.shaped import told
-from tests.support.shaped_slots import (
+from tests.support.histogram_slots import (
     DECLARED,
     TEMPLATES,
     expected_pairs,
     give_shapes,
-    shaped_slot,
-    shaped_verdicts,
+    histogram_slot,
+    histogram_verdicts,
 )
+from tests.support.histograms import told
 from tests.support.slots import (
     CONDITIONS,
     LONGEST,
@@ -75,7 +75,7 @@ def feed(
     names=st.sets(st.sampled_from(sorted(CONDITIONS)), min_size=1, max_size=2)
     | st.just(set(CONDITIONS)),
 )
-def test_program_reports_the_judges_pairs_of_shaped_events_once(
+def test_program_reports_the_judges_pairs_of_histogram_events_once(
     declared: str,
     algorithm: str,
     seed: int,
@@ -87,11 +87,11 @@ def test_program_reports_the_judges_pairs_of_shaped_events_once(
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
     arrivals = give_shapes(rng, draw_arrivals(rng, count), declared)
-    slot = shaped_slot(declared)
+    slot = histogram_slot(declared)
     controls = [it for it in control_records(algorithm) if it.key[10:].decode() in names]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaped_windows, "_KEPT", OrderedDict())
-        patch.setattr(shaped_windows, "SLICE", 10**9 if cheap else 0)
+        patch.setattr(histogram_windows, "_KEPT", OrderedDict())
+        patch.setattr(histogram_windows, "SLICE", 10**9 if cheap else 0)
         slot.advance(make_block([], controls))
         alarms = feed(slot, rng, arrivals, restarts=restarts)
     for name in names:
@@ -115,21 +115,21 @@ EMIT = {**CONDITIONS["near"], "threshold": "0.3"}
 @pytest.mark.parametrize("declared", DECLARED)
 @pytest.mark.parametrize("name", ["near", "narrow", "by", "self_within", "tie"])
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 50), restarts=st.booleans())
-def test_program_reports_the_judges_best_or_none_of_shaped_events_once(
+def test_program_reports_the_judges_best_or_none_of_histogram_events_once(
     declared: str, emit: str, name: str, seed: int, count: int, *, restarts: bool
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
     arrivals = give_shapes(rng, draw_arrivals(rng, count), declared)
-    slot = shaped_slot(declared)
+    slot = histogram_slot(declared)
     document = {**CONDITIONS[name], "emit": emit}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaped_windows, "_KEPT", OrderedDict())
-        patch.setattr(shaped_windows, "SLICE", rng.choice([0, 1, 10**9]))
+        patch.setattr(histogram_windows, "_KEPT", OrderedDict())
+        patch.setattr(histogram_windows, "SLICE", rng.choice([0, 1, 10**9]))
         slot.advance(make_block([], [control_record(0, "c", document)]))
         alarms = feed(slot, rng, arrivals, restarts=restarts)
         closed = [Heartbeat(stream, None, CLOSED, None) for stream in "xy"]
         alarms += read_alarms(slot.advance(Block(heartbeats=closed)))
-    verdicts = shaped_verdicts(arrivals, document)
+    verdicts = histogram_verdicts(arrivals, document)
     found = [(alarm["a"]["id"], alarm["b"] and alarm["b"]["id"]) for alarm in alarms]
     assert sorted(found, key=str) == sorted(
         ((a, b) for a, b in verdicts.items() if (b is None) == (emit == "unmatched")), key=str
@@ -142,7 +142,7 @@ def test_a_stream_gets_shapes_later_and_loses_them_again() -> None:
     plain = Arrival("x", 0, "k", "x0", 0, 4)
     assert read_alarms(slot.advance(make_block([plain], []))) == []
     bare = dict(slot.streams)
-    slot.streams |= shaped_slot("own").streams
+    slot.streams |= histogram_slot("own").streams
     slot.restart()
     shape = described((-12, -3, "0.5"), (-3, 0, "0.5"))
     later = [
@@ -191,9 +191,9 @@ def test_conditions_go_on_when_a_template_or_the_mapping_changes(mapping: EventM
     assert (alarm["b"]["id"], alarm["probability"]) == ("y0", pytest.approx(float(exact)))
 
 
-def test_a_pair_of_shaped_twins_is_reported_once_by_id() -> None:
+def test_a_pair_of_histogram_twins_is_reported_once_by_id() -> None:
     shape = TEMPLATES["x"][0]
-    slot = shaped_slot("templates")
+    slot = histogram_slot("templates")
     self_condition = [it for it in control_records("auto") if it.key.endswith(b"/self")]
     slot.advance(make_block([], self_condition))
     twins = [
@@ -205,8 +205,8 @@ def test_a_pair_of_shaped_twins_is_reported_once_by_id() -> None:
     assert found == [("a", "b"), ("a", "b"), ("b", "b")]
 
 
-def test_a_late_shaped_event_is_marked_late() -> None:
-    slot = shaped_slot("templates")
+def test_a_late_histogram_event_is_marked_late() -> None:
+    slot = histogram_slot("templates")
     slot.advance(make_block([], control_records("lazy_lookup")[:1]))
     for partition in range(PARTITIONS):
         points = [Arrival(s, partition, "k", f"{s}{partition}", 100, 100) for s in "xy"]
@@ -217,11 +217,11 @@ def test_a_late_shaped_event_is_marked_late() -> None:
     assert {(it["a"]["id"], it["late"]) for it in read_alarms(outcome)} == {("late", True)}
 
 
-def test_plan_says_how_shaped_streams_are_evaluated() -> None:
+def test_plan_says_how_histogram_streams_are_evaluated() -> None:
     resource = Resource("condition", "c", 1, 0, CONDITIONS["near"])
     condition = to_condition(resource)
     assert isinstance(condition, TimingCondition)
-    streams = shaped_slot("templates").streams
+    streams = histogram_slot("templates").streams
     plan = plan_condition(condition, streams)
     assert "s-windows" in plan["why"]
     # Supports: lower - 12, lower + 12, upper - 12, upper + 12.
@@ -239,6 +239,6 @@ def test_plan_says_how_shaped_streams_are_evaluated() -> None:
     ]
     expected = 10 * 10 * sum(widths) / len(widths) / 1e6 * 3600
     assert derived["chance_alarms_per_hour"] == pytest.approx(expected)
-    own = derive_costs(condition, shaped_slot("own").streams, load)
+    own = derive_costs(condition, histogram_slot("own").streams, load)
     assert "chance_alarms_per_hour" not in own
     assert own["buffer_horizon_us"]["x"] == 25 + LONGEST + 9

@@ -11,7 +11,7 @@ from correlation.engine.program import Program
 from correlation.resources.histogram import Histogram
 from correlation.resources.template import Template
 from tests.oracle import histograms as oracle
-from tests.support.shaped import told
+from tests.support.histograms import told
 from tests.support.slots import Arrival, Slot, judged_window
 from tests.unit.timing.histogram_strategies import described
 
@@ -47,7 +47,7 @@ def give_shapes(rng: random.Random, arrivals: list[Arrival], declared: str) -> l
     return shaped
 
 
-def shaped_slot(declared: str) -> Slot:
+def histogram_slot(declared: str) -> Slot:
     slot = Slot()
     for name, stream in slot.streams.items():
         templates = tuple(Template(f"t{k}", it) for k, it in enumerate(TEMPLATES[name]))
@@ -81,7 +81,7 @@ def _mean(histogram: oracle.Histogram) -> Fraction:
     return sum((p * (lo + hi) / 2 for lo, hi, p in histogram), Fraction(0))
 
 
-def shaped_verdicts(
+def histogram_verdicts(
     arrivals: Sequence[Arrival], document: dict[str, object]
 ) -> dict[str, str | None]:
     """Give the best B of each A, or None."""

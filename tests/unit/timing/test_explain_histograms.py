@@ -1,4 +1,4 @@
-"""Explanations of pairs of shaped events: the judge's numbers, and what the program does."""
+"""Explanations of pairs with histograms: the judge's numbers, and what the program does."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from correlation.resources.histogram import Histogram
 from correlation.resources.template import Template
 from correlation.timing.conditions import ALGORITHM_CHOICES, TimingCondition
 from correlation.timing.explain import _Pair
-from correlation.timing.histograms import windows as shaped_windows
+from correlation.timing.histograms import windows as histogram_windows
 from tests.oracle import histograms as oracle
-from tests.support.shaped import told
+from tests.support.histograms import told
 from tests.support.slots import (
     CONDITIONS,
     Arrival,
@@ -62,7 +62,7 @@ def _slot(*, own: bool) -> Slot:
     b_first=st.booleans(),
     cheap=st.booleans(),
 )
-def test_p_explain_of_shaped_events_says_what_the_program_does(
+def test_p_explain_of_histogram_events_says_what_the_program_does(
     algorithm: str, name: str, a: Histogram, bs: list[Histogram], *, b_first: bool, cheap: bool
 ) -> None:
     document = {**CONDITIONS[name], "algorithm": algorithm}
@@ -75,8 +75,8 @@ def test_p_explain_of_shaped_events_says_what_the_program_does(
     ]
     alarms: dict[str, dict[str, Any]] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaped_windows, "_KEPT", OrderedDict())
-        patch.setattr(shaped_windows, "SLICE", 10**9 if cheap else 0)
+        patch.setattr(histogram_windows, "_KEPT", OrderedDict())
+        patch.setattr(histogram_windows, "SLICE", 10**9 if cheap else 0)
         slot.advance(make_block([], [control_record(0, "c", document)]))
         for arrivals in reversed(blocks) if b_first else blocks:
             # No progress: nothing is forgotten.
@@ -99,7 +99,7 @@ def test_p_explain_of_shaped_events_says_what_the_program_does(
             assert "satisfaction" not in regions
 
 
-def test_regions_of_shaped_streams_are_those_of_supports() -> None:
+def test_regions_of_histogram_streams_are_those_of_supports() -> None:
     condition = condition_from_document("c", 1, {**CONDITIONS["near"], "algorithm": "auto"})
     assert isinstance(condition, TimingCondition)
     rng = random.Random(1)  # noqa: S311 - a reproducible draw, no secret

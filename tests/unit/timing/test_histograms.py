@@ -1,4 +1,4 @@
-"""P-SUPPORT, P-SHAPED-KEEP, P-SHAPED-INDEXED, P-SHAPED-BEST, and what shaped searches share."""
+"""P-SUPPORT, P-HISTOGRAM-KEEP, P-HISTOGRAM-INDEXED, P-HISTOGRAM-BEST, and shared searches."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from correlation.buffers.segment import Segment
 from correlation.resources.histogram import Histogram
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
-from correlation.timing.histograms import reach as shaped_reach
-from correlation.timing.histograms import windows as shaped_windows
-from correlation.timing.histograms.algorithms import correlate_shaped
+from correlation.timing.histograms import reach as histogram_reach
+from correlation.timing.histograms import windows as histogram_windows
+from correlation.timing.histograms.algorithms import correlate_histograms
 from correlation.timing.histograms.best import choose_best
 from correlation.timing.histograms.classes import make_side, side_of
-from correlation.timing.histograms.final import find_shaped_targets
+from correlation.timing.histograms.final import find_histogram_targets
 from correlation.timing.histograms.pieces import CERTAIN, LEFT, split_by_supports
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.windows import WindowBook
@@ -29,7 +29,7 @@ from correlation.timing.intervals.pairs import LOOKUP, SATISFACTION_REGION
 from correlation.timing.intervals.satisfaction import bounds
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
-from tests.support.shaped import one_group, side_of_events, told
+from tests.support.histograms import one_group, side_of_events, told
 from tests.unit.timing.histogram_strategies import described, histograms, wide_windows
 from tests.unit.timing.strategies import judged, windows
 
@@ -97,7 +97,7 @@ def _streams(draw: st.DrawFn) -> tuple[Stream, list[Histogram]]:
 
 
 @given(a=_streams(), b=_streams(), window=st.one_of(wide_windows(12), windows(limit=16)))
-def test_p_shaped_keep_no_pair_is_satisfied_outside_the_reach(
+def test_p_histogram_keep_no_pair_is_satisfied_outside_the_reach(
     a: tuple[Stream, list[Histogram]], b: tuple[Stream, list[Histogram]], window: TimingWindow
 ) -> None:
     least, greatest = stream_reach(window, a[0], b[0])
@@ -111,7 +111,7 @@ def test_p_shaped_keep_no_pair_is_satisfied_outside_the_reach(
 
 
 @given(a=_streams(), b=_streams(), window=ANY_WINDOWS)
-def test_p_shaped_keep_is_reached_by_templates_when_wide(
+def test_p_histogram_keep_is_reached_by_templates_when_wide(
     a: tuple[Stream, list[Histogram]], b: tuple[Stream, list[Histogram]], window: TimingWindow
 ) -> None:
     streams = [replace(it, histograms=False) for it in (a[0], b[0])]
@@ -134,7 +134,7 @@ def test_p_shaped_keep_is_reached_by_templates_when_wide(
     lengths=st.lists(st.integers(0, 9), min_size=4, max_size=4),
     window=windows(limit=30),
 )
-def test_p_shaped_keep_of_interval_templates_is_that_of_lengths(
+def test_p_histogram_keep_of_interval_templates_is_that_of_lengths(
     lengths: list[int], window: TimingWindow
 ) -> None:
     (rho_a, pi_a), (rho_b, pi_b) = sorted(lengths[:2]), sorted(lengths[2:])
@@ -161,7 +161,7 @@ def test_reach_of_own_histograms_is_that_of_supports(
     crowded = [replace(it, templates=more) for it in templates]
     assert stream_reach(window, *crowded) == stream_reach(window, *templates)
     # Too many buckets to look at each two templates, and too many ends to be computed exactly.
-    monkeypatch.setattr(shaped_reach, limit, 1)
+    monkeypatch.setattr(histogram_reach, limit, 1)
     fewer = [replace(it, templates=more[:-1]) for it in templates]
     assert stream_reach(window, *fewer) == (-120, 320)
 
@@ -229,7 +229,7 @@ def test_a_segment_is_put_into_classes_once() -> None:
         ([MODES, MODES], [True, False], 1),
     ],
 )  # fmt: skip
-def test_p_shaped_best_breaks_ties_as_told(
+def test_p_histogram_best_breaks_ties_as_told(
     targets: list[Histogram], late: list[bool], best: int
 ) -> None:
     base = _segment([Histogram.from_interval(-2, 0)], [b"x"], [False])
@@ -240,7 +240,7 @@ def test_p_shaped_best_breaks_ties_as_told(
     assert [it.tolist() for it in rows] == [[0], [best]]
 
 
-def test_p_shaped_best_tells_apart_what_float_cannot() -> None:
+def test_p_histogram_best_tells_apart_what_float_cannot() -> None:
     """Both lose some 10⁻²⁰: in float64 both probabilities are 1."""
     rare = described((-30, -20, "0.0000000001"), (-20, 0, "0.9999999999"))
     base = _segment([rare], [b"x"], [False])
@@ -262,12 +262,12 @@ def test_p_shaped_best_tells_apart_what_float_cannot() -> None:
     assert rows[1].tolist() == [0]
 
 
-def test_p_shaped_indexed_finds_every_side_of_a_gap() -> None:
+def test_p_histogram_indexed_finds_every_side_of_a_gap() -> None:
     """Only what lies between the modes is violated."""
     window = TimingWindow(-12, 12, None, None, Fraction(1, 2))
     base = [Histogram.from_interval(0, 0)]
     target = [MODES.moved(t) for t in range(-20, 121)]
-    pairs, ran = correlate_shaped(
+    pairs, ran = correlate_histograms(
         "indexed",
         side_of_events(base),
         side_of_events(target),
@@ -289,7 +289,7 @@ def test_p_stochastic_lookup_of_a_search_is_not_read_when_the_lower_end_cuts() -
     target = [MODES.moved(5), shape.moved(5)]
     book = WindowBook(window)
     book.credit = 10**9
-    pairs, ran = correlate_shaped(
+    pairs, ran = correlate_histograms(
         "lazy_lookup",
         side_of_events(base),
         side_of_events(target),
@@ -316,7 +316,7 @@ def test_s_windows_are_bought_when_probes_have_cost_as_much() -> None:
     base_side, target_side, book = side_of_events(base), side_of_events(target), WindowBook(window)
 
     def run() -> str:
-        pairs, ran = correlate_shaped(
+        pairs, ran = correlate_histograms(
             "auto",
             base_side,
             target_side,
@@ -343,7 +343,7 @@ def test_s_windows_cost_no_more_than_was_decided_for_want_of_them() -> None:
     book = WindowBook(window)
     spent = []
     for _ in range(80):
-        correlate_shaped(
+        correlate_histograms(
             "auto",
             side_of_events(base),
             side_of_events(target),
@@ -366,7 +366,7 @@ def test_indexed_computes_some_s_windows_on_credit(monkeypatch: pytest.MonkeyPat
 
     def run(count: int) -> str:
         side = side_of_events(shapes[:count])
-        return correlate_shaped(
+        return correlate_histograms(
             "indexed",
             side,
             side,
@@ -378,7 +378,7 @@ def test_indexed_computes_some_s_windows_on_credit(monkeypatch: pytest.MonkeyPat
 
     assert [run(1), run(2)] == ["indexed", "indexed"]
     # As many as a budget allows: the first.
-    monkeypatch.setattr(shaped_windows, "AT_ONCE", 1)
+    monkeypatch.setattr(histogram_windows, "AT_ONCE", 1)
     assert [run(1), run(2)] == ["indexed", "lazy"]
 
 
@@ -390,7 +390,7 @@ def test_a_tie_that_float_cannot_tell_matches_unless_it_is_the_event_itself(
     book = WindowBook(TimingWindow(None, 0, -500, None, Fraction(1, 2)))
     segment = _segment([MODES], [b"a"], [False])
     places = None if own is None else (np.array([0]), np.array([own]))
-    found = find_shaped_targets(segment, [segment], places, (-500, 100), book)
+    found = find_histogram_targets(segment, [segment], places, (-500, 100), book)
     assert found is not None
     marked = np.zeros(1, np.bool_)
     # Once in float64, once in integers.
@@ -406,7 +406,7 @@ def test_targets_out_of_reach_are_not_gathered() -> None:
     book = WindowBook(TimingWindow(-5, 5, None, None, Fraction(1, 2)))
     far = _segment([MODES], [b"b"], [False])
     near = _segment([MODES.moved(1), MODES.moved(1005)], [b"c", b"d"], [False, False])
-    assert find_shaped_targets(base, [far], None, (-105, 105), book) is None
-    found = find_shaped_targets(base, [far, near], None, (-105, 105), book)
+    assert find_histogram_targets(base, [far], None, (-105, 105), book) is None
+    found = find_histogram_targets(base, [far, near], None, (-105, 105), book)
     assert found is not None
     assert found.segment.id.to_list() == [b"d"]

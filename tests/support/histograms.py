@@ -1,4 +1,4 @@
-"""Shaped events for the tests: as columns, and as the judge takes them."""
+"""HistogramEvent events for the tests: as columns, and as the judge takes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import DictionaryColumn
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.timing.histograms.classes import ShapedSide, make_side
+from correlation.timing.histograms.classes import HistogramSide, make_side
 from tests.oracle import histograms as oracle
 
 
@@ -19,7 +19,7 @@ def told(histogram: Histogram) -> oracle.Histogram:
     return [(lo, hi, Fraction(mass, WHOLE_MASS)) for lo, hi, mass in histogram.buckets]
 
 
-def side_of_events(events: Sequence[Histogram]) -> ShapedSide:
+def side_of_events(events: Sequence[Histogram]) -> HistogramSide:
     """Make a side of events, sorted by latest."""
     times = np.array([(it.earliest_us, it.latest_us) for it in events], np.int64).reshape(-1, 2)
     shapes = [it.shape_bytes for it in events]
