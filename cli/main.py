@@ -277,32 +277,33 @@ def tail(
 ) -> None:
     """Show alarms as they come, each exactly once; or what was set aside, and why."""
     from cli.client.alarms import follow_alarms, follow_set_aside
-    from cli.client.lines import describe_alarm, describe_set_aside
+    from cli.client.lines import describe_result, describe_set_aside
 
     settings = Settings()
     if bootstrap:
         settings = settings.model_copy(update={"bootstrap": bootstrap})
     console = Console(highlight=False, soft_wrap=True)
     tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
-    shown = 0
+    if set_aside and (condition or topic):
+        raise typer.BadParameter("--set-aside goes without --condition and --topic")
+    # JSON object and line of each record.
+    found: Iterable[tuple[Mapping[str, Any], str]]
     if set_aside:
-        if condition or topic:
-            raise typer.BadParameter("--set-aside goes without --condition and --topic")
-        found: Iterable[Mapping[str, Any] | None] = follow_set_aside(
-            settings, from_beginning=from_beginning, tell=tell
-        )
+        letters = follow_set_aside(settings, from_beginning=from_beginning, tell=tell)
+        found = ((it, describe_set_aside(it)) for it in letters if it is not None)
     else:
-        found = follow_alarms(settings, topic, from_beginning=from_beginning, tell=tell)
-    describe = describe_set_aside if set_aside else describe_alarm
-    for record in found:
-        if record is None or (condition and record["condition"] not in condition):
-            continue
+        results = follow_alarms(settings, topic, from_beginning=from_beginning, tell=tell)
+        found = (
+            (it.result, describe_result(*it))
+            for it in results
+            if it is not None and (not condition or it.result["condition"] in condition)
+        )
+    for number, (record, line) in enumerate(found, start=1):
         if as_json:
             _write_json(record)
         else:
-            console.print(describe(record), markup=False)
-        shown += 1
-        if shown == count:
+            console.print(line, markup=False)
+        if number == count:
             return
 
 
@@ -315,8 +316,18 @@ app.command()(reset_watermark)
 def explain(
     condition: Annotated[str, typer.Argument(help="Name of the condition.")],
     *,
-    a: Annotated[str, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")],
-    b: Annotated[str, typer.Option("--b", help="The same.", metavar="FILE|JSON|ID")],
+    a: Annotated[str | None, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", help="Event of stream B.", metavar="FILE|JSON|ID")
+    ] = None,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Event of another role, for kinds of conditions that have more than A and B. "
+            "Repeatable.",
+            metavar="ROLE=FILE|JSON|ID",
+        ),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(help="Look for ids among records of then or later: µs or RFC 3339."),
@@ -325,11 +336,17 @@ def explain(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a pair of events is reported or not; exit code 1 if it is not satisfied."""
+    """Explain why events are reported or not; exit code 1 if they do not satisfy the condition."""
     from cli.client.explain import read_request, show_explanation
     from cli.client.rest import ServiceClient
 
-    request = read_request(a, b, since, until)
+    events = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
+    for text in event or ():
+        role, equals, given = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r}: write ROLE=EVENT", param_hint="--event")
+        events[role] = given
+    request = read_request(events, since, until)
     with ServiceClient(url or Settings().url) as service:
         answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
     if as_json:

@@ -1,21 +1,37 @@
-"""The kinds of conditions: one registration each."""
+"""The kinds of conditions: one registration each, here or as an entry point of a package."""
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import CorrelationError, InvalidFieldError
 from correlation.resources.records import require
 from correlation.timing.kinds import TIMING_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from correlation.operators import Condition, ConditionKind
+    from correlation.condition_kind import ConditionKind, ResultReader
+    from correlation.operators import Condition
     from correlation.resources.records import Resource
 
-KINDS: Mapping[str, ConditionKind] = MappingProxyType({kind.name: kind for kind in TIMING_KINDS})
+# Packages register further kinds as an entry point of this group: an iterable of ConditionKind.
+ENTRY_POINTS = "coincide.condition_kinds"
+
+
+def _all_kinds() -> dict[str, ConditionKind]:
+    found = {kind.name: kind for kind in TIMING_KINDS}
+    for point in entry_points(group=ENTRY_POINTS):
+        for kind in point.load():
+            if kind.name in found:
+                raise CorrelationError(f"{point.value}: kind {kind.name!r} is registered already")
+            found[kind.name] = kind
+    return found
+
+
+KINDS: Mapping[str, ConditionKind] = MappingProxyType(_all_kinds())
 
 
 def to_condition(resource: Resource) -> Condition:
@@ -49,3 +65,10 @@ def condition_from_document(name: str, version: int, document: Mapping[str, Any]
         else:
             values[field.stored_name] = document.get(field.stored_name, field.default)
     return kind.build(name, version, values)
+
+
+def open_readers() -> list[ResultReader]:
+    """Return a new reader of output records for every kind; kinds may share one."""
+    shared = {kind.open_reader for kind in KINDS.values() if kind.open_reader is not None}
+    own = [kind.reader() for kind in KINDS.values() if kind.open_reader is None]
+    return [*(open_reader() for open_reader in shared), *own]

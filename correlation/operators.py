@@ -13,7 +13,8 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.explaining import GivenRecord
-from correlation.resources.streams import Stream
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Condition(Protocol):
@@ -66,6 +67,31 @@ class Heading(NamedTuple):
     channel: str
     topic: str | None
     headers: dict[str, str]
+
+
+def make_heading(
+    condition: Condition, detected_at_us: int, ce_type: str = "coincide.alarm.v1"
+) -> Heading:
+    """Build channel, topic and CloudEvents headers of a condition's results.
+
+    Parameters
+    ----------
+    condition : Condition
+        Whose results they are.
+    detected_at_us : int
+        When the correlation completed, in µs since 1970.
+    ce_type : str
+        CloudEvents type of the records.
+    """
+    moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
+    headers = {
+        "content-type": "application/json",
+        "ce_specversion": "1.0",
+        "ce_type": ce_type,
+        "ce_source": f"/coincide/conditions/{condition.name}",
+        "ce_time": moment,
+    }
+    return Heading("alarms", condition.output_topic, headers)
 
 
 # Writes a JSON-able value; the packages above have a quicker one than the standard library's.
@@ -219,99 +245,3 @@ class Operator(Protocol):
 
     def dump(self) -> bytes:
         """Give the state it keeps beside the shared buffers; empty when there is none."""
-
-
-FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", "topic"]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a kind's document; the REST models are made from these.
-
-    Parameters
-    ----------
-    name : str
-        As the user writes it; a duration is stored with `_us` behind its name.
-    type : str
-        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag or topic.
-    description : str
-        For the API's documentation.
-    required : bool
-        Whether it must be given.
-    default : object
-        Value of a field that is not given.
-    choices : tuple of str
-        Of a choice.
-    """
-
-    name: str
-    type: FieldType
-    description: str
-    required: bool = True
-    default: object = None
-    choices: tuple[str, ...] = ()
-
-    @property
-    def stored_name(self) -> str:
-        """Name in the stored document."""
-        return f"{self.name}_us" if self.type == "duration" else self.name
-
-
-Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What is expected of a condition's streams.
-
-    Parameters
-    ----------
-    rates : mapping of stream to float
-        Events per second, where they are known.
-    keys : float
-        Equally frequent join keys over which the events of each stream are spread.
-    """
-
-    rates: Mapping[str, float]
-    keys: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionKind:
-    """A kind of condition: all that the rest of the software knows of it.
-
-    Parameters
-    ----------
-    name : str
-        Value of `kind` in the document.
-    summary : str
-        One line for the API's documentation.
-    fields : tuple of Field
-        Of its document, `kind` itself excepted.
-    build : callable
-        `(name, version, values) -> Condition`; raises InvalidFieldError.
-    check : callable
-        `(condition, streams)`; raises InvalidFieldError where the streams do not suit it.
-    operator : callable
-        `(condition, streams) -> Operator`.
-    derive : callable
-        `(condition, streams, load) -> dict`: what the condition costs.
-    plan : callable
-        `(condition, streams) -> dict`: how it is evaluated, for a person to read.
-    explain : callable
-        `(condition, streams, given) -> dict`: what becomes of two records, given as "a" and "b",
-        as a pair; see correlation.explaining.
-    example : mapping
-        A document of this kind.
-    """
-
-    name: str
-    summary: str
-    fields: tuple[Field, ...]
-    build: Callable[[str, int, Values], Condition]
-    check: Callable[[Any, Mapping[str, Stream]], None]
-    operator: Callable[[Any, Mapping[str, Stream]], Operator]
-    derive: Callable[[Any, Mapping[str, Stream], Load], dict[str, Any]]
-    plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
-    explain: Callable[[Any, Mapping[str, Stream], Mapping[str, GivenRecord]], dict[str, Any]]
-    example: Mapping[str, Any]

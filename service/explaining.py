@@ -1,4 +1,4 @@
-"""Explaining a pair of events: from a request, or from Kafka, to the kind that explains it."""
+"""Explaining events: from a request, or from Kafka, to the kind of condition that explains them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Document = Mapping[str, Any]
 
-ROLES = ("a", "b")
 _FORMS: tuple[Form, ...] = ("record", "event")
 _MORE = {"record_key", "appended_at"}
 # What the job's parser holds as a whole number.
@@ -30,7 +29,7 @@ _read_iso = iso8601_reader("UTC")
 
 
 class Explainer:
-    """Explains pairs of the registered conditions.
+    """Explains what registered conditions make of given events.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class Explainer:
         asked: Mapping[str, Document],
         span: Span,
     ) -> dict[str, Any]:
-        """Explain what becomes of two events as a pair of a condition.
+        """Explain what a condition makes of events.
 
         Parameters
         ----------
@@ -57,7 +56,7 @@ class Explainer:
         streams : mapping of name to Stream
             The registered streams.
         asked : mapping of role to document
-            "a" and "b", as the request has them.
+            An event for each role of the kind, as the request has them.
         span : Span
             Where in Kafka's time to look for ids.
 
@@ -72,11 +71,11 @@ class Explainer:
         """
         condition = to_condition(stored.resource)
         kind = KINDS[condition.kind]
-        fields = [field.name for field in kind.fields if field.type == "stream"]
-        names = [stored.resource.document[field] for field in (fields[0], fields[-1])]
+        roles = kind.roles(condition)
+        _check_roles(roles, asked)
         given: dict[str, GivenRecord] = {}
         wanted: dict[str, Wanted] = {}
-        for role, name in zip(ROLES, names, strict=True):
+        for role, name in roles.items():
             document = asked[role]
             if set(document) == {"id"}:
                 stream = streams[name]
@@ -98,9 +97,27 @@ class Explainer:
             "condition": condition.name,
             "version": condition.version,
             "kind": condition.kind,
+            "roles": list(roles),
             **answer,
             "notes": [*answer["notes"], *notes],
         }
+
+
+def _check_roles(roles: Mapping[str, str], asked: Mapping[str, Document]) -> None:
+    """Refuse a request that has not one event for each role."""
+    problems = [
+        FieldProblem(role, "is missing", f"give an event of stream {stream}")
+        for role, stream in roles.items()
+        if role not in asked
+    ]
+    problems += [
+        FieldProblem(role, "is not an event of this condition", f"use {', '.join(roles)}")
+        for role in asked
+        if role not in roles
+    ]
+    if problems:
+        detail = f"{problems[0].field}: {problems[0].problem}"
+        raise InvalidDocumentError(detail, tuple(problems))
 
 
 def read_moment_us(field: str, value: object) -> int:
@@ -207,8 +224,8 @@ def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> lis
         notes.append("the condition is paused: it is not evaluated")
     arrivals = [record.record_timestamp_us for record in given.values() if record.place is not None]
     known = [it for it in arrivals if it is not None]
-    if len(known) == len(ROLES) and max(known) < resource.updated_at_us:
+    if len(known) == len(given) and max(known) < resource.updated_at_us:
         notes.append(
-            "both events came before the condition was last written; the job went by what held then"
+            "the events came before the condition was last written; the job went by what held then"
         )
     return notes

@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from correlation.engine.contract import LIMITS
+from correlation.kinds import KINDS
 from service.metrics import Sample
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ _HELP = {
     "buffered_events": "Events kept for pairs to come; each copy in a grid counts.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "state_bytes": "Size of the state.",
-    "pairs_total": "Pairs found, by what decided them.",
-    "probe_region_events_total": "Events that stood in a probe region.",
-    "lookup_hits_total": "Events in probe regions decided by the look-up tables.",
     "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
-    "pair_evaluations_total": "Events in probe regions that were decided one by one.",
-    "searches_total": "Searches of a block's events in a segment, by algorithm.",
     "alarms_total": "Alarms written; in factored records, the pairs that these stand for.",
-    "factored_records_total": "Factored records written: tables of targets, and base events.",
     "response_time_seconds": "Completion of an alarm less the later of both latest times.",
     "pipeline_latency_seconds": "Completion of a pair less Kafka's timestamp of its later record.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
@@ -59,6 +54,7 @@ _HELP = {
     "topk_stock_pairs": "Pairs kept for the present top-k lists.",
     "config_records_unreadable": "Newest records of config keys that cannot be read.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
+    **{name: text for kind in KINDS.values() for name, text in kind.metrics.items()},
 }
 
 

@@ -39,7 +39,8 @@ from service.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from correlation.operators import Condition, Load
+    from correlation.condition_kind import Load
+    from correlation.operators import Condition
     from correlation.resources.streams import Stream
     from service.lookup import Span
     from service.settings import Settings
@@ -291,14 +292,14 @@ class ControlPlane:
         return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
     def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
-        """Say what becomes of two events as a pair of a condition.
+        """Explain what a condition makes of events.
 
         Parameters
         ----------
         name : str
             Of the condition.
         asked : mapping of role to document
-            "a" and "b": events, records, or ids.
+            Events, records or ids, one for each role of the kind.
         span : Span
             Where in Kafka's time to look for ids.
 

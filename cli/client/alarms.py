@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -12,35 +11,58 @@ from cli.client.set_aside import as_text, headers_of
 from cli.client.topics import open_consumer, partitions_of
 from cli.errors import BrokerError
 from correlation.errors import CorrelationError
-from correlation.timing.factored.expanding import Expander
+from correlation.kinds import open_readers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cli.settings import Settings
 
 _METADATA_SECONDS = 10
 _POLL_SECONDS = 0.2
 
-Alarm = dict[str, Any]
 # What the headers of a record that was set aside say, without their common prefix, and its value.
 SetAside = dict[str, str | None]
-# What is shown of an alarm, and of each of its two events.
-_ALARM_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "condition": str,
-    "detected_at": int,
-    "decided_by": str,
-    "threshold": (int, float),
-    "a": dict,
-    # None of an event of A that has no B.
-    "b": (dict, NoneType),
-}
-_EVENT_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "stream": str,
-    "id": str,
-    "earliest": int,
-    "latest": int,
-}
+
+
+class Found(NamedTuple):
+    """A result: its JSON object, and what its kind of condition says of it in one line."""
+
+    result: dict[str, Any]
+    description: str
+
+
+class ResultReaders:
+    """Reads output records of every kind of condition."""
+
+    def __init__(self) -> None:
+        self._readers = open_readers()
+
+    def read(self, value: str | bytes | None) -> Iterator[Found]:
+        """Return the results that a record holds.
+
+        Parameters
+        ----------
+        value
+            Of the record.
+
+        Raises
+        ------
+        ValueError
+            The record is not a result.
+        CorrelationError
+            The record cannot be read, such as a factored record without its table.
+        """
+        record = orjson.loads(value or b"")
+        if not isinstance(record, dict):
+            raise ValueError("not a JSON object")  # noqa: TRY004 - callers catch one class
+        reader = next((it for it in self._readers if it.claims(record)), None)
+        if reader is None:
+            raise ValueError("of no kind that is known")
+        for result in reader.read(record):
+            if not _has_origin(result):
+                raise ValueError("without condition and time")
+            yield Found(result, reader.describe(result))
 
 
 def follow_alarms(
@@ -49,8 +71,8 @@ def follow_alarms(
     *,
     from_beginning: bool = False,
     tell: Callable[[str], object],
-) -> Iterator[Alarm | None]:
-    """Give the alarms as they come, and None each time there is none for a moment.
+) -> Iterator[Found | None]:
+    """Yield the results of conditions as they come, and None while no record comes.
 
     Parameters
     ----------
@@ -59,9 +81,9 @@ def follow_alarms(
     topic
         A condition's own output topic; the common alarms topic by default.
     from_beginning
-        Begin with the oldest alarm kept, not with the next one.
+        Begin with the oldest record kept, not with the next one.
     tell
-        Takes a line about each record that is no alarm.
+        Takes a line about each record that is not a result.
 
     Raises
     ------
@@ -69,17 +91,17 @@ def follow_alarms(
         The broker does not answer, or has no such topic.
     """
     topics = [topic or settings.topics.alarms]
-    expander = Expander()
+    readers = ResultReaders()
     for message in _follow(settings, topics, from_beginning=from_beginning):
         if message is None:
             yield None
             continue
         try:
-            yield from alarms_of(message.value(), expander)
+            yield from readers.read(message.value())
         except CorrelationError as error:
             tell(f"{_place(message)}: {error}")
         except ValueError:
-            tell(f"{_place(message)} is no alarm")
+            tell(f"{_place(message)} is not an alarm")
 
 
 def follow_set_aside(
@@ -98,45 +120,8 @@ def follow_set_aside(
             tell(f"{_place(message)} is no record that was set aside")
 
 
-def alarms_of(value: str | bytes | None, expander: Expander) -> Iterator[Alarm]:
-    """Give the alarm that a record's value is, or those that it stands for.
-
-    Parameters
-    ----------
-    value
-        Of the record.
-    expander
-        Holds the tables of factored records.
-
-    Raises
-    ------
-    ValueError
-        It is no alarm.
-    CorrelationError
-        It is a factored record that cannot be read.
-    """
-    record = orjson.loads(value or b"")
-    for alarm in expander.take(record) if isinstance(record, dict) else [record]:
-        if not _is_alarm(alarm):
-            raise ValueError("no alarm")
-        yield alarm
-
-
-def _is_alarm(found: object) -> TypeGuard[Alarm]:
-    """Tell whether something is an alarm, as far as it is shown."""
-    if not _has(found, _ALARM_FIELDS) or not isinstance(
-        found.get("probability"), int | float | None
-    ):
-        return False
-    events = [found["a"]] if found["b"] is None else [found["a"], found["b"]]
-    return all(_has(event, _EVENT_FIELDS) for event in events)
-
-
-def _has(found: object, fields: dict[str, type | tuple[type, ...]]) -> TypeGuard[Alarm]:
-    """Tell whether something is an object with these fields of these types."""
-    return isinstance(found, dict) and all(
-        name in found and isinstance(found[name], kind) for name, kind in fields.items()
-    )
+def _has_origin(result: Mapping[str, Any]) -> bool:
+    return isinstance(result.get("condition"), str) and isinstance(result.get("detected_at"), int)
 
 
 def _place(message: Message) -> str:

@@ -12,10 +12,10 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
-from cli.client.lines import describe_moment
 from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
 from correlation.resources.durations import describe_duration
+from correlation.resources.times import describe_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,13 +40,14 @@ _REGIONS = {
 }
 
 
-def read_request(a: str, b: str, since: str | None, until: str | None) -> Document:
+def read_request(events: Mapping[str, str], since: str | None, until: str | None) -> Document:
     """Make the request of what was typed.
 
     Parameters
     ----------
-    a, b
-        Each a file with one JSON document, ``-`` for standard input, the JSON itself, or an id.
+    events
+        By role, each a file with one JSON document, ``-`` for standard input, the JSON itself, or
+        an id.
     since, until
         Range of Kafka's timestamps in which ids are looked up.
 
@@ -55,9 +56,9 @@ def read_request(a: str, b: str, since: str | None, until: str | None) -> Docume
     UsageError
         A file cannot be read or is not one JSON object.
     """
-    if a == b == _STDIN:
-        raise UsageError("only one of --a and --b can be standard input")
-    request: Document = {"a": _read_event(a, "--a"), "b": _read_event(b, "--b")}
+    if list(events.values()).count(_STDIN) > 1:
+        raise UsageError("only one event can come from standard input")
+    request: Document = {role: _read_event(text, f"event {role}") for role, text in events.items()}
     for name, moment in (("since", since), ("until", until)):
         if moment is not None:
             request[name] = int(moment) if moment.isascii() and moment.isdecimal() else moment
@@ -109,10 +110,10 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     console.print(escape(answer["explanation"]), end="\n\n")
     console.print(_steps_table(answer))
     console.print()
-    for role in ("a", "b"):
+    for role in answer["roles"]:
         for line in _describe_event(role.upper(), answer[role]):
             console.print(line, markup=False, soft_wrap=True)
-    picture = draw_pair(answer)
+    picture = draw_pair(answer) if answer.get("regions") else []
     if picture:
         console.print()
         # Never wrapped, however narrow the terminal says it is.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from correlation.resources.times import describe_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN_CHARACTERS = 200
 
 
@@ -37,24 +37,18 @@ def printable(text: str, kept: str = "") -> str:
     )
 
 
-def describe_alarm(alarm: Mapping[str, Any]) -> str:
-    """Return an alarm as one line for a person.
+def describe_result(result: Mapping[str, Any], description: str) -> str:
+    """Return a result as one line for a person.
 
     Parameters
     ----------
-    alarm
-        The record's value.
+    result
+        Has `condition` and `detected_at`.
+    description
+        What its kind of condition says of it.
     """
-    parts = [
-        describe_moment(alarm["detected_at"]),
-        str(alarm["condition"]),
-        _describe_event(alarm["a"]),
-        *_describe_match(alarm),
-        f"({str(alarm['decided_by']).replace('_', ' ')})",
-    ]
-    if alarm.get("late"):
-        parts.append("late")
-    return printable("  ".join(parts))
+    head = f"{describe_moment(result['detected_at'])}  {result['condition']}"
+    return printable(f"{head}  {description}")
 
 
 def describe_set_aside(letter: Mapping[str, Any]) -> str:
@@ -67,30 +61,3 @@ def describe_set_aside(letter: Mapping[str, Any]) -> str:
     shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
     told = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
     return printable("  ".join([*(str(part) for part in told if part), shown]))
-
-
-def _describe_match(alarm: Mapping[str, Any]) -> list[str]:
-    """Tell the event's B and the probability, or that there is none."""
-    if alarm["b"] is None:
-        return ["without", f"p≥{alarm['threshold']}"]
-    probability = alarm.get("probability")
-    known = f"p={probability:.3f}" if probability is not None else f"p≥{alarm['threshold']}"
-    return ["↔", _describe_event(alarm["b"]), known]
-
-
-def _describe_event(event: Mapping[str, Any]) -> str:
-    key = f" @{event['key']}" if event.get("key") else ""
-    return (
-        f"{event['stream']}:{event['id']}{key} "
-        f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
-    )
-
-
-def describe_moment(time_us: int) -> str:
-    """Return a time in µs as ISO 8601; the bare number where no calendar reaches."""
-    try:
-        moment = _EPOCH + timedelta(microseconds=time_us)
-    except OverflowError:
-        return f"{time_us} µs"
-    text = moment.isoformat(timespec="microseconds" if time_us % 1_000_000 else "seconds")
-    return text.replace("+00:00", "Z")

@@ -32,6 +32,7 @@ import yaml
 
 from cli.client.yaml_loader import Loader
 from cli.errors import UsageError
+from correlation.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,7 +76,9 @@ class ResourceFile:
         """The streams that a condition reads."""
         if self.kind != "condition":
             return frozenset()
-        return frozenset(str(self.document[role]) for role in ("a", "b") if role in self.document)
+        kind = KINDS.get(self.document.get("kind", ""))
+        fields = kind.stream_fields if kind is not None else ()
+        return frozenset(str(self.document[it]) for it in fields if it in self.document)
 
     @property
     def needs(self) -> frozenset[tuple[str, str]]:

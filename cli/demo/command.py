@@ -137,10 +137,10 @@ def _replay(
     with Live(
         console=console, refresh_per_second=_REFRESH_PER_SECOND, get_renderable=lambda: _view(run)
     ):
-        for alarm in follow_alarms(stack.settings, from_beginning=True, tell=console.print):
+        for found in follow_alarms(stack.settings, from_beginning=True, tell=console.print):
             now = time.monotonic()
-            if alarm is not None:
-                _take(run, alarm, now)
+            if found is not None:
+                _take(run, found.result, now)
             if run.failure is not None:
                 raise run.failure
             if run.sending_ended is not None and now - asked > _ASK_SECONDS:

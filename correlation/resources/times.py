@@ -94,3 +94,13 @@ def iso8601_reader(timezone: str) -> TimeReader:
         return low, low + 1 if _FINER.search(value) else low
 
     return read
+
+
+def describe_moment(time_us: int) -> str:
+    """Return a time in µs as ISO 8601; the bare number where no calendar reaches."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return f"{time_us} µs"
+    text = moment.isoformat(timespec="microseconds" if time_us % 1_000_000 else "seconds")
+    return text.replace("+00:00", "Z")

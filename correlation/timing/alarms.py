@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from itertools import repeat
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.operators import Encode, Heading, OutputRecord, encode_json
+from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY
@@ -22,7 +21,6 @@ from correlation.timing.intervals.pairs import DECIDED_BY
 ALARM_VERSION = 1
 # What decides that there is no B, beside the ways in which pairs are decided.
 WATERMARK = "watermark"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> str:
@@ -186,21 +184,6 @@ class UnmatchedBatch:
             _encode_events(condition.a, self.a, self.a_rows, keys, encode),
             repeat(encode(None), len(self)),
         )
-
-
-def make_heading(
-    condition: TimingCondition, detected_at_us: int, ce_type: str = "coincide.alarm.v1"
-) -> Heading:
-    """Give channel, topic and CloudEvents headers of what a condition found."""
-    moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
-    headers = {
-        "content-type": "application/json",
-        "ce_specversion": "1.0",
-        "ce_type": ce_type,
-        "ce_source": f"/coincide/conditions/{condition.name}",
-        "ce_time": moment,
-    }
-    return Heading("alarms", condition.output_topic, headers)
 
 
 def _write_alarms(

@@ -33,7 +33,7 @@ from correlation.timing.intervals.satisfaction import s_window
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from correlation.operators import Load
+    from correlation.condition_kind import Load
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from correlation.operators import ConditionKind, Field
+from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.timing.block_operator import BlockOperator
 from correlation.timing.conditions import (
     ALGORITHM_CHOICES,
@@ -24,9 +24,10 @@ from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
+from correlation.timing.reading import AlarmReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from correlation.operators import Operator
     from correlation.resources.streams import Stream
@@ -86,6 +87,16 @@ _COMMON = (
 _HORIZON = Field(
     "horizon", "duration", "Pairs whose latest times are farther apart are not looked at."
 )
+# Durations of the warm-up's conditions: the horizon must reach past the others.
+_WARM_UP_US = {"horizon_us": 10_000_000, "lower_us": 0}
+_METRICS = {
+    "pairs_total": "Pairs found, by what decided them.",
+    "probe_region_events_total": "Events found in a probe region.",
+    "lookup_hits_total": "Events in probe regions decided by the look-up tables.",
+    "pair_evaluations_total": "Events in probe regions that were decided one by one.",
+    "searches_total": "Searches of a block's events in a segment, by algorithm.",
+    "factored_records_total": "Factored records written: tables of targets, and base events.",
+}
 _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
     "mutual_deadline": (
         "A and B happen within a window of each other: |T_A - T_B| <= window.",
@@ -131,10 +142,54 @@ def _make_kind(name: str) -> ConditionKind:
         check=check_streams,
         operator=_make_operator,
         derive=derive_costs,
+        horizon_field=_horizon_field,
         plan=plan_condition,
+        roles=_roles,
         explain=explain_pair,
         example={"kind": name, "a": "acoustic", "b": "seismic", **example, "threshold": "0.6"},
+        open_reader=AlarmReader,
+        warm_up=partial(_list_warm_up, name),
+        metrics=_METRICS,
     )
+
+
+def _roles(condition: TimingCondition) -> dict[str, str]:
+    return {"a": condition.a, "b": condition.b}
+
+
+def _horizon_field(condition: TimingCondition, stream: str) -> str:
+    """Return the field that sets how long the events of a stream are kept.
+
+    Those of A wait for a later B, those of B for an A that comes late.
+    """
+    _, fields, _ = _KINDS[condition.kind]
+    return fields[-1 if stream == condition.a else 0].name
+
+
+def _list_warm_up(name: str, algorithm: str | None, shapes: str) -> Iterator[Values]:
+    """Yield conditions by every algorithm and way of reporting, on one and on two streams.
+
+    Parameters
+    ----------
+    name : str
+        Of the kind.
+    algorithm : str or None
+        One algorithm; None: all.
+    shapes : {"intervals", "templates", "histograms"}
+        Of the events.
+    """
+    algorithms = ALGORITHM_CHOICES if algorithm is None else [algorithm]
+    # The first way of reporting is the default, which every algorithm has.
+    ways = [("algorithm", it) for it in algorithms] + [("emit", it) for it in EMIT_CHOICES[1:]]
+    # Factored output takes intervals of two streams only.
+    ways += [("output", it) for it in OUTPUT_CHOICES[1:] if shapes == "intervals"]
+    durations = {
+        it.stored_name: _WARM_UP_US.get(it.stored_name, 2_000_000) for it in _KINDS[name][1]
+    }
+    for way, chosen in ways:
+        for b in ("a", "b") if way != "output" else ("b",):
+            common = {"kind": name, "a": "a", "b": b, "threshold": "0.6"}
+            yield {**common, **durations, way: chosen}
 
 
 TIMING_KINDS = tuple(_make_kind(name) for name in _KINDS)

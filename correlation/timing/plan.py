@@ -16,7 +16,7 @@ from correlation.timing.intervals.regions import describe_regions, locate_region
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from correlation.operators import Load
+    from correlation.condition_kind import Load
     from correlation.resources.partitioning import Partitioning
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from correlation.condition_kind import Load
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS, to_condition
-from correlation.operators import Load
 from service.api.body import JsonRoute
 from service.api.common import (
     After,

@@ -1,4 +1,4 @@
-"""The route that explains a pair of events."""
+"""The route that explains what a condition makes of events."""
 
 from typing import Annotated, Any
 
@@ -59,10 +59,10 @@ Moment = Annotated[
 
 
 class ExplainRequest(BaseModel):
-    """Two events."""
+    """An event for each role of the condition's kind: `a` and `b` of timing conditions."""
 
     model_config = ConfigDict(
-        extra="forbid",
+        extra="allow",
         json_schema_extra={
             "examples": [
                 {
@@ -72,8 +72,7 @@ class ExplainRequest(BaseModel):
             ]
         },
     )
-    a: Asked
-    b: Asked
+    __pydantic_extra__: dict[str, Asked] = Field(init=False)
     since: Moment = Field(
         default=None,
         description="Of ids: only records that Kafka took then or later; µs or RFC 3339.",
@@ -92,7 +91,7 @@ class ExplainedStep(BaseModel):
 
 
 class ExplainAnswer(BaseModel):
-    """What becomes of two events as a pair; a kind of condition adds its own numbers."""
+    """What becomes of the events; a kind of condition adds its own numbers."""
 
     model_config = ConfigDict(extra="allow")
     condition: str = Field(description="Name of the condition.")
@@ -102,16 +101,15 @@ class ExplainAnswer(BaseModel):
     failed_step: str | None = Field(description="The first step that failed.")
     explanation: str = Field(description="The verdict in a sentence.")
     steps: list[ExplainedStep] = Field(description="Every step, in order.")
-    a: dict[str, Any] = Field(description="The first event as it was read.")
-    b: dict[str, Any] = Field(description="The second event as it was read.")
-    notes: list[str] = Field(description="What else may have kept the job from reporting the pair.")
+    roles: list[str] = Field(description="Fields of the answer with the events as they were read.")
+    notes: list[str] = Field(description="Other reasons why the job may not have reported them.")
 
 
 @router.post("/conditions/{name}/explain", responses=responses(404, 413, 415, 422, 503))
-def explain_pair(name: Name, body: ExplainRequest, plane: Plane) -> ExplainAnswer:
-    """Say why a pair of events is reported, or not, and which step failed first."""
+def explain_events(name: Name, body: ExplainRequest, plane: Plane) -> ExplainAnswer:
+    """Explain why events are reported or not, and which step failed first."""
     since_ms, until_ms = (None if it is None else it // 1000 for it in (body.since, body.until))
     if since_ms is not None and until_ms is not None and since_ms > until_ms:
         raise InvalidDocumentError.of("until", "is before since", "exchange the two")
-    answer = plane.explain(name, {"a": body.a, "b": body.b}, Span(since_ms, until_ms))
+    answer = plane.explain(name, body.__pydantic_extra__, Span(since_ms, until_ms))
     return ExplainAnswer(**answer)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from correlation.condition_kind import Load
 from correlation.kinds import KINDS
-from correlation.operators import Load
 from correlation.resources.durations import describe_duration
 from service.errors import InvalidDocumentError
 
@@ -41,7 +41,8 @@ def check_capacity(
     InvalidDocumentError
         Naming the field and what to write instead.
     """
-    horizons = KINDS[condition.kind].derive(condition, streams, Load({}))["buffer_horizon_us"]
+    kind = KINDS[condition.kind]
+    horizons = kind.derive(condition, streams, Load({}))["buffer_horizon_us"]
     for name in condition.streams:
         rate = streams[name].max_rate
         if rate is None:
@@ -53,22 +54,9 @@ def check_capacity(
         horizon = describe_duration(horizons[name])
         longest = describe_duration(limit * _US // rate)
         raise InvalidDocumentError.of(
-            field or _horizon_field(condition, name),
+            field or kind.horizon_field(condition, name),
             f"condition {condition.name} would keep the events of stream {name} for {horizon}: up "
             f"to {rate * horizons[name] // _US:,} at {rate:,} a second, {limit:,} are allowed",
             f"keep them for at most {longest}: a smaller window, horizon or max_delay; or declare "
             "a smaller max_rate; or raise COINCIDE_MAX_BUFFERED_EVENTS",
         )
-
-
-def _horizon_field(condition: Condition, stream: str) -> str:
-    """Name the field that says how long the events of a stream are kept.
-
-    Those of the first stream wait for what comes later, those of the second for what came before.
-    """
-    own = [
-        field.name
-        for field in KINDS[condition.kind].fields
-        if field.type == "duration" and field.required
-    ]
-    return own[-1] if stream == condition.streams[0] else own[0 if "lower" in own else -1]

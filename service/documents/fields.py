@@ -25,9 +25,9 @@ from pydantic import (
 from pydantic import Field as PydanticField
 from pydantic_core import PydanticCustomError
 
+from correlation.condition_kind import Field
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
-from correlation.operators import Field
 from correlation.resources.checks import check_name, check_topic
 from correlation.resources.decimals import read_decimal, without_zeros
 from correlation.resources.durations import describe_limit, parse_duration_us, whole_us

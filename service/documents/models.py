@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic import Field as PydanticField
 
+from correlation.condition_kind import Field
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.limits import GROUPS_LIMIT, TEMPLATE_LIMIT
-from correlation.operators import Field
 from correlation.resources.times import TimeFormat
 from service.documents.buckets import SCHEMA, read_histogram
 from service.documents.fields import (

@@ -37,8 +37,6 @@ _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
 _BLOCKS = 3
 _HALF_US = _SECOND_US // 2
 _TEMPLATE = Histogram.from_buckets([[-_SECOND_US, -_HALF_US, "0.2"], [-_HALF_US, 0, "0.8"]])
-# Every duration a kind asks for; a horizon must reach past the others.
-_DURATIONS_US = {"horizon_us": 10 * _SECOND_US, "lower_us": 0}
 
 
 def main() -> None:
@@ -92,7 +90,7 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
 
 
 def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
-    """Give conditions of every kind, between two streams and within one.
+    """Yield the conditions that every kind asks for.
 
     Parameters
     ----------
@@ -104,27 +102,10 @@ def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
     Control
         That registers a condition on streams a and b.
     """
-    offset = 0
-    for kind in KINDS.values():
-        choices = {field.name: field.choices for field in kind.fields}
-        algorithms = choices["algorithm"] if algorithm is None else [algorithm]
-        # What is reported first is so by default, and by every algorithm.
-        ways = [("algorithm", it) for it in algorithms]
-        ways += [("emit", it) for it in choices["emit"][1:]]
-        # Factored are intervals only, and of two streams.
-        ways += [("output", it) for it in choices["output"][1:] if shapes == "intervals"]
-        for way, chosen in ways:
-            for b in _NAMES if way != "output" else _NAMES[1:]:
-                document: dict[str, object] = {"kind": kind.name, "a": "a", "b": b}
-                for field in kind.fields:
-                    if field.type == "duration" and field.required:
-                        length_us = _DURATIONS_US.get(field.stored_name, 2 * _SECOND_US)
-                        document[field.stored_name] = length_us
-                document |= {"threshold": "0.6", way: chosen}
-                name = f"{kind.name}-{chosen}-{b}".replace("_", "-")
-                resource = Resource("condition", name, 1, 0, document)
-                yield Control(offset, resource.key, resource.to_record())
-                offset += 1
+    documents = [it for kind in KINDS.values() for it in kind.warm_up(algorithm, shapes)]
+    for offset, document in enumerate(documents):
+        resource = Resource("condition", f"warm-up-{offset}", 1, 0, dict(document))
+        yield Control(offset, resource.key, resource.to_record())
 
 
 def _shape(position: int, shapes: str) -> Histogram | None:

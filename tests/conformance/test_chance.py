@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from correlation.buffers.events import Events
+from correlation.condition_kind import Load
 from correlation.engine.program import Block, Control, Program
 from correlation.kinds import KINDS, condition_from_document
-from correlation.operators import Load
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource

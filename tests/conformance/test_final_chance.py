@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from correlation.condition_kind import Load
 from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.program import Block, Program
 from correlation.kinds import KINDS, condition_from_document
-from correlation.operators import Load
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from tests.support.poisson import draw_poisson

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from correlation.condition_kind import Load
 from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.program import Block
 from correlation.kinds import to_condition
-from correlation.operators import Load
 from correlation.resources.mapping import EventMapping
 from correlation.resources.records import Resource
 from correlation.resources.template import Template

@@ -54,6 +54,11 @@ class _Table:
     late: set[int] = field(default_factory=set)
 
 
+def is_factored(record: Mapping[str, Any]) -> bool:
+    """Return whether a record is a part of factored alarms."""
+    return record.get("record") in (TARGETS, BASE)
+
+
 class Expander:
     """Reads the records of one partition, or of all, in the order in which they stand there."""
 
@@ -82,7 +87,7 @@ class Expander:
         FactoredFormatError
             It is damaged.
         """
-        if record.get("record") not in (TARGETS, BASE):
+        if not is_factored(record):
             yield dict(record)
             return
         if record.get("v") != VERSION:

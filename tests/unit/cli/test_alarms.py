@@ -7,10 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from cli.client.alarms import alarms_of
-from cli.client.lines import describe_alarm, describe_set_aside, printable
+from cli.client.alarms import ResultReaders
+from cli.client.lines import describe_result, describe_set_aside, printable
 from correlation.errors import CorrelationError
-from correlation.timing.factored.expanding import Expander
 
 _ALARM: dict[str, Any] = {
     "condition": "near",
@@ -28,6 +27,11 @@ _EVENTS = (
     "2013-01-01T18:03:00Z  near  acoustic:1 @k [1970-01-01T00:00:00Z … 1970-01-01T00:00:01.500000Z]"
     f"  ↔  seismic:2 [1969-12-31T23:59:59.999999Z … {2**60} µs]  "
 )
+
+
+def describe_alarm(alarm: dict[str, Any]) -> str:
+    (found,) = ResultReaders().read(orjson.dumps(alarm))
+    return describe_result(*found)
 
 
 def test_describe_alarm_tells_times_and_probability() -> None:
@@ -59,10 +63,10 @@ def test_describe_set_aside_tells_the_topic_that_did_not_take_an_alarm() -> None
 
 
 def _read(value: bytes | None) -> list[dict[str, Any]]:
-    return list(alarms_of(value, Expander()))
+    return [found.result for found in ResultReaders().read(value)]
 
 
-def test_alarms_of_takes_an_alarm_whole() -> None:
+def test_readers_takes_an_alarm_whole() -> None:
     assert _read(orjson.dumps(_ALARM)) == [_ALARM]
     unknown = _ALARM | {"probability": None}
     assert _read(orjson.dumps(unknown)) == [unknown]
@@ -85,12 +89,12 @@ def test_alarms_of_takes_an_alarm_whole() -> None:
         orjson.dumps(_ALARM | {"probability": "high"}),
     ],
 )
-def test_alarms_of_tells_what_is_none(value: bytes | None) -> None:
+def test_readers_tells_what_is_none(value: bytes | None) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the JSON reader has words of its own
         _read(value)
 
 
-def test_alarms_of_expands_factored_records() -> None:
+def test_readers_expands_factored_records() -> None:
     common = {"v": 1, "table": "t", "condition": "near", "version": 1}
     facts = {"kind": "mutual_deadline", "threshold": 0.6, "report_probability": False}
     window = {"lower_us": -5, "upper_us": 5}
@@ -100,11 +104,11 @@ def test_alarms_of_expands_factored_records() -> None:
     table = common | facts | window | of_all | columns | times
     pairs = {"pairs": 2, "certain": [0, 1], "probed": [[1, "QA=="]]}
     base = common | pairs | {"record": "base", "late": False, "a": _ALARM["a"], "detected_at": 9}
-    expander = Expander()
+    readers = ResultReaders()
     with pytest.raises(CorrelationError, match="table t stands before"):
-        list(alarms_of(orjson.dumps(base), expander))
-    assert list(alarms_of(orjson.dumps(table), expander)) == []
-    found = list(alarms_of(orjson.dumps(base), expander))
+        list(readers.read(orjson.dumps(base)))
+    assert list(readers.read(orjson.dumps(table))) == []
+    found = [it.result for it in readers.read(orjson.dumps(base))]
     assert [(it["b"]["id"], it["decided_by"], it["late"]) for it in found] == [
         ("y0", "satisfaction_region", False),
         ("y2", "probe", True),

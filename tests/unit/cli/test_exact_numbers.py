@@ -144,7 +144,9 @@ def test_a_document_is_written_with_all_of_its_digits(text: str) -> None:
 def test_explain_asks_with_the_numbers_that_were_given(tmp_path: Path) -> None:
     file = tmp_path / "b.json"
     file.write_text('{"record": {"heard_at": 17179869184.123457}}')
-    request = read_request('{"time": 1767225600.1234561, "id": 7}', str(file), None, None)
+    request = read_request(
+        {"a": '{"time": 1767225600.1234561, "id": 7}', "b": str(file)}, None, None
+    )
     sent = write_json(request)
     assert '"time": 1767225600.1234561, "id": 7' in sent
     assert '"heard_at": 17179869184.123457' in sent

@@ -179,7 +179,7 @@ def test_picture_fits_and_is_true_to_scale(answer: dict[str, Any]) -> None:
 def test_events_are_json_files_or_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "event.json"
     file.write_text('{"earliest": 1, "latest": 1e3}\n')
-    request = read_request(' {"id": "x"}', str(file), "12", "2026-01-01T00:00:00Z")
+    request = read_request({"a": ' {"id": "x"}', "b": str(file)}, "12", "2026-01-01T00:00:00Z")
     assert request == {
         "a": {"id": "x"},
         "b": {"earliest": 1, "latest": 1000.0},
@@ -187,11 +187,11 @@ def test_events_are_json_files_or_ids(tmp_path: Path, monkeypatch: pytest.Monkey
         "until": "2026-01-01T00:00:00Z",
     }
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"time": 5}')))
-    request = read_request("-", "acoustic-0-17", None, None)
+    request = read_request({"a": "-", "b": "acoustic-0-17"}, None, None)
     assert request == {"a": {"time": 5}, "b": {"id": "acoustic-0-17"}}
     # Names that no file can have are ids too.
     for name in ("x" * 5000, "a\0b", ""):
-        assert read_request(name, "{}", None, None)["a"] == {"id": name}
+        assert read_request({"a": name}, None, None)["a"] == {"id": name}
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_file_that_is_no_event_is_refused(tmp_path: Path, content: str, words: s
     file = tmp_path / "event.json"
     file.write_text(content)
     with pytest.raises(UsageError, match=words) as told:
-        read_request(str(file), "x", None, None)
+        read_request({"a": str(file), "b": "x"}, None, None)
     assert str(file) in str(told.value)
 
 
 def test_only_one_event_can_be_standard_input() -> None:
     with pytest.raises(UsageError, match="only one"):
-        read_request("-", "-", None, None)
+        read_request({"a": "-", "b": "-"}, None, None)
 
 
 def test_folder_is_an_id_not_a_file(tmp_path: Path) -> None:
-    assert read_request(str(tmp_path), "{}", None, None)["a"] == {"id": str(tmp_path)}
-    assert json.dumps(read_request("{}", "{}", None, None)) == '{"a": {}, "b": {}}'
+    assert read_request({"a": str(tmp_path)}, None, None)["a"] == {"id": str(tmp_path)}
+    assert json.dumps(read_request({"a": "{}", "b": "{}"}, None, None)) == '{"a": {}, "b": {}}'

@@ -289,12 +289,13 @@ def test_explanation_of_the_manual_is_what_the_software_gives() -> None:
     text = _read("conditions.md")
     (example,) = [it for it in _examples("conditions.md") if it.kind == "explain"]
     request = ExplainRequest.model_validate(json.loads(example.text))
-    answer = _explain(request.a, request.b)
+    asked = request.__pydantic_extra__
+    answer = _explain(asked["a"], asked["b"])
     assert (answer["verdict"], answer["probability_exact"]) == ("satisfied", "5/8")
     assert '"5/8"' in text
     # The picture above it: geo-8 of the README.
     geo_8 = {"id": "geo-8", "key": "north", "earliest": NOON_US - 4 * S, "latest": NOON_US - 2 * S}
-    far = _explain(request.a, geo_8)
+    far = _explain(asked["a"], geo_8)
     shown = text.split("NOT SATISFIED", 1)[1]
     for line in [*draw_pair(far), *(step["step"] for step in far["steps"] if step["passed"])]:
         assert line in shown

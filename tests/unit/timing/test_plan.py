@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from correlation.condition_kind import Load
 from correlation.kinds import KINDS, condition_from_document
-from correlation.operators import Load
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 

@@ -1,0 +1,184 @@
+"""What a kind of condition is: all that the rest of the software knows of it.
+
+A kind is one folder and one registration (`correlation.kinds`). REST models, plans, explanations,
+the warm-up of the job, `tail` and the metrics page are made from its `ConditionKind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+
+from correlation.explaining import GivenRecord
+from correlation.operators import Condition, Operator
+from correlation.resources.streams import Stream
+
+FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", "topic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a kind's document; the REST models are made from these.
+
+    Parameters
+    ----------
+    name : str
+        As the user writes it; a duration is stored with `_us` behind its name.
+    type : str
+        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag or topic.
+    description : str
+        For the API's documentation.
+    required : bool
+        Whether it must be given.
+    default : object
+        Value of a field that is not given.
+    choices : tuple of str
+        Of a choice.
+    """
+
+    name: str
+    type: FieldType
+    description: str
+    required: bool = True
+    default: object = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def stored_name(self) -> str:
+        """Name in the stored document."""
+        return f"{self.name}_us" if self.type == "duration" else self.name
+
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is expected of a condition's streams.
+
+    Parameters
+    ----------
+    rates : mapping of stream to float
+        Events per second, where they are known.
+    keys : float
+        Equally frequent join keys over which the events of each stream are spread.
+    """
+
+    rates: Mapping[str, float]
+    keys: float = 1.0
+
+
+class ResultReader(Protocol):
+    """Reads the output records of a kind, in the order of their topic."""
+
+    def claims(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record is of this kind."""
+
+    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+        """Return the results that a record holds: none, one or many.
+
+        Raises
+        ------
+        CorrelationError
+            The record refers to one that was not read, or another version wrote it.
+        ValueError
+            A field is missing or has another type.
+        """
+
+    def describe(self, result: Mapping[str, Any]) -> str:
+        """Return a result as one line for a person, without its condition and time."""
+
+
+class _ResultObjects:
+    """Reads records that hold one result each and name their kind; shows their other fields."""
+
+    _COMMON = frozenset({"v", "kind", "condition", "version", "alarm_id", "detected_at"})
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def claims(self, record: Mapping[str, Any]) -> bool:
+        return record.get("kind") == self._kind
+
+    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+        return [dict(record)]
+
+    def describe(self, result: Mapping[str, Any]) -> str:
+        return "  ".join(f"{name}={it}" for name, it in result.items() if name not in self._COMMON)
+
+
+def _no_documents(algorithm: str | None, shapes: str) -> Iterable[Values]:  # noqa: ARG001 - as typed
+    return ()
+
+
+_NO_METRICS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionKind:
+    """A kind of condition.
+
+    Parameters
+    ----------
+    name : str
+        Value of `kind` in the document.
+    summary : str
+        One line for the API's documentation.
+    fields : tuple of Field
+        Of its document, `kind` itself excepted.
+    build : callable
+        `(name, version, values) -> Condition`; raises InvalidFieldError.
+    check : callable
+        `(condition, streams)`; raises InvalidFieldError where the streams do not suit it.
+    operator : callable
+        `(condition, streams) -> Operator`.
+    derive : callable
+        `(condition, streams, load) -> dict`: what the condition costs. It has at least
+        `buffer_horizon_us`: for each stream, how long its events are kept, in µs.
+    horizon_field : callable
+        `(condition, stream) -> str`: the field that sets how long the stream's events are kept.
+    plan : callable
+        `(condition, streams) -> dict`: how it is evaluated, for a person to read.
+    roles : callable
+        `(condition) -> {role: stream}`: the events that `explain` takes.
+    explain : callable
+        `(condition, streams, given) -> dict`: what becomes of one record for each role; see
+        correlation.explaining.
+    example : mapping
+        A document of this kind.
+    open_reader : callable or None
+        `() -> ResultReader` of its output records; None: a record is one result that names its
+        kind.
+    warm_up : callable
+        `(algorithm, shapes) -> documents` of conditions on streams "a" and "b", evaluated before
+        the first batch so that kernels are compiled; see spark_jobs.worker.warm_up.
+    metrics : mapping of str to str
+        Help texts of the metrics that its operators count, by name without prefix.
+    """
+
+    name: str
+    summary: str
+    fields: tuple[Field, ...]
+    build: Callable[[str, int, Values], Condition]
+    check: Callable[[Any, Mapping[str, Stream]], None]
+    operator: Callable[[Any, Mapping[str, Stream]], Operator]
+    derive: Callable[[Any, Mapping[str, Stream], Load], dict[str, Any]]
+    horizon_field: Callable[[Any, str], str]
+    plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
+    roles: Callable[[Any], Mapping[str, str]]
+    explain: Callable[[Any, Mapping[str, Stream], Mapping[str, GivenRecord]], dict[str, Any]]
+    example: Mapping[str, Any]
+    open_reader: Callable[[], ResultReader] | None = None
+    warm_up: Callable[[str | None, str], Iterable[Values]] = _no_documents
+    metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
+
+    @property
+    def stream_fields(self) -> tuple[str, ...]:
+        """Names of the fields that hold names of streams."""
+        return tuple(it.name for it in self.fields if it.type == "stream")
+
+    def reader(self) -> ResultReader:
+        """Return a new reader of its output records."""
+        return _ResultObjects(self.name) if self.open_reader is None else self.open_reader()

@@ -1,0 +1,89 @@
+"""Alarms of timing conditions as consumers read them: from records back to pairs and events."""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from correlation.resources.times import describe_moment
+from correlation.timing.factored.expanding import Expander, is_factored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# Fields of an alarm that are shown, and of each of its events.
+_ALARM_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "condition": str,
+    "detected_at": int,
+    "decided_by": str,
+    "threshold": (int, float),
+    "a": dict,
+    # null when no event of B satisfies the condition with A.
+    "b": (dict, NoneType),
+}
+_EVENT_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "stream": str,
+    "id": str,
+    "earliest": int,
+    "latest": int,
+}
+
+
+class AlarmReader:
+    """Reads the alarms of timing conditions, plain or factored; see `ResultReader`."""
+
+    def __init__(self) -> None:
+        self._expander = Expander()
+
+    def claims(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record is an alarm or a part of factored alarms."""
+        return is_factored(record) or "decided_by" in record
+
+    def read(self, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Return the alarms of a record; see `ResultReader.read`."""
+        for alarm in self._expander.take(record):
+            if not _is_alarm(alarm):
+                raise ValueError("not an alarm of a timing condition")
+            yield alarm
+
+    def describe(self, result: Mapping[str, Any]) -> str:
+        """Return the events, the probability and what decided the pair."""
+        parts = [
+            _describe_event(result["a"]),
+            *_describe_match(result),
+            f"({result['decided_by'].replace('_', ' ')})",
+        ]
+        if result.get("late"):
+            parts.append("late")
+        return "  ".join(parts)
+
+
+def _is_alarm(found: Mapping[str, Any]) -> bool:
+    if not _has(found, _ALARM_FIELDS) or not isinstance(
+        found.get("probability"), int | float | None
+    ):
+        return False
+    events = [found["a"]] if found["b"] is None else [found["a"], found["b"]]
+    return all(_has(event, _EVENT_FIELDS) for event in events)
+
+
+def _has(found: Mapping[str, Any], fields: dict[str, type | tuple[type, ...]]) -> bool:
+    """Return whether an object has these fields with values of these types."""
+    return all(name in found and isinstance(found[name], kind) for name, kind in fields.items())
+
+
+def _describe_match(alarm: Mapping[str, Any]) -> list[str]:
+    """Return the event of B and the probability, or that there is no B."""
+    if alarm["b"] is None:
+        return ["without", f"p≥{alarm['threshold']}"]
+    probability = alarm.get("probability")
+    known = f"p={probability:.3f}" if probability is not None else f"p≥{alarm['threshold']}"
+    return ["↔", _describe_event(alarm["b"]), known]
+
+
+def _describe_event(event: Mapping[str, Any]) -> str:
+    key = f" @{event['key']}" if event.get("key") else ""
+    return (
+        f"{event['stream']}:{event['id']}{key} "
+        f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
+    )

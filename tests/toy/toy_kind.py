@@ -1,0 +1,172 @@
+"""A kind of condition with one stream: events that last at least a given time.
+
+It is registered by the entry point in `toy_kind-1.dist-info`, as the kind of another package is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+from correlation.buffers.segment import Segment
+from correlation.condition_kind import ConditionKind, Field, Load
+from correlation.errors import InvalidFieldError
+from correlation.explaining import GivenRecord, read_given
+from correlation.operators import (
+    Encode,
+    Evaluation,
+    Heading,
+    OutputRecord,
+    View,
+    encode_json,
+    make_heading,
+)
+from correlation.resources.streams import Stream
+
+NAME = "long_event"
+
+
+@dataclass(frozen=True, slots=True)
+class LongEvents:
+    """A registered condition of this kind."""
+
+    name: str
+    version: int
+    stream: str
+    min_length_us: int
+    output_topic: str | None = None
+    kind: str = NAME
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The one stream."""
+        return (self.stream,)
+
+
+@dataclass(frozen=True, slots=True)
+class LongEventsFound:
+    """Rows of a segment as results."""
+
+    condition: LongEvents
+    segment: Segment
+    rows: Int64s
+
+    def heading(self, detected_at_us: int) -> Heading:
+        """See `Result.heading`."""
+        return make_heading(self.condition, detected_at_us, "coincide.long_event.v1")
+
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`."""
+        return self.segment.latest[self.rows]
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
+        """See `Result.records`."""
+        lengths = (self.segment.latest - self.segment.earliest)[self.rows]
+        ids = self.segment.id.take(self.rows).to_list()
+        moments = np.broadcast_to(detected_at_us, lengths.shape)
+        for event_id, length, moment in zip(ids, lengths.tolist(), moments.tolist(), strict=True):
+            result = {
+                "kind": NAME,
+                "condition": self.condition.name,
+                "detected_at": moment,
+                "id": event_id.decode(),
+                "length_us": length,
+            }
+            yield OutputRecord(event_id, encode(result), event_id.decode())
+
+
+class LongEventsOperator:
+    """Compares the length of each fresh event; keeps nothing."""
+
+    def __init__(self, condition: LongEvents, _streams: Mapping[str, Stream]) -> None:
+        self._condition = condition
+
+    def begin(
+        self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
+    ) -> None:
+        """See `Operator.begin`."""
+
+    def evaluate(self, view: View) -> Evaluation:
+        """See `Operator.evaluate`."""
+        fresh = view.fresh.get(self._condition.stream)
+        if fresh is None:
+            return Evaluation()
+        lengths = fresh.latest - fresh.earliest
+        rows = np.flatnonzero(lengths >= self._condition.min_length_us)
+        if not len(rows):
+            return Evaluation()
+        found = LongEventsFound(self._condition, fresh, rows)
+        counts = [("long_events_total", {"condition": self._condition.name}, len(rows))]
+        arrived = view.record_timestamp_us[self._condition.stream][rows]
+        return Evaluation([found], len(rows), counts, found.ready_us(), arrived)
+
+    def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:  # noqa: ARG002 - as all operators
+        """See `Operator.keep_values`."""
+        return {}
+
+    def held(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Operator.held`."""
+        return {}
+
+    def dump(self) -> bytes:
+        """See `Operator.dump`."""
+        return b""
+
+
+def _build(name: str, version: int, values: Mapping[str, Any]) -> LongEvents:
+    if values["min_length_us"] < 0:
+        raise InvalidFieldError("min_length", "must not be negative", "use 0s or more")
+    return LongEvents(
+        name, version, values["stream"], values["min_length_us"], values["output_topic"]
+    )
+
+
+def _derive(condition: LongEvents, streams: Mapping[str, Stream], load: Load) -> dict[str, Any]:  # noqa: ARG001 - as all kinds
+    return {"buffer_horizon_us": {condition.stream: 0}}
+
+
+def _explain(
+    condition: LongEvents, streams: Mapping[str, Stream], given: Mapping[str, GivenRecord]
+) -> dict[str, Any]:
+    event = read_given(streams[condition.stream], given["event"])
+    found = event.event is not None and (
+        event.event.latest - event.event.earliest >= condition.min_length_us
+    )
+    step = {"step": "threshold", "passed": found, "detail": None}
+    return {
+        "verdict": "satisfied" if found else "not_satisfied",
+        "failed_step": None if found else "threshold",
+        "explanation": "the event is long enough" if found else "the event is too short",
+        "steps": [step],
+        "event": event.describe(),
+        "notes": [],
+    }
+
+
+KINDS = [
+    ConditionKind(
+        name=NAME,
+        summary="Events that last at least a given time.",
+        fields=(
+            Field("stream", "stream", "The stream."),
+            Field("min_length", "duration", "Minimum length of the event's interval."),
+            Field("output_topic", "topic", "Topic of the results.", required=False),
+        ),
+        build=_build,
+        check=lambda _condition, _streams: None,
+        operator=LongEventsOperator,
+        derive=_derive,
+        horizon_field=lambda _condition, _stream: "min_length",
+        plan=lambda condition, _streams: {"compares": f"{condition.min_length_us} us"},
+        roles=lambda condition: {"event": condition.stream},
+        explain=_explain,
+        example={"kind": NAME, "stream": "acoustic", "min_length": "1s"},
+        metrics={"long_events_total": "Events that are long enough."},
+    )
+]
