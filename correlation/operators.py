@@ -94,6 +94,8 @@ def make_heading(
     return Heading("alarms", condition.output_topic, headers)
 
 
+# Column of buffered events with Kafka's timestamps of their records, int64[n] in µs.
+TIMESTAMP = "record_timestamp_us"
 # Writes a JSON-able value; the packages above have a quicker one than the standard library's.
 Encode = Callable[[object], bytes]
 
@@ -243,5 +245,12 @@ class Operator(Protocol):
     def held(self) -> Mapping[str, Collection[int]]:
         """Give, per stream, the numbers of segments that must be there as they are next time."""
 
+    def needs_timestamps(self) -> bool:
+        """Return whether Kafka's timestamps are to be buffered with the events of its streams."""
+
     def dump(self) -> bytes:
-        """Give the state it keeps beside the shared buffers; empty when there is none."""
+        """Return the state it keeps beside the shared buffers; empty when there is none.
+
+        Only what the buffers do not determine, such as a bound or a position: it is written with
+        every batch.
+        """

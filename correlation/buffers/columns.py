@@ -1,7 +1,8 @@
-"""Columns: how many values of a kind are held, and how they leave a process.
+"""Columns of values of one type, and the bytes in which they leave a process.
 
-A column is a numpy array, or a BytesColumn where its values are byte strings. `pack_columns` is
-the one format in which columns leave a process: a JSON header and the raw arrays behind it.
+A column is a numpy array of numbers, a BytesColumn, or a DictionaryColumn where many byte strings
+are equal or missing. `pack_columns` is the one format in which columns leave a process: a JSON
+header and the raw arrays behind it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from correlation.errors import UnknownRecordVersionError
 
 Int64s = NDArray[np.int64]
-_MAGIC = b"CoinCol1"
+_MAGIC = b"CoinCol2"
 _ALIGNMENT = 8
 
 
@@ -165,7 +166,64 @@ class DictionaryColumn:
         return cls(np.concatenate(parts), BytesColumn.from_list(list(numbers)))
 
 
-Column = NDArray[Any] | BytesColumn
+Column = NDArray[Any] | BytesColumn | DictionaryColumn
+Columns = Mapping[str, Column]
+
+
+def take_columns(columns: Columns, rows: Int64s) -> dict[str, Column]:
+    """Return the given rows of each column, in their order."""
+    return {
+        name: column[rows] if isinstance(column, np.ndarray) else column.take(rows)
+        for name, column in columns.items()
+    }
+
+
+def concat_columns(parts: Sequence[Columns], sizes: Sequence[int]) -> dict[str, Column]:
+    """Concatenate columns by name.
+
+    Parameters
+    ----------
+    parts : sequence of mappings
+        Columns of each part. Equal names have equal types.
+    sizes : sequence of int
+        Number of rows of each part.
+
+    Returns
+    -------
+    dict
+        All columns that any part has. Rows of a part without a column are missing: code -1, an
+        empty byte string, NaN, False, or the minimum of an integer type.
+    """
+    examples = {name: column for part in parts for name, column in part.items()}
+    return {
+        name: _concat(
+            [
+                part[name] if name in part else _missing_like(example, size)
+                for part, size in zip(parts, sizes, strict=True)
+            ]
+        )
+        for name, example in examples.items()
+    }
+
+
+def _concat(columns: Sequence[Any]) -> Column:
+    first = columns[0]
+    if isinstance(first, np.ndarray):
+        joined: NDArray[Any] = np.concatenate(columns)
+        return joined
+    found: Column = type(first).concat(columns)
+    return found
+
+
+def _missing_like(column: Column, size: int) -> Column:
+    """Return a column of missing values of the same type."""
+    if isinstance(column, DictionaryColumn):
+        return DictionaryColumn(np.full(size, -1, np.int32), BytesColumn.from_list([]))
+    if isinstance(column, BytesColumn):
+        return BytesColumn.from_list([b""] * size)
+    kind = column.dtype
+    missing = {"f": np.nan, "b": False}.get(kind.kind)
+    return np.full(size, np.iinfo(kind).min if missing is None else missing, kind)
 
 
 def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> bytes:
@@ -174,7 +232,7 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
     Parameters
     ----------
     columns : mapping of name to column
-        One-dimensional arrays of fixed-width numbers, or BytesColumns.
+        One-dimensional arrays of fixed-width numbers, BytesColumns or DictionaryColumns.
     meta : mapping
         JSON-able facts about them.
     """
@@ -182,9 +240,11 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
     layout: list[list[object]] = []
     for name, column in columns.items():
         if isinstance(column, BytesColumn):
-            first, last = column.offsets[0], column.offsets[-1]
-            parts = [column.data[first:last], column.offsets - first]
+            parts = _bytes_arrays(column)
             layout.append([name, "bytes", len(parts[0]), len(parts[1])])
+        elif isinstance(column, DictionaryColumn):
+            parts = [column.codes, *_bytes_arrays(column.values)]
+            layout.append([name, "dictionary", *map(len, parts)])
         else:
             parts = [column]
             layout.append([name, column.dtype.str, len(column)])
@@ -196,6 +256,11 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
         raw = np.ascontiguousarray(array).tobytes()
         pieces += [raw, b"\0" * (-len(raw) % _ALIGNMENT)]
     return b"".join(pieces)
+
+
+def _bytes_arrays(column: BytesColumn) -> list[NDArray[Any]]:
+    first, last = column.offsets[0], column.offsets[-1]
+    return [column.data[first:last], column.offsets - first]
 
 
 def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
@@ -221,8 +286,11 @@ def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
     columns: dict[str, Column] = {}
     for name, kind, *counts in header["columns"]:
         if kind == "bytes":
-            data = read("|u1", counts[0])
-            columns[name] = BytesColumn(data, read("<i8", counts[1]))
+            columns[name] = BytesColumn(read("|u1", counts[0]), read("<i8", counts[1]))
+        elif kind == "dictionary":
+            codes = read("<i4", counts[0])
+            values = BytesColumn(read("|u1", counts[1]), read("<i8", counts[2]))
+            columns[name] = DictionaryColumn(codes, values)
         else:
             columns[name] = read(kind, counts[0])
     return columns, header["meta"]

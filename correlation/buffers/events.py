@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import (
     BytesColumn,
     Column,
+    Columns,
     DictionaryColumn,
     Int64s,
+    concat_columns,
     pack_columns,
+    take_columns,
     unpack_columns,
 )
+
+# Prefixes of packed columns.
+_EXTRA, _BUFFERED = "extra.", "column."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,9 @@ class Events:
     record_timestamp_us : int64[n]
         Kafka's timestamp of the record, in µs.
     extra : mapping of name to BytesColumn
-        More columns that travel with a block and are not buffered.
+        Columns that travel with a block and are not buffered.
+    columns : mapping of name to column
+        Columns that are buffered with the events: those that the stream declares.
     shape : DictionaryColumn or None
         How the time is distributed over the interval: `Histogram.shape_bytes`, none where
         uniformly. None: so are all.
@@ -54,6 +62,7 @@ class Events:
     record_timestamp_us: Int64s
     extra: Mapping[str, BytesColumn] = field(default_factory=dict)
     shape: DictionaryColumn | None = None
+    columns: Columns = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.latest)
@@ -71,6 +80,7 @@ class Events:
             self.record_timestamp_us[rows],
             {name: column.take(rows) for name, column in self.extra.items()},
             None if self.shape is None else self.shape.take(rows),
+            take_columns(self.columns, rows),
         )
 
     @classmethod
@@ -92,7 +102,8 @@ class Events:
                 name: BytesColumn.concat([part.extra[name] for part in parts])
                 for name in first.extra
             },
-            concat_shapes([part.shape for part in parts], [len(part) for part in parts]),
+            shape=join_shapes(parts),
+            columns=concat_columns([part.columns for part in parts], [*map(len, parts)]),
         )
 
     def to_bytes(self) -> bytes:
@@ -106,22 +117,26 @@ class Events:
             "offset": self.offset,
             "record_timestamp_us": self.record_timestamp_us,
         }
-        columns |= {f"extra.{name}": column for name, column in self.extra.items()}
-        columns |= shape_columns(self.shape)
+        columns |= {f"{_EXTRA}{name}": column for name, column in self.extra.items()}
+        columns |= optional_columns(self.shape, self.columns)
         return pack_columns(columns, {"stream": self.stream})
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Events:
         """Read what `to_bytes` wrote."""
         columns, meta = unpack_columns(blob)
-        shape = pop_shape(columns)
+        shape, buffered = pop_optional(columns)
         extra = {
-            name.removeprefix("extra."): cast("BytesColumn", columns.pop(name))
+            name.removeprefix(_EXTRA): cast("BytesColumn", columns.pop(name))
             for name in list(columns)
-            if name.startswith("extra.")
+            if name.startswith(_EXTRA)
         }
         return cls(
-            stream=meta["stream"], **cast("dict[str, Any]", columns), extra=extra, shape=shape
+            stream=meta["stream"],
+            **cast("dict[str, Any]", columns),
+            extra=extra,
+            shape=shape,
+            columns=buffered,
         )
 
     @classmethod
@@ -142,37 +157,31 @@ class Events:
         )
 
 
-def concat_shapes(
-    shapes: Sequence[DictionaryColumn | None], sizes: Sequence[int]
-) -> DictionaryColumn | None:
-    """Put the shapes of events one after the other; None stands for intervals throughout.
+class Parts(Protocol):
+    """Events or a segment: whatever has shapes and a length."""
 
-    Parameters
-    ----------
-    shapes : sequence of DictionaryColumn or None
-        Of each part.
-    sizes : sequence of int
-        Number of events of each part.
-    """
-    if all(shape is None for shape in shapes):
-        return None
-    none = BytesColumn.from_list([])
-    return DictionaryColumn.concat(
-        [
-            DictionaryColumn(np.full(size, -1, np.int32), none) if shape is None else shape
-            for shape, size in zip(shapes, sizes, strict=True)
-        ]
-    )
+    @property
+    def shape(self) -> DictionaryColumn | None:
+        """As in `Events`."""
+
+    def __len__(self) -> int: ...
 
 
-def shape_columns(shape: DictionaryColumn | None) -> dict[str, Column]:
-    """Give the columns in which shapes are packed."""
-    return {} if shape is None else {"shape.codes": shape.codes, "shape.values": shape.values}
+def join_shapes(parts: Sequence[Parts]) -> DictionaryColumn | None:
+    """Concatenate the shapes of events; None stands for intervals throughout."""
+    shapes = [{} if it.shape is None else {"shape": it.shape} for it in parts]
+    joined = concat_columns(shapes, [*map(len, parts)]).get("shape")
+    return cast("DictionaryColumn | None", joined)
 
 
-def pop_shape(columns: dict[str, Column]) -> DictionaryColumn | None:
-    """Take what `shape_columns` gave out of the unpacked columns."""
-    if "shape.codes" not in columns:
-        return None
-    codes, values = columns.pop("shape.codes"), columns.pop("shape.values")
-    return DictionaryColumn(cast("NDArray[np.int32]", codes), cast("BytesColumn", values))
+def optional_columns(shape: DictionaryColumn | None, columns: Columns) -> dict[str, Column]:
+    """Return the columns in which shapes and buffered columns are packed."""
+    packed: dict[str, Column] = {} if shape is None else {"shape": shape}
+    return packed | {f"{_BUFFERED}{name}": column for name, column in columns.items()}
+
+
+def pop_optional(packed: dict[str, Column]) -> tuple[DictionaryColumn | None, dict[str, Column]]:
+    """Take out of the unpacked columns what `optional_columns` put in."""
+    shape = cast("DictionaryColumn | None", packed.pop("shape", None))
+    names = [name for name in packed if name.startswith(_BUFFERED)]
+    return shape, {name.removeprefix(_BUFFERED): packed.pop(name) for name in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import cast
 
 import numpy as np
@@ -10,13 +11,18 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import (
     BytesColumn,
+    Columns,
     DictionaryColumn,
     Int64s,
+    concat_columns,
     pack_columns,
+    take_columns,
     unpack_columns,
 )
-from correlation.buffers.events import Events, concat_shapes, pop_shape, shape_columns
+from correlation.buffers.events import Events, join_shapes, optional_columns, pop_optional
 from correlation.buffers.grid import crossed_key
+
+_NO_COLUMNS: Columns = MappingProxyType({})
 
 
 class Segment:
@@ -36,11 +42,14 @@ class Segment:
         Whether the event came later than its stream declares.
     shape : DictionaryColumn or None
         As in `Events`.
+    columns : mapping of name to column
+        As in `Events`.
     """
 
     __slots__ = (
         "__weakref__",
         "_groups",
+        "columns",
         "earliest",
         "group_keys",
         "group_starts",
@@ -63,6 +72,7 @@ class Segment:
         id: BytesColumn,  # noqa: A002 - the event's field is called id
         late: NDArray[np.bool_],
         shape: DictionaryColumn | None = None,
+        columns: Columns = _NO_COLUMNS,
     ) -> None:
         self.group_keys = group_keys
         self.group_starts = group_starts
@@ -71,6 +81,7 @@ class Segment:
         self.id = id
         self.late = late
         self.shape = shape
+        self.columns = columns
         lengths = latest - earliest
         self.min_latest = int(latest.min())
         self.max_latest = int(latest.max())
@@ -87,7 +98,8 @@ class Segment:
         arrays = (self.group_starts, self.earliest, self.latest, self.late)
         shape = 0 if self.shape is None else self.shape.nbytes
         columns = self.group_keys.nbytes + self.id.nbytes + shape
-        return columns + sum(array.nbytes for array in arrays)
+        declared = sum(int(column.nbytes) for column in self.columns.values())
+        return columns + declared + sum(array.nbytes for array in arrays)
 
     def groups(self) -> dict[bytes, int]:
         """Give the number of the group of each join key."""
@@ -129,6 +141,7 @@ class Segment:
             events.id.take(order),
             late[order],
             None if events.shape is None else events.shape.take(order),
+            take_columns(events.columns, order),
         )
         return segment, order
 
@@ -158,6 +171,7 @@ class Segment:
             self.id.take(rows),
             self.late[rows],
             None if self.shape is None else self.shape.take(rows),
+            take_columns(self.columns, rows),
         )
 
     @classmethod
@@ -182,7 +196,8 @@ class Segment:
         sizes = np.concatenate([np.diff(segment.group_starts) for segment in segments])
         codes = np.repeat(group_codes, sizes)
         order = np.lexsort((latest, codes))
-        shape = concat_shapes([it.shape for it in segments], [len(it) for it in segments])
+        shape = join_shapes(segments)
+        columns = concat_columns([it.columns for it in segments], [*map(len, segments)])
         joined = cls(
             keys,
             _starts(codes[order], len(keys)),
@@ -191,6 +206,7 @@ class Segment:
             BytesColumn.concat([segment.id for segment in segments]).take(order),
             np.concatenate([segment.late for segment in segments])[order],
             None if shape is None else shape.take(order),
+            take_columns(columns, order),
         )
         return joined, order
 
@@ -204,7 +220,7 @@ class Segment:
                 "latest": self.latest,
                 "id": self.id,
                 "late": self.late,
-                **shape_columns(self.shape),
+                **optional_columns(self.shape, self.columns),
             },
             {},
         )
@@ -213,6 +229,7 @@ class Segment:
     def from_bytes(cls, blob: bytes) -> Segment:
         """Read what `to_bytes` wrote."""
         columns, _ = unpack_columns(blob)
+        shape, buffered = pop_optional(columns)
         return cls(
             cast("BytesColumn", columns["group_keys"]),
             cast("Int64s", columns["group_starts"]),
@@ -220,7 +237,8 @@ class Segment:
             cast("Int64s", columns["latest"]),
             cast("BytesColumn", columns["id"]),
             cast("NDArray[np.bool_]", columns["late"]),
-            pop_shape(columns),
+            shape,
+            buffered,
         )
 
 

@@ -143,6 +143,6 @@ class PartitionWatermark:
 
     @classmethod
     def load(cls, dumped: Sequence[Any]) -> PartitionWatermark:
-        """Read what `dump` wrote; format 3 of the manifest had no resets."""
-        watermark, next_offset, waiting, *rest = dumped
-        return cls(watermark, next_offset, dict(map(tuple, waiting)), *rest)
+        """Read what `dump` wrote."""
+        watermark, next_offset, waiting, resets, after = dumped
+        return cls(watermark, next_offset, dict(map(tuple, waiting)), resets, after)

@@ -9,10 +9,10 @@ progress), so that how records are cut into blocks decides when a result appears
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from correlation.buffers.buffer import StreamBuffer, describe_buffers
 from correlation.buffers.events import Events
@@ -27,16 +27,15 @@ from correlation.engine.totals import Totals
 from correlation.engine.widening import widen
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.limits import KEEP_NOTHING
-from correlation.operators import Cache, View
+from correlation.operators import TIMESTAMP, Cache, View
 from correlation.resources.records import Resource, resource_key
 from correlation.resources.streams import Stream
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 
-# Of the slot's record, and of the manifest: version 3 had no resets of watermarks and no origin.
+# Of the slot's record, and of the manifest.
 VERSION = 1
-MANIFEST_VERSION = 4
-_READABLE_VERSIONS = (3, MANIFEST_VERSION)
+MANIFEST_VERSION = 5
 _NO_ORIGIN = Origin()
 # What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
 # its own costs more than its bytes.
@@ -191,6 +190,12 @@ class Program:
         fresh: dict[str, Segment] = {}
         record_timestamp_us: dict[str, Any] = {}
         late_events = []
+        stamped = {
+            name
+            for entry in self._conditions.values()
+            if entry.operator is not None and entry.operator.needs_timestamps()
+            for name in entry.streams
+        }
         for name in sorted({part.stream for part in parts if part.stream in self._streams}):
             mine = [part for part in parts if part.stream == name and len(part)]
             if not mine:
@@ -201,26 +206,13 @@ class Program:
             home = home_copies(events.key, self._streams[name].partitioning.groups)
             if (late & home).any():
                 late_events.append(events.take(np.flatnonzero(late & home)))
-            self._count_events(events, home, late_count=int((late & home).sum()))
+            self._totals.count_events(self._streams[name], events, home, late)
+            if name in stamped:
+                columns = {**events.columns, TIMESTAMP: events.record_timestamp_us}
+                events = replace(events, columns=columns)
             fresh[name], order = Segment.from_events(events, late)
             record_timestamp_us[name] = events.record_timestamp_us[order]
         return fresh, record_timestamp_us, tuple(late_events)
-
-    def _count_events(self, events: Events, home: NDArray[np.bool_], late_count: int) -> None:
-        """Count the events whose home copies are here: each counts once."""
-        if not home.any():
-            return
-        labels = {"stream": events.stream}
-        self._totals.count("events_consumed_total", labels, int(home.sum()))
-        self._totals.count("events_late_total", labels, late_count)
-        lengths, delays = (events.latest - events.earliest)[home], None
-        self._totals.observe("interval_length_seconds", labels, lengths)
-        stream = self._streams[events.stream]
-        if stream.clock == "live":
-            delays = (events.record_timestamp_us - events.latest)[home]
-            self._totals.observe("transmission_delay_seconds", labels, delays)
-        facts = ContractFacts.of_events(stream, lengths, delays, late_count)
-        self._totals.add_facts(events.stream, facts)
 
     def _keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
         """Least `latest` that any condition still needs, per stream."""
@@ -348,13 +340,13 @@ class Program:
         UnknownRecordVersionError
             When another version wrote the manifest.
         """
-        if manifest["v"] not in _READABLE_VERSIONS:
+        if manifest["v"] != MANIFEST_VERSION:
             raise UnknownRecordVersionError(
-                f"state of version {manifest['v']!r}, this software reads {_READABLE_VERSIONS}: "
+                f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
                 "use the one that wrote it, or begin with an empty checkpoint"
             )
         program = cls(streams, partitions, origin, cache)
-        before, now = manifest.get("topic_ids", {}), origin.topic_ids
+        before, now = manifest["topic_ids"], origin.topic_ids
         recreated = {name for name in before.keys() & now.keys() if before[name] != now[name]}
         moved = {
             name
@@ -363,7 +355,7 @@ class Program:
         }
         program._watermarks.load(manifest["watermarks"], moved)
         program._load(manifest, fetch)
-        if manifest.get("config_epoch", 0) != origin.config_epoch:
+        if manifest["config_epoch"] != origin.config_epoch:
             program._config_offset = -1
             program._unconfirmed = {*program._conditions, *program._set_aside}
         return program

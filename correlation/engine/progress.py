@@ -211,7 +211,7 @@ class Watermarks:
         streams = {
             stream: {
                 "watermark": self._watermarks[stream],
-                "greatest": self._max[stream],
+                "max_latest": self._max[stream],
                 "refused": self._refused[stream],
                 "partitions": [[number, *found.dump()] for number, found in partitions.items()],
             }
@@ -234,11 +234,8 @@ class Watermarks:
             if stream not in self._partitions:
                 continue
             self._watermarks[stream] = found["watermark"]
-            # Format 3 of the manifest had neither; no event was later than this.
-            reached = max(watermark for _, watermark, *_ in found["partitions"])
-            reached += self._max_delays_us[stream]
-            self._max[stream] = found.get("greatest", reached)
-            self._refused[stream] = found.get("refused", 0)
+            self._max[stream] = found["max_latest"]
+            self._refused[stream] = found["refused"]
             if stream in moved:
                 continue
             for number, *partition in found["partitions"]:

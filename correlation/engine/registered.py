@@ -52,8 +52,12 @@ class Registered:
 
     def is_live(self, streams: Mapping[str, Stream]) -> bool:
         """Whether wall time says something about the condition's streams."""
-        names = self.condition.streams if self.condition is not None else ()
-        return all(streams[name].clock == "live" for name in names)
+        return all(streams[name].clock == "live" for name in self.streams)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Streams that the condition reads."""
+        return self.condition.streams if self.condition is not None else ()
 
     def dump(self) -> bytes:
         """Return the state that the operator keeps beside the buffers."""

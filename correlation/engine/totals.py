@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
+from correlation.buffers.events import Events
 from correlation.engine.contract import BUCKETS_SECONDS, ContractFacts, count_buckets, declaration
 from correlation.resources.streams import Stream
 
@@ -40,6 +42,34 @@ class Totals:
         totals = self._histograms.setdefault(key, [0] * (len(counts) + 1))
         for i, increase in enumerate([*counts, int(np.maximum(durations_us, 0).sum())]):
             totals[i] += increase
+
+    def count_events(
+        self, stream: Stream, events: Events, home: NDArray[np.bool_], late: NDArray[np.bool_]
+    ) -> None:
+        """Count events of a stream.
+
+        Parameters
+        ----------
+        stream : Stream
+            As it is declared.
+        events : Events
+            n copies of events.
+        home, late : bool[n]
+            The copies that count, one of each event, and those that came late.
+        """
+        if not home.any():
+            return
+        labels = {"stream": stream.name}
+        late_count = int((late & home).sum())
+        self.count("events_consumed_total", labels, int(home.sum()))
+        self.count("events_late_total", labels, late_count)
+        lengths, delays = (events.latest - events.earliest)[home], None
+        self.observe("interval_length_seconds", labels, lengths)
+        if stream.clock == "live":
+            delays = (events.record_timestamp_us - events.latest)[home]
+            self.observe("transmission_delay_seconds", labels, delays)
+        facts = ContractFacts.of_events(stream, lengths, delays, late_count)
+        self.add_facts(stream.name, facts)
 
     def add_facts(self, stream: str, facts: ContractFacts) -> None:
         """Add what was seen of a stream; under another declaration it begins anew."""

@@ -21,32 +21,32 @@ is still to come: the watermarks are those of the last evaluation, or less after
 
 Reference. Lee and Lee 2010, section 4.2: lazy evaluation, block size and block interval.
 
-Cost. O(n log n) for n events of a block to put it together; what waits is stored twice.
+Cost. O(n log n) for n events of a block to put it together, and 8 bytes an event for Kafka's
+timestamps, which are buffered with the events.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.buffers.columns import pack_columns, unpack_columns
 from correlation.buffers.segment import Segment
-from correlation.operators import Evaluation, View
+from correlation.operators import TIMESTAMP, Evaluation, View
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from correlation.buffers.columns import Column, Int64s
+    from correlation.buffers.columns import Int64s
     from correlation.operators import Operator
     from correlation.timing.conditions import TimingCondition
 
 # What waits, as it is stored; with the version of its form.
-_PREFIX = b"CoinBlk1"
-# So many micro-batches wait at most: what waits is stored with each of them, and in pieces that
-# other conditions search one by one.
+_PREFIX = b"CoinBlk2"
+# Maximum number of micro-batches that wait: other conditions search each of them on its own.
 _MOST_PARTS = 64
 
 
@@ -64,9 +64,9 @@ class BlockOperator:
     def __init__(self, condition: TimingCondition, operator: Operator) -> None:
         self._condition = condition
         self._operator = operator
-        # By stream the segments that wait: their numbers in its buffer, with Kafka's timestamps.
-        self._waiting: dict[str, dict[int, Int64s]] = {name: {} for name in condition.streams}
-        # Least `latest` of what waits, and the least watermarks since the last evaluation.
+        # By stream the segments that wait: their numbers in its buffer, with their events.
+        self._waiting: dict[str, dict[int, int]] = {name: {} for name in condition.streams}
+        # Minimum `latest` of what waits, and the minimum watermarks since the last evaluation.
         self._min_waiting: dict[str, int] = {}
         self._watermarks: dict[str, int] = {}
         self._waiting_since_us: int | None = None
@@ -82,33 +82,31 @@ class BlockOperator:
         self._operator.begin(watermarks, held_from, before)
 
     def _load(self, before: bytes) -> None:
-        columns, meta = unpack_columns(before[len(_PREFIX) :])
+        found = json.loads(before[len(_PREFIX) :])
         for name in self._condition.streams:
-            for number in meta["waiting"].get(name, ()):
-                self._waiting[name][number] = cast("Int64s", columns[f"{name}/{number}"])
+            self._waiting[name] = dict(found["waiting"].get(name, ()))
             if self._waiting[name]:
-                self._min_waiting[name] = meta["min_waiting"][name]
+                self._min_waiting[name] = found["min_waiting"][name]
             self._watermarks[name] = min(
-                self._watermarks[name], meta["watermarks"].get(name, self._watermarks[name])
+                self._watermarks[name], found["watermarks"].get(name, self._watermarks[name])
             )
-        self._waiting_since_us = meta["waiting_since_us"]
+        self._waiting_since_us = found["waiting_since_us"]
 
     def dump(self) -> bytes:
         """See `Operator.dump`."""
-        columns: dict[str, Column] = {
-            f"{name}/{number}": record_timestamp_us
-            for name, waiting in self._waiting.items()
-            for number, record_timestamp_us in waiting.items()
-        }
-        if not columns:
+        if not any(self._waiting.values()):
             return self._operator.dump()
-        meta = {
-            "waiting": {name: list(waiting) for name, waiting in self._waiting.items()},
+        state = {
+            "waiting": {name: list(waiting.items()) for name, waiting in self._waiting.items()},
             "min_waiting": self._min_waiting,
             "watermarks": self._watermarks,
             "waiting_since_us": self._waiting_since_us,
         }
-        return _PREFIX + pack_columns(columns, meta)
+        return _PREFIX + json.dumps(state).encode()
+
+    def needs_timestamps(self) -> bool:
+        """See `Operator.needs_timestamps`: blocks are cut by them."""
+        return self._condition.block_size is not None or any(self._waiting.values())
 
     def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
         """See `Operator.keep_values`."""
@@ -126,7 +124,7 @@ class BlockOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
-        waiting = sum(len(it) for found in self._waiting.values() for it in found.values())
+        waiting = sum(sum(found.values()) for found in self._waiting.values())
         size = self._condition.block_size
         if size is None and not waiting:
             return self._operator.evaluate(view)
@@ -163,32 +161,28 @@ class BlockOperator:
         for name, waiting in self._waiting.items():
             segment = view.fresh.get(name)
             if segment is not None:
-                waiting[view.numbers[name]] = view.record_timestamp_us[name]
+                waiting[view.numbers[name]] = len(segment)
                 least = self._min_waiting.get(name, segment.min_latest)
                 self._min_waiting[name] = min(least, segment.min_latest)
 
     def _parts(self, view: View) -> Iterator[View]:
         """Cut what waits and what is fresh into views of one part each."""
         evaluated: dict[str, list[tuple[int, Segment]]] = {}
-        blocks: dict[str, tuple[Segment, Int64s]] = {}
+        blocks: dict[str, Segment] = {}
         for name, waiting in self._waiting.items():
             segments = view.buffers[name].segments
             evaluated[name] = [entry for entry in segments if entry[0] not in waiting]
-            gathered = [(entry[1], waiting[entry[0]]) for entry in segments if entry[0] in waiting]
+            gathered = [segment for number, segment in segments if number in waiting]
             if name in view.fresh:
-                gathered.append((view.fresh[name], view.record_timestamp_us[name]))
+                gathered.append(view.fresh[name])
             if gathered:
-                joined, order = Segment.join([segment for segment, _ in gathered])
-                stamps = np.concatenate(
-                    [record_timestamp_us for _, record_timestamp_us in gathered]
-                )
-                blocks[name] = (joined, stamps[order])
+                blocks[name] = Segment.join(gathered)[0]
         if not blocks:
             return
-        record_timestamp_us = {name: stamps for name, (_, stamps) in blocks.items()}
-        for rows in cut_blocks(record_timestamp_us, self._size()):
-            fresh = {name: blocks[name][0].take(mine) for name, mine in rows.items()}
-            stamps_of = {name: record_timestamp_us[name][mine] for name, mine in rows.items()}
+        stamps = {name: cast("Int64s", it.columns[TIMESTAMP]) for name, it in blocks.items()}
+        for rows in cut_blocks(stamps, self._size()):
+            fresh = {name: blocks[name].take(mine) for name, mine in rows.items()}
+            stamps_of = {name: stamps[name][mine] for name, mine in rows.items()}
             buffers = {name: StreamBuffer(found) for name, found in evaluated.items()}
             yield replace(
                 view, fresh=fresh, record_timestamp_us=stamps_of, buffers=buffers, shared={}

@@ -125,6 +125,10 @@ class FinalOperator:
         """See `Operator.held`."""
         return {self._condition.a: list(self._sealed)}
 
+    def needs_timestamps(self) -> bool:
+        """See `Operator.needs_timestamps`."""
+        return False
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         state = {

@@ -92,6 +92,10 @@ class TimingOperator:
         """See `Operator.held`."""
         return {}
 
+    def needs_timestamps(self) -> bool:
+        """See `Operator.needs_timestamps`."""
+        return False
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         return b""

@@ -58,7 +58,7 @@ def field_problems(
     found : iterable of dict
         As `ValidationError.errors()` gives them.
     above : tuple of str
-        First parts of their locations that are no field.
+        Parts that a location may begin with and that are not fields.
     document : str
         "template", or empty: a stream, or a condition, whose locations name its kind.
     """
@@ -76,11 +76,10 @@ def _translated(
     error: Mapping[str, Any], above: tuple[str, ...], kind: str
 ) -> Iterable[FieldProblem]:
     parts = [f"[{part}]" if isinstance(part, int) else str(part) for part in error["loc"]]
-    for part in above:
-        if parts[:1] == [part]:
-            del parts[0]
-    # Of a union, the kind stands before the field.
-    if parts[:1] and parts[0] in KINDS:
+    if parts[:1] and parts[0] in above:
+        del parts[0]
+    # The location in a union begins with the kind. A field may have the name of a kind.
+    if len(parts) > 1 and parts[0] in KINDS:
         kind = parts.pop(0)
     context = error.get("ctx") or {}
     if error["type"] == "fields":

@@ -6,9 +6,11 @@ write.
 
 from __future__ import annotations
 
+import os
 import uuid
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -67,6 +69,11 @@ class Checkpoint:
         return query_error(self._gateway, query, self.location)
 
     @property
+    def is_local(self) -> bool:
+        """Whether the folder is in this machine's file system."""
+        return bool(self._files.getScheme() == "file")
+
+    @property
     def query_location(self) -> str:
         """Where Spark keeps the query's own checkpoint."""
         return str(self._path("query").toString())
@@ -75,7 +82,7 @@ class Checkpoint:
     def cache_folder(self) -> str:
         """Folder of the workers' blob files: here if local, else where each worker stands."""
         folder = str(self._path("cache").toUri().getPath())
-        return folder if self._files.getScheme() == "file" else "coincide-cache"
+        return folder if self.is_local else "coincide-cache"
 
     def _path(self, name: str) -> Any:  # noqa: ANN401 - an object of the JVM
         return self._hadoop.Path(self._root, name)
@@ -93,8 +100,12 @@ class Checkpoint:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole: whoever reads sees the old content or the new."""
+        """Write a file whole: readers see the old content or the new, also after a kill."""
         path = self._path(name)
+        if self.is_local:
+            with self.naming_store():
+                _replace(Path(path.toUri().getPath()), content)
+            return
         unfinished = self._path(f".{path.getName()}.new")
         rename = self._hadoop.Options.Rename
         options = self._gateway.new_array(rename, 1)
@@ -194,6 +205,22 @@ def _changed(line: str, gone: Collection[str], ends: Mapping[Place, int]) -> str
         if topic not in gone
     }
     return line if kept == found else orjson.dumps(kept).decode()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a local file in one step.
+
+    Hadoop renames a file and its checksum one after the other: after a kill between them the file
+    cannot be read. It reads a file without a checksum as it is.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.new")
+    with unfinished.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    unfinished.replace(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,9 @@ def naming_store(gateway: Any, location: str) -> Iterator[None]:  # noqa: ANN401
         if cause is None:
             raise
         raise CheckpointStoreError(location, cause) from error
+    except OSError as error:
+        cause = f"{type(error).__name__}: {error.strerror}"
+        raise CheckpointStoreError(location, cause) from error
 
 
 def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception | None:  # noqa: ANN401 - Py4J has no types

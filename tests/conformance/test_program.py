@@ -273,26 +273,6 @@ def test_events_of_a_topic_that_was_recreated_still_meet() -> None:
     assert ("near", "x0", "y0") in {(it["condition"], it["a"]["id"], it["b"]["id"]) for it in found}
 
 
-def test_state_of_version_3_goes_on_with_the_ids_of_now() -> None:
-    slot = Slot()
-    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
-    old = [Arrival("x", p, "k", f"x{p}", 100, 100, 5_000) for p in range(PARTITIONS)]
-    slot.advance(make_block(old, []))
-    snapshot = slot.program.snapshot()
-    manifest = snapshot.manifest
-    before = {
-        name: it for name, it in manifest.items() if name not in {"topic_ids", "config_epoch"}
-    }
-    origin = Origin({"x": "id-x", "y": "id-y"})
-    program = Program.restore(
-        before | {"v": 3}, snapshot.added.__getitem__, slot.streams, slot.partitions, origin
-    )
-    outcome = program.advance(Block(heartbeats=[Heartbeat("x", 0, 900, 5_001)]), lambda: 100)
-    assert set(outcome.metrics["conditions"]) == {"near"}
-    assert outcome.metrics["watermarks"]["x"]["partitions"]["0"] == 900 - DELAY
-    assert program.snapshot().manifest["topic_ids"] == {"x": "id-x", "y": "id-y"}
-
-
 UNMATCHED = {**CONDITIONS["near"], "emit": "unmatched"}
 
 
@@ -355,7 +335,7 @@ def test_a_condition_waits_for_its_stream() -> None:
     assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"
 
 
-@pytest.mark.parametrize("version", [2, MANIFEST_VERSION + 1])
+@pytest.mark.parametrize("version", [MANIFEST_VERSION - 1, MANIFEST_VERSION + 1])
 def test_state_of_another_version_is_refused(version: int) -> None:
     slot = Slot()
     manifest = slot.program.snapshot().manifest | {"v": version}
@@ -376,38 +356,19 @@ def test_state_that_looks_otherwise_has_another_version() -> None:
             "buffers": ["x", "y"],
             "forgotten": ["x", "y"],
             "joined_by": ["x", "y"],
-            "marks": ["streams", "unclaimed"],
             "operators": [],
             "topic_ids": [],
             "topics": ["x", "y"],
             "totals": ["contracts", "counters", "histograms"],
+            "watermarks": ["streams", "unclaimed"],
         },
         3,
-        4,
+        5,
     )
     assert found["joined_by"]["x"] == ["key", 1]
     assert found["buffers"]["x"] == [0]
     # Greatest time and bound of what was forgotten; watermarks of a stream and its partitions.
     assert len(found["forgotten"]["x"]) == 2
-    marks = found["marks"]["streams"]["x"]
-    assert sorted(marks) == ["greatest", "mark", "partitions", "refused"]
-    assert {len(partition) for partition in marks["partitions"]} == {6}
-
-
-def test_state_of_format_3_is_read() -> None:
-    slot = Slot()
-    first = [Arrival("x", p, "k", f"x{p}", 100, 100) for p in range(PARTITIONS)]
-    slot.advance(make_block(first, control_records("lazy_lookup")[:1]))
-    early = [Heartbeat("x", 0, 900, 3), Heartbeat("later", 1, 700, 2)]
-    slot.advance(Block(heartbeats=early))
-    slot.restart()
-    manifest = json.loads(json.dumps(slot.manifest)) | {"v": 3}
-    for found in manifest["marks"]["streams"].values():
-        del found["greatest"], found["refused"]
-        found["partitions"] = [partition[:4] for partition in found["partitions"]]
-    manifest["marks"]["unclaimed"] = [it[:4] for it in manifest["marks"]["unclaimed"]]
-    fetch = slot.blobs.__getitem__
-    slot.program = Program.restore(manifest, fetch, slot.streams, slot.partitions)
-    assert _mark(slot.advance(Block())) == 100 - DELAY
-    reached = [Progress("x", 0, 3, None), Progress("x", 1, 1, 950)]
-    assert _mark(slot.advance(Block(progress=reached))) == 900 - DELAY
+    watermark = found["watermarks"]["streams"]["x"]
+    assert sorted(watermark) == ["max_latest", "partitions", "refused", "watermark"]
+    assert {len(partition) for partition in watermark["partitions"]} == {6}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ def test_error_of_the_store_says_where_and_what_to_do(
     with pytest.raises(CheckpointStoreError) as raised:
         checkpoint.write("streams.json", b"two")
     sentence = str(raised.value)
-    assert sentence.startswith("the checkpoint's store: FileAlreadyExistsException: ")
+    assert sentence.startswith("the checkpoint's store: FileExistsError: ")
     assert sentence.endswith(f": free space or check permissions at {tmp_path / 'job'}")
     (tmp_path / "job").unlink()
     (tmp_path / "away").rename(tmp_path / "job")
@@ -80,12 +81,39 @@ def test_full_disk_is_named_and_the_file_stays_as_it_was(
     unfinished = tmp_path / "job/.streams.json.new"
     # A device on which no space is left, under the name that the content is written to first.
     unfinished.symlink_to("/dev/full")
-    with pytest.raises(CheckpointStoreError, match="store: IOException: No space left on device: "):
+    with pytest.raises(CheckpointStoreError, match="store: OSError: No space left on device: "):
         checkpoint.write("streams.json", b"two")
     assert checkpoint.read("streams.json") == b"one"
     unfinished.unlink()
     checkpoint.write("streams.json", b"two")
     assert checkpoint.read("streams.json") == b"two"
+
+
+def test_file_is_whole_after_a_kill_at_any_step(
+    checkpoint: Checkpoint, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As Spark writes its files: with a checksum beside them.
+    jvm: Any = session._jvm  # noqa: SLF001 - Spark's Python API has no files
+    path = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "job" / "offsets"))
+    stream = path.getFileSystem(jvm.org.apache.hadoop.conf.Configuration()).create(path)
+    stream.write(b"one")
+    stream.close()
+    assert (tmp_path / "job" / ".offsets.crc").exists()
+
+    class KilledError(BaseException):
+        pass
+
+    def end(*_: object, **__: object) -> None:
+        raise KilledError
+
+    for step in ("unlink", "replace"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, step, end)
+            with pytest.raises(KilledError):
+                checkpoint.write("offsets", b"two, and longer")
+        assert checkpoint.read("offsets") == b"one"
+    checkpoint.write("offsets", b"two, and longer")
+    assert checkpoint.read("offsets") == b"two, and longer"
 
 
 def test_checkpoint_that_vanished_is_not_taken_for_an_empty_one(

@@ -114,6 +114,10 @@ class LongEventsOperator:
         """See `Operator.held`."""
         return {}
 
+    def needs_timestamps(self) -> bool:
+        """See `Operator.needs_timestamps`."""
+        return False
+
     def dump(self) -> bytes:
         """See `Operator.dump`."""
         return b""

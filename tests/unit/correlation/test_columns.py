@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.buffers.columns import BytesColumn, DictionaryColumn, pack_columns, unpack_columns
+from correlation.buffers.columns import (
+    BytesColumn,
+    Column,
+    DictionaryColumn,
+    pack_columns,
+    unpack_columns,
+)
 from correlation.buffers.events import Events
 from correlation.buffers.partitioner import Partitioner
+from correlation.buffers.segment import Segment
 from correlation.errors import UnknownRecordVersionError
 from correlation.resources.partitioning import Partitioning
 
@@ -93,6 +100,71 @@ def test_events_come_back_with_their_shapes() -> None:
     taken = joined.take(np.array([2, 1]))
     assert taken.shape is not None
     assert taken.shape.to_list() == [None, b"shape"]
+
+
+COLUMNS: dict[str, tuple[Column, Column, Column]] = {
+    # Values of two events, and a missing one.
+    "text": (
+        DictionaryColumn.from_list([b"north", b"south"]),
+        DictionaryColumn.from_list([None]),
+        DictionaryColumn.from_list([b"south", None, b"north"]),
+    ),
+    "raw": (
+        BytesColumn.from_list([b"a", b"bc"]),
+        BytesColumn.from_list([b""]),
+        BytesColumn.from_list([b"bc", b"", b"a"]),
+    ),
+    "count": (
+        np.array([7, -7]),
+        np.array([np.iinfo(np.int64).min]),
+        np.array([-7, np.iinfo(np.int64).min, 7]),
+    ),
+    "level": (np.array([0.5, 1.5]), np.array([np.nan]), np.array([1.5, np.nan, 0.5])),
+    "open": (np.array([True, True]), np.array([False]), np.array([True, False, True])),
+}
+
+
+def _values(column: Column) -> list[object]:
+    return column.tolist() if isinstance(column, np.ndarray) else column.to_list()
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_declared_columns_stay_with_their_events(name: str) -> None:
+    own, _, expected = COLUMNS[name]
+    # By key and time the second event comes first and the one without the column in the middle.
+    first = replace(
+        Events.from_rows("s", [(b"k", b"c", 0, 9, 0, 0, 0), (b"k", b"a", 0, 3, 0, 1, 0)]),
+        columns={name: own},
+    )
+    without = Events.from_rows("s", [(b"k", b"b", 0, 6, 0, 2, 0)])
+    together = Events.from_bytes(Events.concat([first, without]).to_bytes())
+    segment = Segment.from_events(together, np.zeros(3, np.bool_))[0]
+    parts = [Segment.from_events(it, np.zeros(len(it), np.bool_))[0] for it in (first, without)]
+    joined = Segment.from_bytes(Segment.join(parts)[0].to_bytes())
+    for found in (segment, joined, joined.take(np.arange(3))):
+        assert found.id.to_list() == [b"a", b"b", b"c"]
+        np.testing.assert_equal(_values(found.columns[name]), _values(expected))
+    merged = Segment.merge([joined], 6)
+    assert merged is not None
+    np.testing.assert_equal(_values(merged.columns[name]), _values(expected)[1:])
+    assert segment.nbytes > replace_columns(segment).nbytes
+
+
+def replace_columns(segment: Segment) -> Segment:
+    return Segment(*(getattr(segment, name) for name in SEGMENT_FIELDS))
+
+
+SEGMENT_FIELDS = ("group_keys", "group_starts", "earliest", "latest", "id", "late")
+
+
+def test_events_without_declared_columns_are_packed_as_ever() -> None:
+    events = Events.from_rows("s", [(b"k", b"i", 1, 2, 3, 4, 5)])
+    columns, _ = unpack_columns(events.to_bytes())
+    assert set(columns) == {
+        *("key", "id", "earliest", "latest", "partition", "offset", "record_timestamp_us")
+    }
+    segment = Segment.from_events(events, np.zeros(1, np.bool_))[0]
+    assert set(unpack_columns(segment.to_bytes())[0]) == set(SEGMENT_FIELDS)
 
 
 def _keyed(keys: BytesColumn) -> Events:

@@ -26,7 +26,7 @@ Step = Progress | Heartbeat
 
 
 @pytest.mark.parametrize(
-    ("steps", "watermarks"),
+    ("steps", "expected"),
     [
         # A partition of which nothing is known holds the stream back.
         ([Progress("s", 0, 1, 100)], [U]),

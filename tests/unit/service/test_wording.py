@@ -15,7 +15,7 @@ from service.api.body import parse_json
 from service.api.problems import problem_of_field
 from service.api.wording import field_problems
 from service.documents.fields import Document
-from service.documents.models import ConditionDocument, StreamDocument
+from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.errors import BodyError, FieldProblem
 
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
@@ -182,3 +182,14 @@ def test_body(body: str, problem: str, remedy: str) -> None:
     with pytest.raises(BodyError) as caught:
         parse_json(body.encode())
     assert caught.value.problems == (FieldProblem("", problem, remedy),)
+
+
+@pytest.mark.parametrize("name", ["deadline", "body", "query", "header", "path", ""])
+@pytest.mark.parametrize("document", [StreamDocument, TemplateDocument])
+def test_unknown_field_is_named_whatever_it_is_called(name: str, document: type[Document]) -> None:
+    with pytest.raises(ValidationError) as raised:
+        document.model_validate({name: 1})
+    located = [error | {"loc": ("body", *error["loc"])} for error in raised.value.errors()]
+    kind = "template" if document is TemplateDocument else ""
+    problems = field_problems(located, ("body", "query", "path", "header"), kind)
+    assert name in {problem.field for problem in problems}
