@@ -118,7 +118,7 @@ def measure(view: View, window_s: float, output: str) -> Cost:
         nonlocal values, written
         for record in records:
             written += 1
-            values += len(record.value)
+            values += len(record.value or b"")
             yield record
 
     for result in evaluation.results:

@@ -51,10 +51,20 @@ class Condition(Protocol):
 
 
 class OutputRecord(NamedTuple):
-    """A result as a Kafka record: `ident` is its own id, for the CloudEvents header."""
+    """A result as a Kafka record.
+
+    Parameters
+    ----------
+    key : bytes
+        Of the record.
+    value : bytes or None
+        JSON; None is a tombstone, which removes the key from a compacted topic.
+    ident : str
+        Id of the record, for its CloudEvents header.
+    """
 
     key: bytes
-    value: bytes
+    value: bytes | None
     ident: str
 
 

@@ -67,7 +67,7 @@ def reference_pairs(
     )
     outcome = program.advance(block, lambda: 0)
     return {
-        pair_of(orjson.loads(record.value))
+        pair_of(orjson.loads(record.value or b""))
         for result in outcome.results
         for record in result.records(0)
     }

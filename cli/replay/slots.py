@@ -115,6 +115,7 @@ class Slots:
                     alarms += (
                         Alarm(moment, record.value)
                         for moment, record in zip(ready_us.tolist(), records, strict=True)
+                        if record.value is not None
                     )
         alarms.sort()
         return Found(pairs, alarms)

@@ -167,9 +167,12 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
     for chunk in _batched(records):
         columns: dict[str, Column] = {
             "key": BytesColumn.from_list([record.key for record in chunk]),
-            "value": BytesColumn.from_list([record.value for record in chunk]),
+            "value": BytesColumn.from_list([record.value or b"" for record in chunk]),
             "ident": BytesColumn.from_list([record.ident.encode() for record in chunk]),
         }
+        tombstones = [place for place, record in enumerate(chunk) if record.value is None]
+        if tombstones:
+            columns["tombstones"] = np.array(tombstones, np.int32)
         yield _compressed(pack_columns(columns, meta))
 
 
@@ -191,7 +194,7 @@ def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
     room = _BLOB_BYTES
     for record in records:
         chunk.append(record)
-        room -= len(record.value)
+        room -= len(record.value or b"")
         if len(chunk) == _BLOB_RESULTS or room <= 0:
             yield chunk
             chunk, room = [], _BLOB_BYTES
@@ -253,8 +256,10 @@ def _unpack_result(columns: Mapping[str, Column], meta: Mapping[str, Any]) -> It
     topic: str = meta["topics"][0]
     common = [(name, value.encode()) for name, value in meta["headers"].items()]
     found = (cast("BytesColumn", columns[name]).to_list() for name in ("key", "value", "ident"))
-    for key, value, ident in zip(*found, strict=True):
-        yield Record(topic, key, value, [*common, (ID_HEADER, ident)])
+    tombstones = set(cast("Any", columns.get("tombstones", np.zeros(0))).tolist())
+    for place, (key, value, ident) in enumerate(zip(*found, strict=True)):
+        written = None if place in tombstones else value
+        yield Record(topic, key, written, [*common, (ID_HEADER, ident)])
 
 
 def _values(column: BytesColumn) -> Iterator[bytes]:

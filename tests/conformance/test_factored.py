@@ -103,8 +103,8 @@ def test_factored_records_expand_to_the_alarms_of_pairs(
     arrivals = draw_late_arrivals(rng, count) if late else draw_arrivals(rng, count)
     slots = {"pairs": Slot(), "factored": Slot()}
     found = run(slots, names, arrivals, rng)
-    alarms = list(expand(record.value for record in found["factored"]))
-    expected = [json.loads(record.value) for record in found["pairs"]]
+    alarms = list(expand((record.value or b"") for record in found["factored"]))
+    expected = [json.loads(record.value or b"") for record in found["pairs"]]
     assert sorted(map(comparable, alarms)) == sorted(map(comparable, expected))
     for name in names:
         counted = counters(slots["factored"], name)
@@ -121,7 +121,7 @@ def test_factored_records_expand_to_the_judges_pairs(seed: int, count: int, name
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
     arrivals = draw_arrivals(rng, count)
     found = run({"factored": Slot()}, {name}, arrivals, rng)["factored"]
-    alarms = list(expand(record.value for record in found))
+    alarms = list(expand((record.value or b"") for record in found))
     document, window = DOCUMENTS[name], judged_window(DOCUMENTS[name])
     expected = {
         (a.id, b.id): probability(a.interval, b.interval, window)
@@ -160,7 +160,7 @@ def test_every_record_has_an_id_of_its_own_and_tables_stand_before_their_base_ev
     assert len({record.ident for record in found}) == len(found) > 500
     expander, uses = Expander(), Counter[str]()
     for record in found:
-        value = json.loads(record.value)
+        value = json.loads(record.value or b"")
         assert record.key == (value.get("a") or value.get("b") or value)["key"].encode()
         if value["record"] == "targets":
             assert uses[value["table"]] == 0
@@ -186,7 +186,9 @@ def test_few_records_tell_many_pairs() -> None:
         found[output] = read_records(slot.advance(block))
     assert len(found["pairs"]) == 200 * 200
     assert len(found["factored"]) == 201
-    size = {output: sum(len(it.value) for it in records) for output, records in found.items()}
+    size = {
+        output: sum(len(it.value or b"") for it in records) for output, records in found.items()
+    }
     assert 100 * size["factored"] < size["pairs"]
 
 
@@ -213,7 +215,7 @@ def test_streams_without_keys_are_told_without_keys() -> None:
     arrivals = [Arrival(name, 0, "", name, 3, 4, 0) for name in "xy"]
     records = read_records(slot.advance(make_block(arrivals, controls_of({"near"}, "factored"))))
     assert [record.key for record in records] == [b"near", b"near"]
-    (alarm,) = expand(record.value for record in records)
+    (alarm,) = expand((record.value or b"") for record in records)
     assert (alarm["a"]["key"], alarm["b"]["key"]) == (None, None)
 
 

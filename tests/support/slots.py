@@ -263,7 +263,7 @@ def control_records(algorithm: str) -> list[Control]:
 def read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
     """Read what an outcome would publish."""
     return [
-        json.loads(record.value)
+        json.loads(record.value or b"")
         for result in outcome.results
         for record in result.records(outcome.detected_at_us)
     ]

@@ -125,7 +125,7 @@ COLUMNS: dict[str, tuple[Column, Column, Column]] = {
 
 
 def _values(column: Column) -> list[object]:
-    return column.tolist() if isinstance(column, np.ndarray) else column.to_list()
+    return list(column.tolist() if isinstance(column, np.ndarray) else column.to_list())
 
 
 @pytest.mark.parametrize("name", COLUMNS)

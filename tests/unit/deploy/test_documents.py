@@ -198,7 +198,7 @@ def _alarms(pair: Pair) -> list[dict[str, Any]]:
 
 def _read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
     return [
-        json.loads(found.value)
+        json.loads(found.value or b"")
         for result in outcome.results
         for found in result.records(outcome.detected_at_us)
     ]

@@ -48,7 +48,7 @@ def events(stream: str, rows: list[tuple[str, int, int]]) -> Events:
 
 def written(outcome: Outcome) -> list[dict[str, Any]]:
     return [
-        json.loads(record.value)
+        json.loads(record.value or b"")
         for result in outcome.results
         for record in result.records(outcome.detected_at_us)
     ]

@@ -72,5 +72,12 @@ def test_results_close_a_blob_by_size_and_by_number(size: int, count: int, blobs
     ]
 
 
+@given(st.lists(st.none() | st.binary(max_size=9), max_size=9))
+def test_results_may_be_tombstones(values: list[bytes | None]) -> None:
+    results = [OutputRecord(b"k", value, str(number)) for number, value in enumerate(values)]
+    packed = pack_result("t", Heading("list", None, {}), results)
+    assert [it.value for blob in packed for it in unpack_records(blob)] == values
+
+
 def test_nothing_packed_gives_no_blob() -> None:
     assert RecordPacker().finish() == []

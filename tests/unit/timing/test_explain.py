@@ -285,7 +285,7 @@ def test_p_explain_says_what_the_program_does(
         outcome = program.advance(Block(controls, parts), lambda: 0)
         for result in outcome.results:
             for found in result.records(0):
-                alarm = json.loads(found.value)
+                alarm = json.loads(found.value or b"")
                 alarms[alarm["b"]["id"]] = alarm
     for i, b in enumerate(bs):
         answer = _explain(document, a, b, streams)
