@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
+from cli.entry import INTERRUPTED
 from cli.errors import BrokerError, CliError, UsageError, describe_error
 from cli.lines import printable
 from cli.repair_command import repair_config
@@ -30,8 +31,6 @@ from cli.replay.command import replay
 from cli.settings import Settings
 from cli.variables import warn_of_unknown
 from cli.watermark import reset_watermark
-
-_INTERRUPTED = 130
 
 app = typer.Typer(
     name="coincide",
@@ -71,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="coincide")
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     except (CliError, ValidationError, OSError) as error:
         sentences, exit_code = describe_error(error)
         problem = Console(stderr=True, highlight=False, soft_wrap=True)
