@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from cli.errors import BrokerError
 from cli.set_aside import as_text, headers_of
-from cli.topics import open_consumer, partitions_of
+from cli.topics import broker_error, open_consumer, partitions_of
 from correlation.errors import CorrelationError
 from correlation.timing.factored.expanding import Expander
 
@@ -170,7 +170,7 @@ def _follow(
                 raise BrokerError(f"reading {', '.join(topics)}: {error.str()}")
             yield message if error is None else None
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     finally:
         consumer.close()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from cli.errors import BrokerError
-from cli.topics import open_consumer, partitions_of
+from cli.topics import broker_error, open_consumer, partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
                 else:
                     yield message
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     finally:
         consumer.close()
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from cli.errors import BrokerError, UsageError
 from cli.record_spans import kafka_offsets, record_spans
-from cli.topics import open_consumer, partitions_of
+from cli.topics import broker_error, open_consumer, partitions_of
 from correlation.progress import CLOSED, Heartbeat
 from correlation.records import heartbeat_to_record
 
@@ -200,7 +200,7 @@ def partition_ends(settings: Settings, topic: str) -> dict[int, int]:
             for number in partitions_of(consumer, settings, topic)
         }
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     finally:
         consumer.close()
 

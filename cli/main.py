@@ -28,7 +28,7 @@ from cli.errors import BrokerError, CliError, UsageError, describe_error
 from cli.lines import printable
 from cli.repair_command import repair_config
 from cli.replay.command import replay
-from cli.settings import Settings
+from cli.settings import Settings, read_settings
 from cli.variables import warn_of_unknown
 from cli.watermark import reset_watermark
 
@@ -138,6 +138,8 @@ def up(
         from service.settings import Settings as ServiceSettings
 
         port = ServiceSettings().port
+    if bootstrap is not None:
+        bootstrap = read_settings(bootstrap=bootstrap).bootstrap
     run_up(
         StackOptions(data=folder, bootstrap=bootstrap, broker_port=broker_port, service_port=port),
         fresh=fresh,
@@ -199,7 +201,7 @@ def apply(
     resources = read_resources(file)
     console = Console(highlight=False, soft_wrap=True)
     colours = {"created": "green", "changed": "yellow", "unchanged": "dim", "unchecked": "magenta"}
-    with ServiceClient(url or Settings().url) as service:
+    with ServiceClient(read_settings(url=url).url) as service:
         for applied in apply_resources(service, resources, dry_run=dry_run):
             if as_json:
                 _write_json(applied)
@@ -237,8 +239,7 @@ def produce(
     """Send the lines of a file to a topic, at a pace."""
     from cli.produce import ProduceOptions, produce_file
 
-    given = {"bootstrap": bootstrap, "url": url}
-    settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
+    settings = read_settings(bootstrap=bootstrap, url=url)
     options = ProduceOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
     delivery = produce_file(settings, options, Console(stderr=True, highlight=False))
     if as_json:
@@ -278,9 +279,7 @@ def tail(
     from cli.alarms import follow_alarms, follow_set_aside
     from cli.lines import describe_alarm, describe_set_aside
 
-    settings = Settings()
-    if bootstrap:
-        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    settings = read_settings(bootstrap=bootstrap)
     console = Console(highlight=False, soft_wrap=True)
     tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
     shown = 0
@@ -329,7 +328,7 @@ def explain(
     from cli.rest import ServiceClient
 
     request = read_request(a, b, since, until)
-    with ServiceClient(url or Settings().url) as service:
+    with ServiceClient(read_settings(url=url).url) as service:
         answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
     if as_json:
         _write_json(answer)
@@ -344,8 +343,7 @@ def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = Fa
     """Check what Coincide runs on: Java, packages, archives, ports, broker, service."""
     from cli.doctor import examine, show
 
-    given = {"bootstrap": bootstrap, "url": url}
-    settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
+    settings = read_settings(bootstrap=bootstrap, url=url)
     checks = examine(settings)
     if as_json:
         _write_json([check.to_document() for check in checks])

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.lines import printable
-from cli.settings import Settings
+from cli.settings import read_settings
 
 
 def repair_config(
@@ -31,9 +31,7 @@ def repair_config(
     # Imported here: Kafka's client takes time that --help need not wait for.
     from cli.repair import find_unreadable, remove  # noqa: PLC0415
 
-    settings = Settings()
-    if bootstrap:
-        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    settings = read_settings(bootstrap=bootstrap)
     console = Console(highlight=False, soft_wrap=True)
     found = find_unreadable(settings)
     for it in found:

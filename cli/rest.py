@@ -44,7 +44,9 @@ class ServiceClient:
         try:
             self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
         except httpx.InvalidURL as error:
-            raise UsageError(f"{url} is no URL ({error}); see --url and COINCIDE_URL") from error
+            raise UsageError(
+                f"{url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -129,7 +131,10 @@ class ServiceClient:
         try:
             return self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:
-            raise ServiceError(f"no service answers at {self.url}: {error}") from error
+            raise ServiceError(
+                f"no service answers at {self.url} ({error or type(error).__name__}); start it "
+                "with `coincide serve`, or give its address with --url or COINCIDE_URL"
+            ) from error
 
     def _check(self, answer: httpx.Response) -> None:
         """Raise what a problem body says."""

@@ -191,7 +191,10 @@ class LocalStack:
         if self._broker:
             self._broker.start()
         elif not answers(self.bootstrap, _ANSWER_SECONDS):
-            raise BrokerError(f"no broker answers at {self.bootstrap}")
+            raise BrokerError(
+                f"no broker answers at {self.bootstrap}; start it, give another address with "
+                "--bootstrap, or leave --bootstrap out to start the embedded broker"
+            )
 
     def _job_runs(self, begun_us: int) -> bool:
         """Tell whether this job, not an earlier one, has said that it runs."""

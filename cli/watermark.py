@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.lines import printable
-from cli.settings import Settings
+from cli.settings import read_settings
 
 
 def reset_watermark(
@@ -24,7 +24,7 @@ def reset_watermark(
     # Not needed for --help, and it takes a while to import.
     from cli.rest import ServiceClient  # noqa: PLC0415
 
-    with ServiceClient(url or Settings().url) as service:
+    with ServiceClient(read_settings(url=url).url) as service:
         answer = service.post(f"/v1/streams/{quote(stream, safe='')}/reset-watermark", {})
     console = Console(highlight=False, soft_wrap=True)
     if as_json:

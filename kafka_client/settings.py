@@ -8,10 +8,11 @@ secret.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
@@ -32,6 +33,9 @@ _JSON_TYPES = {
     float: "a number",
     type(None): "null",
 }
+# A name, an IPv4 address, or an IPv6 address in brackets; and the port.
+_BROKER = re.compile(r"(?:[^\s:/@\[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):([0-9]{1,5})")
+_HIGHEST_PORT = 65535
 # Begins librdkafka's messages about properties that do not go together.
 _CHECKING_CLIENT = "Failed to create admin client: "
 
@@ -144,6 +148,19 @@ def describe(error: ValidationError) -> list[str]:
     return list(dict.fromkeys(sentences))
 
 
+def _bootstrap_servers(value: str) -> str:
+    """Check the addresses of brokers and return them without the spaces between."""
+    brokers = [broker.strip() for broker in value.split(",")]
+    for broker in brokers:
+        found = _BROKER.fullmatch(broker)
+        if not found or not 1 <= int(found[1]) <= _HIGHEST_PORT:
+            raise wrong_setting(
+                f"'{broker}' is not the address of a broker; write host:port, with a port from 1 "
+                f"to {_HIGHEST_PORT} and commas between brokers, such as localhost:9092"
+            )
+    return ",".join(brokers)
+
+
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the members of a JSON object, of which none may be named twice."""
     members: dict[str, Any] = {}
@@ -200,4 +217,5 @@ def _refusal(properties: Mapping[str, Any]) -> str | None:
     return None
 
 
+BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
 KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties)]

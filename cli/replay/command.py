@@ -13,7 +13,7 @@ from rich.console import Console
 
 from cli.errors import VerificationError
 from cli.replay.options import MOST_PROCESSES, Format
-from cli.settings import Settings
+from cli.settings import read_settings
 
 
 def replay(
@@ -110,12 +110,10 @@ def replay(
     counted = read_thresholds(thresholds) if thresholds is not None else ()
     chosen = tuple(condition or ())
     told = Console(stderr=True, highlight=False, soft_wrap=True)
-    settings = Settings()
+    settings = read_settings(bootstrap=bootstrap)
     if topics:
         from cli.replay.topic_run import run_topic_replay
 
-        if bootstrap is not None:
-            settings = settings.model_copy(update={"bootstrap": bootstrap})
         of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep)
         report = run_topic_replay(settings, of_topics, told)
     else:

@@ -8,9 +8,9 @@ import orjson
 from confluent_kafka import KafkaException, TopicPartition
 
 from cli.committed import is_end, read_committed
-from cli.errors import BrokerError, ProcessError
+from cli.errors import ProcessError
 from cli.replay.slots import add_counters
-from cli.topics import open_consumer
+from cli.topics import broker_error, open_consumer
 from correlation.progress import CLOSED
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SlotRecords:
         try:
             messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
         except KafkaException as error:
-            raise BrokerError(f"reading {self._settings.topics.metrics}: {error}") from error
+            raise broker_error(self._settings, error) from error
         for message in messages:
             if not is_end(message):
                 self._take(message)

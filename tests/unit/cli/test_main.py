@@ -73,7 +73,7 @@ def test_a_url_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     file = tmp_path / "resources.yaml"
     file.write_text("{kind: stream, name: a}")
     assert _run("apply", "-f", str(file), "--url", "http://here:port") == 2
-    assert "error: http://here:port is no URL" in capsys.readouterr().err
+    assert "error: --url: must be a URL of http://" in capsys.readouterr().err
 
 
 def test_doctor_writes_in_the_encoding_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
