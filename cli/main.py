@@ -25,15 +25,17 @@ from rich.markup import escape
 
 from cli.entry import INTERRUPTED
 from cli.errors import BrokerError, CliError, UsageError, describe_error
-from cli.lines import printable
+from cli.flags import FlagsCommand, FlagsGroup
+from cli.lines import counted, printable
 from cli.repair_command import repair_config
 from cli.replay.command import replay
-from cli.settings import Settings, read_settings
+from cli.settings import Settings, options_to, read_settings
 from cli.variables import warn_of_unknown
 from cli.watermark import reset_watermark
 
 app = typer.Typer(
     name="coincide",
+    cls=FlagsGroup,
     help="Which events belong together in time when nobody knows exactly when each happened.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
@@ -178,7 +180,7 @@ def jars() -> None:
 
     folder = default_folder()
     found = len(spark_jars(folder)) + len(broker_jars(folder))
-    Console().print(f"{found} archives in {folder}", highlight=False, soft_wrap=True)
+    Console().print(f"{counted(found, 'archive')} in {folder}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -246,12 +248,13 @@ def produce(
         _write_json(delivery._asdict())
     else:
         Console(soft_wrap=True, highlight=False).print(
-            f"{delivery.sent - delivery.failed} records sent; "
-            "what is rejected of them: coincide tail --set-aside --from-beginning"
+            f"{counted(delivery.sent - delivery.failed, 'record')} sent; "
+            f"what is rejected of them: coincide tail --set-aside --from-beginning"
+            f"{options_to(settings, 'bootstrap')}"
         )
     if delivery.failed:
         raise BrokerError(
-            f"{delivery.failed} of {delivery.sent} records were not taken; "
+            f"the broker did not take {delivery.failed} of {counted(delivery.sent, 'record')}; "
             f"the first: {delivery.first_error}"
         )
 
@@ -374,6 +377,10 @@ def _write_json(value: object) -> None:
     """Write a value as one line on standard output."""
     sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
     sys.stdout.buffer.flush()
+
+
+for _registered in app.registered_commands:
+    _registered.cls = FlagsCommand
 
 
 if __name__ == "__main__":

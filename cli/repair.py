@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from cli.committed import read_committed
 from cli.errors import BrokerError
+from cli.lines import counted
 from cli.topics import broker_error
 from correlation.config_records import Unreadable
 from correlation.newest_records import NewestRecords, deletion_headers
@@ -102,7 +103,7 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
         raise broker_error(settings, error) from error
     if failures or left:
         reason = failures[0].str() if failures else "no answer in time"
-        raise BrokerError(f"{len(failures) + left} records were not removed: {reason}")
+        raise BrokerError(f"not removed: {counted(len(failures) + left, 'record')}: {reason}")
     return removed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -120,3 +121,29 @@ def read_settings(**options: str | None) -> Settings:
             if name in given:
                 raise UsageError(f"--{name}: {found['msg']}") from None
         raise
+
+
+def options_to(settings: Settings, *names: str) -> str:
+    """Return the options with which another command finds the same addresses.
+
+    Parameters
+    ----------
+    settings
+        Of this command.
+    *names
+        Settings that are options of the other command.
+
+    Returns
+    -------
+    str
+        The options, each behind a space; empty where the variables lead there.
+    """
+    try:
+        found = Settings().model_dump()
+    except ValidationError:
+        # A variable that is not valid, and which an option of this command has replaced.
+        found = {}
+    chosen = {name: getattr(settings, name) for name in names}
+    return "".join(
+        f" --{name} {quote(value)}" for name, value in chosen.items() if value != found.get(name)
+    )

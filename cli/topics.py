@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from cli.errors import BrokerError, UsageError
+from cli.settings import options_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,5 +93,5 @@ def _remedy(settings: Settings, topic: str, there: list[str]) -> str:
     if topic in settings.topics.all():
         return "the service makes it when it starts (with the same COINCIDE_PREFIX)"
     similar = difflib.get_close_matches(topic, there)
-    made = "registering a stream makes its topic (coincide apply)"
+    made = f"registering a stream makes its topic (coincide apply{options_to(settings, 'url')})"
     return f"similar ones: {', '.join(similar)}" if similar else made

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from cli.errors import VerificationError
+from cli.lines import counted
 from cli.replay.options import MOST_PROCESSES, Format
 from cli.settings import read_settings
 
@@ -153,5 +154,7 @@ def _check_complete(streams: Iterable[Mapping[str, Any]]) -> None:
     late = sum(it["late"] for it in found)
     lost = sum(it.get("lost", 0) for it in found)
     if rejected or late or lost:
-        gone = f", {lost} records were gone before they were read" if lost else ""
-        raise VerificationError(f"{rejected} rows were rejected, {late} events were late{gone}")
+        gone = f"; {counted(lost, 'record')} lost before being read" if lost else ""
+        raise VerificationError(
+            f"--strict: {counted(rejected, 'row')} rejected, {counted(late, 'event')} late{gone}"
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from cli.lines import printable
+from cli.lines import counted, printable
 from cli.replay.slots import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.timing.pairs import DECIDED_BY
@@ -148,19 +148,19 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
     for title in ("events", "pairs", "hit ratio", "late", "rejected"):
         table.add_column(title, justify="right")
     for name, found in report["conditions"].items():
-        counted = "pairs_at" not in found
+        by_threshold = "pairs_at" in found
         ratio = found.get("hit_ratio")
         table.add_row(
             name,
             f"{found['events']:,}",
-            f"{found['pairs']:,}" if counted else "see above",
-            "" if not counted else "no probing" if ratio is None else f"{ratio:.3f}",
+            f"{found['pairs']:,}" if not by_threshold else "see above",
+            "" if by_threshold else "no probing" if ratio is None else f"{ratio:.3f}",
             f"{found['late']:,}",
             f"{found['rejected']:,}",
         )
     console.print(table)
     rate = f"{report['events_per_second']:,} events/s"
-    console.print(f"{report['events']:,} events in {report['seconds']:.1f} s, {rate}")
+    console.print(f"{counted(report['events'], 'event')} in {report['seconds']:.1f} s, {rate}")
     for name, found in report["streams"].items():
         for reason, count in found["rejected"].items():
             told = escape(printable(found["first_rejected"][reason]))
@@ -175,8 +175,8 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
             )
         if found.get("lost"):
             console.print(
-                f"[red]{name}: {found['lost']:,} records were gone before they were read[/]: the "
-                f"retention of {escape(found['topic'])} removed them meanwhile"
+                f"[red]{name}: {counted(found['lost'], 'record')} lost[/]: removed by the "
+                f"retention of {escape(found['topic'])} before being read"
             )
     if not letters and any(found["rejected"] for found in report["streams"].values()):
         rows = "rows" if any("files" in it for it in report["streams"].values()) else "records"

@@ -8,7 +8,7 @@ import pytest
 
 from cli.broker import free_port
 from cli.main import main
-from cli.settings import read_settings
+from cli.settings import Settings, options_to, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,3 +142,17 @@ def test_broker_that_does_not_answer_is_told_with_the_option_and_the_variable(
         "); start it, or give its address with --bootstrap or COINCIDE_BOOTSTRAP\n"
     )
     assert "KafkaError" not in said
+
+
+def test_hints_repeat_the_options_that_differ_from_the_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COINCIDE_BOOTSTRAP", "here:1")
+    given = read_settings(bootstrap="there:1,there:2", url="http://there/?")
+    assert options_to(given, "bootstrap", "url") == (
+        " --bootstrap there:1,there:2 --url 'http://there/?'"
+    )
+    assert options_to(Settings(), "bootstrap", "url") == ""
+    assert options_to(read_settings(bootstrap="here:1"), "bootstrap") == ""
+    monkeypatch.setenv("COINCIDE_BOOTSTRAP", "nonsense")
+    assert options_to(given, "bootstrap") == " --bootstrap there:1,there:2"

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from typer.main import get_group
 
 from cli.broker import EmbeddedBroker
 from cli.errors import BrokerError
 from cli.java import Java
-from cli.main import main
+from cli.main import app, main
 from cli.rest import ServiceClient
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+COMMANDS = get_group(app).commands.values()
 
 
 def _run(*arguments: str) -> int:
@@ -120,6 +124,14 @@ def test_help_has_two_names(
 ) -> None:
     assert _run(*command, option) == 0
     assert " ".join(("Usage: coincide", *command)) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["", *(found.name or "" for found in COMMANDS)])
+def test_help_shows_no_type_for_flags(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(*command.split(), "--help") == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "bool" not in shown
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,7 @@ def test_files_appear_when_they_are_complete(replay: Command) -> None:
     done = replay(*NEAR, *both, "--alarms", "out", "--rejects", "bad", "--json", "--strict")
     assert done.code == 1
     assert json.loads(done.out)["conditions"]["near"]["pairs"] == 1
-    assert "1 rows were rejected, 0 events were late" in done.err
+    assert "--strict: 1 row rejected, 0 events late" in done.err
     assert len((replay.folder / "out").read_bytes().splitlines()) == 1
     (letter,) = map(json.loads, (replay.folder / "bad").read_bytes().splitlines())
     assert (letter["file"], letter["line"], letter["record"]) == ("a.jsonl", 2, "x")
