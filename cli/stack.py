@@ -14,6 +14,7 @@ from cli.broker import EmbeddedBroker, answers, free_port
 from cli.errors import BrokerError, ServiceError
 from cli.jars import broker_jars, spark_jars
 from cli.java import find_java
+from cli.ports import check_ports
 from cli.processes import ChildProcess
 from cli.rest import ServiceClient
 from cli.settings import Settings
@@ -62,6 +63,33 @@ class StackOptions:
     service_port: int = 8080
     jars: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_start(options: StackOptions) -> None:
+    """Check what can be checked before anything is started or written.
+
+    Parameters
+    ----------
+    options
+        Of the stack.
+
+    Raises
+    ------
+    CliError
+        Java is missing, a port is in use, or the given broker does not answer.
+    """
+    find_java()
+    check_ports(options)
+    if options.bootstrap is not None:
+        _check_broker(options.bootstrap)
+
+
+def _check_broker(bootstrap: str) -> None:
+    if not answers(bootstrap, _ANSWER_SECONDS):
+        raise BrokerError(
+            f"no broker answers at {bootstrap}; start it, give another address with --bootstrap, "
+            "or leave --bootstrap out to start the embedded broker"
+        )
 
 
 class LocalStack:
@@ -190,11 +218,8 @@ class LocalStack:
         """Start the embedded broker, or look whether the given one answers."""
         if self._broker:
             self._broker.start()
-        elif not answers(self.bootstrap, _ANSWER_SECONDS):
-            raise BrokerError(
-                f"no broker answers at {self.bootstrap}; start it, give another address with "
-                "--bootstrap, or leave --bootstrap out to start the embedded broker"
-            )
+        else:
+            _check_broker(self.bootstrap)
 
     def _job_runs(self, begun_us: int) -> bool:
         """Tell whether this job, not an earlier one, has said that it runs."""
