@@ -45,6 +45,22 @@ class ServiceError(CliError):
     exit_code = 6
 
 
+class RefusedError(ServiceError):
+    """The service answers, and refuses the request.
+
+    Parameters
+    ----------
+    message
+        What it says.
+    status
+        HTTP status of its answer.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class ProcessError(CliError):
     """A process of the local stack or of a replay ended, or was not ready in time."""
 

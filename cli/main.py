@@ -328,10 +328,14 @@ def explain(
 ) -> None:
     """Say why a pair of events is reported or not; exit code 1 if it is not satisfied."""
     from cli.explain import read_request, show_explanation
+    from cli.near_names import suggesting
     from cli.rest import ServiceClient
 
     request = read_request(a, b, since, until)
-    with ServiceClient(read_settings(url=url).url) as service:
+    with (
+        ServiceClient(read_settings(url=url).url) as service,
+        suggesting(service, {("condition", condition)}),
+    ):
         answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
     if as_json:
         _write_json(answer)

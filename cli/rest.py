@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import httpx
 
-from cli.errors import ServiceError, UsageError
+from cli.errors import RefusedError, ServiceError, UsageError
 from cli.exact_json import write_json
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _READY_SECONDS = 5
 _NOT_FOUND = 404
 _CREATED = 201
 _FIRST_ERROR = 400
+# As many as a page of a list may have.
+_MOST_NAMES = 1000
 Change = Literal["created", "changed", "unchanged"]
 Document = dict[str, Any]
 
@@ -86,6 +88,11 @@ class ServiceClient:
         self._check(answer)
         return dict(answer.json())
 
+    def names(self, kind: str) -> list[str]:
+        """Return names of resources, the first thousand by name; errors as ``get``."""
+        items = self.get(f"/v1/{kind}s?limit={_MOST_NAMES}")["items"]
+        return [str(item["name"]) for item in items]
+
     def text(self, path: str) -> str:
         """Return what stands at a path as text; errors as ``get``."""
         answer = self._ask("GET", path)
@@ -141,7 +148,8 @@ class ServiceClient:
         if answer.status_code < _FIRST_ERROR:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
-        raise ServiceError(f"{request}: {answer.status_code} {_describe_problem(answer)}")
+        status = answer.status_code
+        raise RefusedError(f"{request}: {status} {_describe_problem(answer)}", status)
 
 
 def _as_body(document: Document) -> dict[str, Any]:

@@ -152,7 +152,8 @@ def test_apply_reads_standard_input_and_says_what_the_service_refuses(
     done = coincide("apply", "-f", "-", environment=environment, given=document)
     assert done.returncode == 6
     assert done.stdout == ""
-    assert done.stderr.startswith("error: PUT /v1/streams/acoustic: 422 ")
+    place = "error: standard input, document 1 (line 1), stream acoustic: "
+    assert done.stderr.startswith(f"{place}PUT /v1/streams/acoustic: 422 ")
     assert "longest" in done.stderr
 
 

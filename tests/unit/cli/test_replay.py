@@ -199,7 +199,10 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"], "writes no alarms"),
         (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a is there 2 times"),
-        (["--events", "a=a.jsonl", "-f", "bad.yaml"], "stream bad: longest is missing"),
+        (
+            ["--events", "a=a.jsonl", "-f", "bad.yaml"],
+            r"bad.yaml, document 1 \(line 1\), stream bad: longest is missing",
+        ),
         (["--events", "a=a.jsonl", "-f", "odd.yaml"], "condition odd: window_s is -1s"),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
