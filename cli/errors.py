@@ -82,7 +82,10 @@ def describe_error(error: Exception) -> tuple[list[str], int]:
         A `CliError`; what wrong settings raise; or an `OSError`.
     """
     if isinstance(error, ValidationError):
-        return describe(error), UsageError.exit_code
+        # They import this module, and take a while.
+        from cli.variables import all_settings  # noqa: PLC0415
+
+        return describe(error, *all_settings()), UsageError.exit_code
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return [f"{where}{error.strerror or error}"], CliError.exit_code

@@ -44,6 +44,8 @@ Kind = Literal["template", "stream", "condition"]
 _ORDER: tuple[Kind, ...] = ("template", "stream", "condition")
 # The kinds that name themselves; any other is one of a condition.
 _NAMED: Mapping[object, Kind] = {"template": "template", "stream": "stream"}
+# What the parser says of a tab in the indentation or behind a sign.
+_TAB = "found character '\\t' that cannot start any token"
 # Deeper than any document goes; an alias inside what it stands for has no end.
 _DEEPEST = 20
 
@@ -190,8 +192,11 @@ def _read_file(path: Path) -> Iterable[ResourceFile]:
         place = f", line {mark.line + 1}" if mark else ""
         if mark and error.note:
             place += f", column {mark.column + 1}"
-        remedy = error.note or "write YAML or JSON, each key of a mapping once"
-        raise UsageError(f"{where}{place}: {error.problem or error.context}; {remedy}") from error
+        problem, remedy = error.problem or error.context, error.note
+        if problem == _TAB:
+            problem, remedy = "a tab, which YAML does not take there", "write spaces instead of it"
+        remedy = remedy or "write YAML or JSON, each key of a mapping once"
+        raise UsageError(f"{where}{place}: {problem}; {remedy}") from error
     except RecursionError:
         raise UsageError(f"{where} nests too deeply") from None
     except yaml.YAMLError as error:

@@ -61,7 +61,7 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        for sentence in describe_settings(error):
+        for sentence in describe_settings(error, Settings):
             _log.error("%s", sentence)
         return 2
     for handler in logging.getLogger().handlers:

@@ -37,7 +37,14 @@ def _run(*arguments: str) -> int:
         ("KAFKA_PROPERTIES", "xx", "tail", ": is not valid JSON"),
         ("KAFKA_PROPERTIES", '{"a": [1]}', "tail", ": a: must be a string, a number, true or"),
         ("KAFKA_PROPERTIES", '{"no.such": 1}', "tail", ": no.such: No such configuration property"),
-        ("PORT", "many", "serve", ": Input should be a valid integer"),
+        ("PORT", "eighty", "serve", ": must be a whole number from 0 to 65535\n"),
+        ("PORT", "65536", "serve", ": must be a whole number from 0 to 65535\n"),
+        ("PORT", "eighty", "up", ": must be a whole number from 0 to 65535\n"),
+        ("MAX_RECORD_BYTES", "0", "tail", ": must be a whole number of at least 1\n"),
+        ("EXPLAIN_SECONDS", "soon", "serve", ": must be a number greater than 0 and of at most "),
+        ("START_TIMEOUT_SECONDS", "0", "serve", ": must be a number greater than 0\n"),
+        ("CREATE_EVENT_TOPICS", "maybe", "serve", ": must be true or false\n"),
+        ("UMASK", "rw", "up", ": String should match pattern "),
     ],
 )
 def test_a_wrong_variable_is_named(

@@ -89,6 +89,8 @@ def test_read_resources_takes_json_and_several_files(tmp_path: Path) -> None:
         ("- a\n", "document 1 is not a mapping"),
         ("a: 1\n}", "yaml, line 2: .*; write YAML or JSON"),
         ("\0", "is neither YAML nor JSON"),
+        ("name: a\n\tkind: stream\n", "yaml, line 2: a tab, .*; write spaces instead of it"),
+        ("name:\ta\n", "yaml, line 1: a tab, which YAML does not take there; write spaces"),
         ("kind: stream\nname: a\nkind: within\n", "line 3: the key kind is there twice"),
         ("name: a\nkind: k\nmapping:\n  x: 1\n  x: 2\n", "line 5: the key x is there twice"),
         (
