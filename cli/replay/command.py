@@ -83,6 +83,10 @@ def replay(
     strict: Annotated[
         bool, typer.Option("--strict", help="End with 1 if a row was rejected, late or lost.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace the files of --alarms and --rejects that exist."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write the summary as JSON, for scripts.")
     ] = False,
@@ -95,7 +99,7 @@ def replay(
         event_files,
         split_assignment,
     )
-    from cli.replay.report import show_report, show_thresholds
+    from cli.replay.report import show_rejected, show_report, show_thresholds
     from cli.replay.thresholds import read_thresholds
 
     given = {
@@ -115,7 +119,7 @@ def replay(
     if topics:
         from cli.replay.topic_run import run_topic_replay
 
-        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep)
+        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep, force)
         report = run_topic_replay(settings, of_topics, told)
     else:
         from cli.replay.run import run_replay
@@ -131,6 +135,7 @@ def replay(
             rejects=rejects,
             thresholds=counted,
             most_record_bytes=settings.max_record_bytes,
+            force=force,
         )
         report = run_replay(options, told)
     # Standard output is for the alarms, unless there are none or they go elsewhere.
@@ -142,7 +147,10 @@ def replay(
     else:
         if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
-        show_report(report, told, letters=rejects is not None)
+        show_report(report, told)
+    # A script that reads the summary from standard error finds nothing else there.
+    if is_free or not as_json:
+        show_rejected(report, told, letters=rejects is not None, strict=strict)
     if strict:
         _check_complete(report["streams"].values())
 

@@ -131,7 +131,7 @@ def _count(totals: Totals, name: str, **labels: str) -> int:
     return totals[name, found]
 
 
-def show_report(report: Document, console: Console, *, letters: bool) -> None:
+def show_report(report: Document, console: Console) -> None:
     """Show a report as tables.
 
     Parameters
@@ -140,8 +140,6 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
         As `summarise` gives it.
     console
         Takes it.
-    letters
-        Whether the rejected rows were written to a file.
     """
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
@@ -178,9 +176,30 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
                 f"[red]{name}: {counted(found['lost'], 'record')} lost[/]: removed by the "
                 f"retention of {escape(found['topic'])} before being read"
             )
-    if not letters and any(found["rejected"] for found in report["streams"].values()):
-        rows = "rows" if any("files" in it for it in report["streams"].values()) else "records"
-        console.print(f"--rejects FILE keeps the rejected {rows}")
+
+
+def show_rejected(report: Document, console: Console, *, letters: bool, strict: bool) -> None:
+    """Show how many rows were rejected, and what can be done about them; nothing where none was.
+
+    Parameters
+    ----------
+    report
+        As `summarise` gives it.
+    console
+        Takes it.
+    letters
+        Whether the rejected rows were written to a file.
+    strict
+        Whether rejected rows decide about the exit code already.
+    """
+    rejected = sum(sum(found["rejected"].values()) for found in report["streams"].values())
+    if not rejected:
+        return
+    what = "row" if any("files" in found for found in report["streams"].values()) else "record"
+    remedies = [] if letters else ["--rejects FILE keeps them"]
+    remedies += [] if strict else ["with --strict the exit code is 1"]
+    told = [f"{rejected:,} of {counted(report['rows'], what)} rejected", ", ".join(remedies)]
+    console.print("; ".join(filter(None, told)))
 
 
 def show_thresholds(report: Document, console: Console) -> None:
