@@ -94,8 +94,8 @@ def expected_pairs(sent: dict[str, Records], resources: list[Resource]) -> set[t
         parts.append(Events.from_rows(name, rows))
         progress.append(Progress(name, 0, len(rows), None))
     outcome = program.advance(Block(controls, parts, progress), lambda: 0)
-    records = (record for result in outcome.results for record in result.records(0))
-    alarms = (orjson.loads(record.value or b"") for record in records)
+    found = (record for result in outcome.results for record in result.records(0))
+    alarms = (orjson.loads(record.value or b"") for record in found)
     return {(alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms}
 
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import ValidationError
-
-from kafka_client.settings import describe
-
 
 class CliError(Exception):
     """Base of all errors that the command line shows as one sentence, without a traceback."""
@@ -45,6 +41,22 @@ class ServiceError(CliError):
     exit_code = 6
 
 
+class RefusedError(ServiceError):
+    """The service answers, and refuses the request.
+
+    Parameters
+    ----------
+    message
+        What it says.
+    status
+        HTTP status of its answer.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class ProcessError(CliError):
     """A process of the local stack or of a replay ended, or was not ready in time."""
 
@@ -55,19 +67,3 @@ class VerificationError(CliError):
     """The demonstration differs from the plain reference; or a strict replay lacks events."""
 
     exit_code = 1
-
-
-def describe_error(error: Exception) -> tuple[list[str], int]:
-    """Return what is said of an error that ends a command, and the exit code.
-
-    Parameters
-    ----------
-    error
-        A `CliError`; what wrong settings raise; or an `OSError`.
-    """
-    if isinstance(error, ValidationError):
-        return describe(error), UsageError.exit_code
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return [f"{where}{error.strerror or error}"], CliError.exit_code
-    return [str(error)], error.exit_code if isinstance(error, CliError) else CliError.exit_code

@@ -23,18 +23,20 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
-from cli.client.lines import printable
+from cli.client.lines import counted, printable
 from cli.client.repair_command import repair_config
 from cli.client.watermark import reset_watermark
-from cli.errors import BrokerError, CliError, UsageError, describe_error
+from cli.error_messages import describe_error
+from cli.errors import BrokerError, CliError, UsageError
+from cli.exit_codes import INTERRUPTED
+from cli.flags import FlagsCommand, FlagsGroup
 from cli.replay.command import replay
-from cli.settings import Settings
+from cli.settings import Settings, options_to, read_settings
 from cli.variables import warn_of_unknown
-
-_INTERRUPTED = 130
 
 app = typer.Typer(
     name="coincide",
+    cls=FlagsGroup,
     help="Which events belong together in time when nobody knows exactly when each happened.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
@@ -71,7 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="coincide")
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     except (CliError, ValidationError, OSError) as error:
         sentences, exit_code = describe_error(error)
         problem = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -129,7 +131,7 @@ def up(
     ] = False,
 ) -> None:
     """Start the whole local stack: broker, service and job; Ctrl-C takes it down."""
-    from cli.stack.stack import StackOptions
+    from cli.stack.options import StackOptions
     from cli.stack.up import run_up
 
     if fresh and ephemeral:
@@ -139,6 +141,8 @@ def up(
         from service.settings import Settings as ServiceSettings
 
         port = ServiceSettings().port
+    if bootstrap is not None:
+        bootstrap = read_settings(bootstrap=bootstrap).bootstrap
     run_up(
         StackOptions(data=folder, bootstrap=bootstrap, broker_port=broker_port, service_port=port),
         fresh=fresh,
@@ -177,7 +181,7 @@ def jars() -> None:
 
     folder = default_folder()
     found = len(spark_jars(folder)) + len(broker_jars(folder))
-    Console().print(f"{found} archives in {folder}", highlight=False, soft_wrap=True)
+    Console().print(f"{counted(found, 'archive')} in {folder}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -200,7 +204,7 @@ def apply(
     resources = read_resources(file)
     console = Console(highlight=False, soft_wrap=True)
     colours = {"created": "green", "changed": "yellow", "unchanged": "dim", "unchecked": "magenta"}
-    with ServiceClient(url or Settings().url) as service:
+    with ServiceClient(read_settings(url=url).url) as service:
         for applied in apply_resources(service, resources, dry_run=dry_run):
             if as_json:
                 _write_json(applied)
@@ -238,20 +242,20 @@ def produce(
     """Send the lines of a file to a topic, at a pace."""
     from cli.client.produce import ProduceOptions, produce_file
 
-    given = {"bootstrap": bootstrap, "url": url}
-    settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
+    settings = read_settings(bootstrap=bootstrap, url=url)
     options = ProduceOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
     delivery = produce_file(settings, options, Console(stderr=True, highlight=False))
     if as_json:
         _write_json(delivery._asdict())
     else:
         Console(soft_wrap=True, highlight=False).print(
-            f"{delivery.sent - delivery.failed} records sent; "
-            "what is rejected of them: coincide tail --set-aside --from-beginning"
+            f"{counted(delivery.sent - delivery.failed, 'record')} sent; "
+            f"what is rejected of them: coincide tail --set-aside --from-beginning"
+            f"{options_to(settings, 'bootstrap')}"
         )
     if delivery.failed:
         raise BrokerError(
-            f"{delivery.failed} of {delivery.sent} records were not taken; "
+            f"the broker did not take {delivery.failed} of {counted(delivery.sent, 'record')}; "
             f"the first: {delivery.first_error}"
         )
 
@@ -279,9 +283,7 @@ def tail(
     from cli.client.alarms import follow_alarms, follow_set_aside
     from cli.client.lines import describe_result, describe_set_aside
 
-    settings = Settings()
-    if bootstrap:
-        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    settings = read_settings(bootstrap=bootstrap)
     console = Console(highlight=False, soft_wrap=True)
     tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
     if set_aside and (condition or topic):
@@ -338,6 +340,7 @@ def explain(
 ) -> None:
     """Explain why events are reported or not; exit code 1 if they do not satisfy the condition."""
     from cli.client.explain import read_request, show_explanation
+    from cli.client.near_names import suggesting
     from cli.client.rest import ServiceClient
 
     events = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
@@ -347,7 +350,10 @@ def explain(
             raise typer.BadParameter(f"{text!r}: write ROLE=EVENT", param_hint="--event")
         events[role] = given
     request = read_request(events, since, until)
-    with ServiceClient(url or Settings().url) as service:
+    with (
+        ServiceClient(read_settings(url=url).url) as service,
+        suggesting(service, {("condition", condition)}),
+    ):
         answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
     if as_json:
         _write_json(answer)
@@ -362,8 +368,7 @@ def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = Fa
     """Check what Coincide runs on: Java, packages, archives, ports, broker, service."""
     from cli.stack.doctor import examine, show
 
-    given = {"bootstrap": bootstrap, "url": url}
-    settings = Settings().model_copy(update={k: v for k, v in given.items() if v})
+    settings = read_settings(bootstrap=bootstrap, url=url)
     checks = examine(settings)
     if as_json:
         _write_json([check.to_document() for check in checks])
@@ -394,6 +399,10 @@ def _write_json(value: object) -> None:
     """Write a value as one line on standard output."""
     sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
     sys.stdout.buffer.flush()
+
+
+for _registered in app.registered_commands:
+    _registered.cls = FlagsCommand
 
 
 if __name__ == "__main__":

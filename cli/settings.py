@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
+from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from cli.errors import UsageError
 from correlation.resources.topics import Topics
-from kafka_client.settings import DEFAULT_UMASK, KafkaProperties, Properties, Umask
+from kafka_client.settings import (
+    DEFAULT_UMASK,
+    BootstrapServers,
+    KafkaProperties,
+    Properties,
+    Umask,
+    wrong_setting,
+)
+
+
+def _service_url(value: str) -> str:
+    """Check the address of the service; it may hold a password, so no message repeats it."""
+    try:
+        found = urlsplit(value)
+        # Reading the port checks it.
+        complete = found.scheme in {"http", "https"} and found.hostname and found.port != 0
+    except ValueError:
+        complete = False
+    if not complete or found.query or found.fragment:
+        raise wrong_setting(
+            "must be a URL of http:// or https://, a host and, where needed, a port; "
+            "write, for example, http://127.0.0.1:8080"
+        )
+    return value
 
 
 class Settings(BaseSettings):
@@ -16,9 +43,8 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True, extra="ignore")
 
-    bootstrap: str = Field(
+    bootstrap: BootstrapServers = Field(
         default="127.0.0.1:9092",
-        min_length=1,
         description="Addresses of Kafka brokers, host:port with commas between.",
     )
     prefix: str = Field(
@@ -29,7 +55,7 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="More librdkafka properties for every client, as a JSON object.",
     )
-    url: str = Field(
+    url: Annotated[str, AfterValidator(_service_url)] = Field(
         default="http://127.0.0.1:8080",
         description="Where the service is, for apply, produce, explain and doctor.",
     )
@@ -69,3 +95,55 @@ class Settings(BaseSettings):
             "log_level": 2,
             **self.kafka_properties,
         }
+
+
+def read_settings(**options: str | None) -> Settings:
+    """Read the settings from the environment and the options of a command.
+
+    Parameters
+    ----------
+    **options
+        By the names of their settings; None where an option is not given.
+
+    Raises
+    ------
+    UsageError
+        The value of an option is not valid; the message names the option.
+    ValidationError
+        A variable is not valid.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        for found in error.errors(include_url=False, include_input=False):
+            name = str(found["loc"][0])
+            if name in given:
+                raise UsageError(f"--{name}: {found['msg']}") from None
+        raise
+
+
+def options_to(settings: Settings, *names: str) -> str:
+    """Return the options with which another command finds the same addresses.
+
+    Parameters
+    ----------
+    settings
+        Of this command.
+    *names
+        Settings that are options of the other command.
+
+    Returns
+    -------
+    str
+        The options, each behind a space; empty where the variables lead there.
+    """
+    try:
+        found = Settings().model_dump()
+    except ValidationError:
+        # A variable that is not valid, and which an option of this command has replaced.
+        found = {}
+    chosen = {name: getattr(settings, name) for name in names}
+    return "".join(
+        f" --{name} {quote(value)}" for name, value in chosen.items() if value != found.get(name)
+    )

@@ -38,11 +38,16 @@ def warn_of_unknown(environment: Mapping[str, str]) -> Iterator[str]:
 
 def known_variables() -> frozenset[str]:
     """Return the names of all variables that any part reads."""
+    return _OTHERS.union(*map(_names, all_settings()))
+
+
+def all_settings() -> tuple[type[BaseSettings], ...]:
+    """Return the settings of all parts."""
     # Imported when there is something to tell: other commands need not wait for them.
     from service.settings import Settings as ServiceSettings  # noqa: PLC0415
     from spark_jobs.settings import Settings as JobSettings  # noqa: PLC0415
 
-    return _names(Settings) | _names(ServiceSettings) | _names(JobSettings) | _OTHERS
+    return Settings, ServiceSettings, JobSettings
 
 
 def _names(

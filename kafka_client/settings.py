@@ -8,15 +8,18 @@ secret.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic.fields import FieldInfo
+    from pydantic_settings import BaseSettings
 
 Properties = dict[str, str | int | float | bool]
 Umask = Annotated[str, Field(pattern="^0?[0-7]{3}$")]
@@ -32,6 +35,9 @@ _JSON_TYPES = {
     float: "a number",
     type(None): "null",
 }
+# A name, an IPv4 address, or an IPv6 address in brackets; and the port.
+_BROKER = re.compile(r"(?:[^\s:/@\[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):([0-9]{1,5})")
+_HIGHEST_PORT = 65535
 # Begins librdkafka's messages about properties that do not go together.
 _CHECKING_CLIENT = "Failed to create admin client: "
 
@@ -127,21 +133,62 @@ def wrong_setting(message: str) -> PydanticCustomError:
     return PydanticCustomError("setting", "{message}", {"message": message})
 
 
-def describe(error: ValidationError) -> list[str]:
+def describe(error: ValidationError, *settings: type[BaseSettings]) -> list[str]:
     """Return a sentence for each setting that is not valid.
 
     Parameters
     ----------
     error
         Raised by a class of settings that are read from `COINCIDE_…` variables.
+    *settings
+        Classes of settings, whose fields tell the accepted range of a number.
     """
+    fields = {name: field for found in settings for name, field in found.model_fields.items()}
     sentences = []
     for found in error.errors(include_url=False, include_input=False):
         field, *inside = (str(part) for part in found["loc"])
         member = "".join(f"{part}: " for part in inside)
-        sentences.append(f"COINCIDE_{field.upper()}: {member}{found['msg']}")
+        message = found["msg"]
+        if field in fields and not inside:
+            message = _describe_range(fields[field]) or message
+        sentences.append(f"COINCIDE_{field.upper()}: {member}{message}")
     # A value that may be of several types has an error for each of them.
     return list(dict.fromkeys(sentences))
+
+
+def _bootstrap_servers(value: str) -> str:
+    """Check the addresses of brokers and return them without the spaces between."""
+    brokers = [broker.strip() for broker in value.split(",")]
+    for broker in brokers:
+        found = _BROKER.fullmatch(broker)
+        if not found or not 1 <= int(found[1]) <= _HIGHEST_PORT:
+            raise wrong_setting(
+                f"'{broker}' is not the address of a broker; write host:port, with a port from 1 "
+                f"to {_HIGHEST_PORT} and commas between brokers, such as localhost:9092"
+            )
+    return ",".join(brokers)
+
+
+def _describe_range(field: FieldInfo) -> str | None:
+    """Return what a number or a boolean must be; None for other types."""
+    if field.annotation is bool:
+        return "must be true or false"
+    if field.annotation not in {int, float}:
+        return None
+    limits = {
+        name: getattr(found, name)
+        for found in field.metadata
+        for name in ("ge", "gt", "le")
+        if getattr(found, name, None) is not None
+    }
+    said = []
+    if "ge" in limits and "le" in limits:
+        said.append(f"from {limits['ge']} to {limits['le']}")
+    else:
+        words = {"ge": "of at least", "gt": "greater than", "le": "of at most"}
+        said += [f"{words[name]} {limit}" for name, limit in limits.items()]
+    noun = "a whole number" if field.annotation is int else "a number"
+    return " ".join(["must be", noun, " and ".join(said)]).strip()
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -200,4 +247,5 @@ def _refusal(properties: Mapping[str, Any]) -> str | None:
     return None
 
 
+BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
 KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties)]

@@ -76,7 +76,7 @@ def main() -> None:
     try:
         settings = Settings()
     except ValidationError as error:
-        for sentence in describe(error):
+        for sentence in describe(error, Settings):
             _say(sentence)
         sys.exit(WRONG_SETTING)
     sys.exit(serve(settings))

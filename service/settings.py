@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.resources.checks import check_topic
 from correlation.resources.topics import Topics
-from kafka_client.settings import KafkaProperties, Properties, json_list
+from kafka_client.settings import BootstrapServers, KafkaProperties, Properties, json_list
 
 # A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
 _PREFIX_LENGTH = 200
@@ -21,9 +21,8 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True)
 
-    bootstrap: str = Field(
+    bootstrap: BootstrapServers = Field(
         default="127.0.0.1:9092",
-        min_length=1,
         description="Addresses of Kafka brokers, host:port with commas between.",
     )
     prefix: str = Field(

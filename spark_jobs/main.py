@@ -61,7 +61,7 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        for sentence in describe_settings(error):
+        for sentence in describe_settings(error, Settings):
             _log.error("%s", sentence)
         return 2
     for handler in logging.getLogger().handlers:
@@ -184,7 +184,10 @@ def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: thread
             missing = sorted(set(needed) - set(offsets.partitions()))
             reason = f"topics {', '.join(missing)} are missing; the service creates them"
         except KafkaException as error:
-            missing, reason = list(needed), f"no broker answers: {error}"
+            missing = list(needed)
+            reason = (
+                f"no broker answers ({error.args[0].str()}); COINCIDE_BOOTSTRAP has its address"
+            )
         if not missing:
             return True
         if time.monotonic() - said_at >= _SAY_SECONDS:

@@ -14,6 +14,7 @@ from correlation.resources.topics import Topics
 from kafka_client.secrets import Secrets
 from kafka_client.settings import (
     DEFAULT_UMASK,
+    BootstrapServers,
     KafkaProperties,
     Properties,
     Umask,
@@ -71,7 +72,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True, extra="ignore")
 
     bootstrap: Annotated[
-        str, Field(description="Kafka bootstrap servers, host:port separated by commas.")
+        BootstrapServers,
+        Field(description="Kafka bootstrap servers, host:port separated by commas."),
     ] = "127.0.0.1:9092"
     prefix: Annotated[
         str, Field(description="Put before the name of each of the installation's topics.")

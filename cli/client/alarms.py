@@ -8,7 +8,7 @@ import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cli.client.set_aside import as_text, headers_of
-from cli.client.topics import open_consumer, partitions_of
+from cli.client.topics import broker_error, open_consumer, partitions_of
 from cli.errors import BrokerError
 from correlation.errors import CorrelationError
 from correlation.kinds import open_readers
@@ -155,7 +155,7 @@ def _follow(
                 raise BrokerError(f"reading {', '.join(topics)}: {error.str()}")
             yield message if error is None else None
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     finally:
         consumer.close()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from cli.client.topics import open_consumer, partitions_of
+from cli.client.topics import broker_error, open_consumer, partitions_of
 from cli.errors import BrokerError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
                 else:
                     yield message
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     finally:
         consumer.close()
 

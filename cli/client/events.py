@@ -10,7 +10,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from cli.client.record_spans import kafka_offsets, record_spans
-from cli.client.topics import open_consumer, partitions_of
+from cli.client.topics import broker_error, open_consumer, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
 
@@ -199,7 +199,7 @@ def partition_ends(settings: Settings, topic: str) -> dict[int, int]:
             for number in partitions_of(consumer, settings, topic)
         }
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     finally:
         consumer.close()
 

@@ -37,6 +37,17 @@ def printable(text: str, kept: str = "") -> str:
     )
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number and what it counts, in the plural where it is not one.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def describe_result(result: Mapping[str, Any], description: str) -> str:
     """Return a result as one line for a person.
 

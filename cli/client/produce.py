@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import quote
 
 import orjson
 from rich.progress import DownloadColumn, TimeRemainingColumn
@@ -20,6 +21,7 @@ from cli.client.events import (
     partition_ends,
     send_lines,
 )
+from cli.client.near_names import suggesting
 from cli.client.rest import ServiceClient
 from cli.client.topics import refuse_own
 from cli.errors import UsageError
@@ -117,11 +119,13 @@ def produce_file(settings: Settings, options: ProduceOptions, console: Console) 
 
 def _find_streams(settings: Settings, names: set[str]) -> dict[str, Stream]:
     """Ask the service for streams."""
+    streams = {}
     with ServiceClient(settings.url) as service:
-        return {
-            name: stream_from_document(name, service.get(f"/v1/streams/{name}")["document"])
-            for name in sorted(names)
-        }
+        for name in sorted(names):
+            with suggesting(service, {("stream", name)}):
+                found = service.get(f"/v1/streams/{quote(name, safe='')}")
+            streams[name] = stream_from_document(name, found["document"])
+    return streams
 
 
 def _refuse_live(name: str, stream: Stream) -> None:

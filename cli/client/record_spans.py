@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
 
+from cli.client.topics import broker_error
 from cli.errors import BrokerError, UsageError
 from spark_jobs.driver.offsets import KafkaOffsets
 
@@ -46,7 +47,7 @@ def kafka_offsets(settings: Settings) -> Iterator[KafkaOffsets]:
         try:
             yield offsets
         except KafkaException as error:
-            raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+            raise broker_error(settings, error) from error
 
 
 def record_spans(offsets: KafkaOffsets, places: Collection[Place]) -> dict[Place, Span]:

@@ -12,6 +12,8 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from cli.client.committed import read_committed
+from cli.client.lines import counted
+from cli.client.topics import broker_error
 from cli.errors import BrokerError
 from correlation.config_records import Unreadable
 from correlation.newest_records import NewestRecords, deletion_headers
@@ -98,10 +100,10 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
             )
         left = producer.flush(_SEND_SECONDS)
     except KafkaException as error:
-        raise BrokerError(f"no broker answers at {settings.bootstrap}: {error}") from error
+        raise broker_error(settings, error) from error
     if failures or left:
         reason = failures[0].str() if failures else "no answer in time"
-        raise BrokerError(f"{len(failures) + left} records were not removed: {reason}")
+        raise BrokerError(f"not removed: {counted(len(failures) + left, 'record')}: {reason}")
     return removed
 
 

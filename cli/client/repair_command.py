@@ -8,8 +8,8 @@ import orjson
 import typer
 from rich.console import Console
 
-from cli.client.lines import printable
-from cli.settings import Settings
+from cli.client.lines import counted, printable
+from cli.settings import read_settings
 
 
 def repair_config(
@@ -31,9 +31,7 @@ def repair_config(
     # Imported here: Kafka's client takes time that --help need not wait for.
     from cli.client.repair import find_unreadable, remove  # noqa: PLC0415
 
-    settings = Settings()
-    if bootstrap:
-        settings = settings.model_copy(update={"bootstrap": bootstrap})
+    settings = read_settings(bootstrap=bootstrap)
     console = Console(highlight=False, soft_wrap=True)
     found = find_unreadable(settings)
     for it in found:
@@ -46,13 +44,18 @@ def repair_config(
     wanted = [it for it in found if newer or not it.is_newer]
     if len(wanted) < len(found):
         Console(stderr=True, highlight=False, soft_wrap=True).print(
-            f"{len(found) - len(wanted)} of a newer version are kept: upgrade, or add --newer"
+            f"kept {counted(len(found) - len(wanted), 'record')} of a newer version: upgrade, or "
+            "add --newer"
         )
     if wanted and not yes:
         # A script says --yes; only a person is asked.
-        yes = not as_json and typer.confirm(f"Remove {len(wanted)} records for good?")
+        yes = not as_json and typer.confirm(f"Remove {counted(len(wanted), 'record')} for good?")
     removed = remove(settings, wanted) if yes and wanted else []
     if not as_json:
-        console.print(f"{len(removed)} of {len(found)} unreadable records were removed")
+        console.print(
+            f"removed {len(removed)} of {counted(len(found), 'unreadable record')}"
+            if found
+            else f"{settings.topics.config} has no unreadable records"
+        )
     if len(removed) < len(found):
         raise typer.Exit(1)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -30,12 +30,13 @@ from urllib.parse import quote
 
 import yaml
 
+from cli.client.near_names import suggesting
 from cli.client.yaml_loader import Loader
-from cli.errors import UsageError
+from cli.errors import RefusedError, UsageError
 from correlation.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cli.client.rest import Change, ServiceClient
 
@@ -44,6 +45,8 @@ Kind = Literal["template", "stream", "condition"]
 _ORDER: tuple[Kind, ...] = ("template", "stream", "condition")
 # The kinds that name themselves; any other is one of a condition.
 _NAMED: Mapping[object, Kind] = {"template": "template", "stream": "stream"}
+# What the parser says of a tab in the indentation or behind a sign.
+_TAB = "found character '\\t' that cannot start any token"
 # Deeper than any document goes; an alias inside what it stands for has no end.
 _DEEPEST = 20
 
@@ -60,11 +63,14 @@ class ResourceFile:
         Its name.
     document
         The REST document.
+    place
+        The file, and where in it the document begins.
     """
 
     kind: Kind
     name: str
     document: dict[str, Any]
+    place: str = field(default="", compare=False)
 
     @property
     def path(self) -> str:
@@ -151,14 +157,21 @@ def apply_resources(
     Raises
     ------
     ServiceError
-        The service does not answer, or refuses a document.
+        The service does not answer, or refuses a document; the message names the document.
     """
+    given = list(resources)
+    own = {(resource.kind, resource.name) for resource in given}
     unwritten: set[tuple[str, str]] = set()
-    for resource in resources:
+    for resource in given:
         change: Change | Literal["unchecked"] = "unchecked"
         warnings: tuple[str, ...] = ()
         if not resource.needs & unwritten:
-            put = service.put(resource.path, resource.document, dry_run=dry_run)
+            try:
+                with suggesting(service, resource.needs, own):
+                    put = service.put(resource.path, resource.document, dry_run=dry_run)
+            except RefusedError as error:
+                message = f"{resource.place}, {resource.kind} {resource.name}: {error}"
+                raise RefusedError(message, error.status) from error
             change, warnings = put.change, tuple(put.resource.get("warnings", ()))
         # A stream takes up the new version of a template, which a dry run has not written.
         if dry_run and (
@@ -170,30 +183,46 @@ def apply_resources(
 
 def _read_file(path: Path) -> Iterable[ResourceFile]:
     """Read the documents of one file."""
+    where = "standard input" if str(path) == "-" else str(path)
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         # A safe loader: it makes plain values only.
-        documents = list(yaml.load_all(content.decode(), Loader))
+        documents = list(_documents(content.decode()))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+        raise UsageError(f"{where} cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}" if mark else ""
         if mark and error.note:
             place += f", column {mark.column + 1}"
-        remedy = error.note or "write YAML or JSON, each key of a mapping once"
-        raise UsageError(f"{path}{place}: {error.problem or error.context}; {remedy}") from error
+        problem, remedy = error.problem or error.context, error.note
+        if problem == _TAB:
+            problem, remedy = "a tab, which YAML does not take there", "write spaces instead of it"
+        remedy = remedy or "write YAML or JSON, each key of a mapping once"
+        raise UsageError(f"{where}{place}: {problem}; {remedy}") from error
     except RecursionError:
-        raise UsageError(f"{path} nests too deeply") from None
+        raise UsageError(f"{where} nests too deeply") from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{path} is neither YAML nor JSON: {error}") from error
-    for number, document in enumerate(documents, start=1):
+        raise UsageError(f"{where} is neither YAML nor JSON: {error}") from error
+    for number, (line, document) in enumerate(documents, start=1):
         # A trailing separator makes an empty document.
         if document is not None:
-            yield _resource(document, f"{path}, document {number}")
+            yield _resource(document, f"{where}, document {number}", line)
 
 
-def _resource(document: object, place: str) -> ResourceFile:
+def _documents(content: str) -> Iterator[tuple[int, object]]:
+    """Yield the line in which each document begins, from 1, and the document."""
+    loader = Loader(content)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None:
+                yield node.start_mark.line + 1, loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _resource(document: object, place: str, line: int) -> ResourceFile:
     """Split a document into what it is and the document of the REST interface."""
     if not isinstance(document, dict):
         raise UsageError(f"{place} is not a mapping of fields")
@@ -205,12 +234,13 @@ def _resource(document: object, place: str) -> ResourceFile:
         raise UsageError(f"{place} has no name")
     _check_json(document, place)
     kind = rest.get("kind")
+    begin = f"{place} (line {line})"
     if kind in _NAMED:
         del rest["kind"]
-        return ResourceFile(_NAMED[kind], name, rest)
+        return ResourceFile(_NAMED[kind], name, rest, begin)
     if not isinstance(kind, str):
         raise UsageError(f"{place} has no kind: write template, stream, or the kind of condition")
-    return ResourceFile("condition", name, rest)
+    return ResourceFile("condition", name, rest, begin)
 
 
 def _check_json(value: object, place: str, depth: int = 0) -> None:

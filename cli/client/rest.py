@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import httpx
 
 from cli.client.exact_json import write_json
-from cli.errors import ServiceError, UsageError
+from cli.errors import RefusedError, ServiceError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -17,6 +17,8 @@ _READY_SECONDS = 5
 _NOT_FOUND = 404
 _CREATED = 201
 _FIRST_ERROR = 400
+# As many as a page of a list may have.
+_MOST_NAMES = 1000
 Change = Literal["created", "changed", "unchanged"]
 Document = dict[str, Any]
 
@@ -44,7 +46,9 @@ class ServiceClient:
         try:
             self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
         except httpx.InvalidURL as error:
-            raise UsageError(f"{url} is no URL ({error}); see --url and COINCIDE_URL") from error
+            raise UsageError(
+                f"{url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +87,11 @@ class ServiceClient:
             return None
         self._check(answer)
         return dict(answer.json())
+
+    def names(self, kind: str) -> list[str]:
+        """Return names of resources, the first thousand by name; errors as ``get``."""
+        items = self.get(f"/v1/{kind}s?limit={_MOST_NAMES}")["items"]
+        return [str(item["name"]) for item in items]
 
     def text(self, path: str) -> str:
         """Return what stands at a path as text; errors as ``get``."""
@@ -129,14 +138,18 @@ class ServiceClient:
         try:
             return self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:
-            raise ServiceError(f"no service answers at {self.url}: {error}") from error
+            raise ServiceError(
+                f"no service answers at {self.url} ({error or type(error).__name__}); start it "
+                "with `coincide serve`, or give its address with --url or COINCIDE_URL"
+            ) from error
 
     def _check(self, answer: httpx.Response) -> None:
         """Raise what a problem body says."""
         if answer.status_code < _FIRST_ERROR:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
-        raise ServiceError(f"{request}: {answer.status_code} {_describe_problem(answer)}")
+        status = answer.status_code
+        raise RefusedError(f"{request}: {status} {_describe_problem(answer)}", status)
 
 
 def _as_body(document: Document) -> dict[str, Any]:

@@ -1,13 +1,14 @@
-"""Topics as the commands meet them: one that is missing, one that is not the user's to write."""
+"""Topics as commands meet them: missing, not the user's to write, or without a broker."""
 
 from __future__ import annotations
 
 import difflib
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from cli.errors import BrokerError, UsageError
+from cli.settings import options_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from cli.settings import Settings
 
 _METADATA_SECONDS = 10
+# No broker was reached, or none answered in time.
+_SILENCE = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes carry the underscore
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - as above
+        KafkaError._RESOLVE,  # noqa: SLF001 - as above
+        KafkaError._TIMED_OUT,  # noqa: SLF001 - as above
+    }
+)
 
 
 def open_consumer(settings: Settings, properties: Mapping[str, str | bool]) -> Consumer:
@@ -30,6 +40,27 @@ def open_consumer(settings: Settings, properties: Mapping[str, str | bool]) -> C
         return Consumer(given)
     except KafkaException as error:
         raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
+
+
+def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
+    """Return the error that a command shows when the client reports one.
+
+    Parameters
+    ----------
+    settings
+        Where the broker is.
+    error
+        Of the client.
+    """
+    found = error.args[0]
+    if not isinstance(found, KafkaError):
+        return BrokerError(f"Kafka at {settings.bootstrap}: {error}")
+    if found.code() not in _SILENCE:
+        return BrokerError(f"Kafka at {settings.bootstrap}: {found.str()}")
+    return BrokerError(
+        f"no broker answers at {settings.bootstrap} ({found.str()}); start it, or give its address "
+        "with --bootstrap or COINCIDE_BOOTSTRAP"
+    )
 
 
 def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[int]:
@@ -62,5 +93,5 @@ def _remedy(settings: Settings, topic: str, there: list[str]) -> str:
     if topic in settings.topics.all():
         return "the service makes it when it starts (with the same COINCIDE_PREFIX)"
     similar = difflib.get_close_matches(topic, there)
-    made = "registering a stream makes its topic (coincide apply)"
+    made = f"registering a stream makes its topic (coincide apply{options_to(settings, 'url')})"
     return f"similar ones: {', '.join(similar)}" if similar else made

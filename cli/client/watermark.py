@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.client.lines import printable
-from cli.settings import Settings
+from cli.settings import read_settings
 
 
 def reset_watermark(
@@ -22,9 +22,13 @@ def reset_watermark(
 ) -> None:
     """Reset a stream's watermark that a wrong clock or heartbeat drove ahead."""
     # Not needed for --help, and it takes a while to import.
+    from cli.client.near_names import suggesting  # noqa: PLC0415
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
-    with ServiceClient(url or Settings().url) as service:
+    with (
+        ServiceClient(read_settings(url=url).url) as service,
+        suggesting(service, {("stream", stream)}),
+    ):
         answer = service.post(f"/v1/streams/{quote(stream, safe='')}/reset-watermark", {})
     console = Console(highlight=False, soft_wrap=True)
     if as_json:

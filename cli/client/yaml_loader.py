@@ -21,13 +21,13 @@ _NUMBER_SINCE = re.compile(
     r"^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|0o[0-7]+)$",
 )
 _TRUTHS = {"true": True, "false": False}
+_FALSE = frozenset({"no", "off", "n"})
 # A longer integer fits no field, and Python refuses to convert a very long one.
 _LONGEST_WHOLE = 40
 _QUOTES = "or put it in quotes if it is a string"
 # What YAML 1.1 reads by rules of its own, and what to write instead.
 _ODDITIES = (
     (re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE), "is not a number of JSON", "write digits"),
-    (re.compile(r".*_.*"), "has an underscore", "write the digits alone"),
     (re.compile(r".*:.*"), "is a number to the base of 60 in YAML", "write a decimal number"),
     (re.compile(r"[-+]?0[xX].*"), "is a hexadecimal number", "write a decimal number"),
     (re.compile(r"[-+]?0[bB].*"), "is a binary number", "write a decimal number"),
@@ -62,6 +62,9 @@ def _number(_: Loader, node: yaml.ScalarNode) -> int | Decimal:
             return Decimal(text)
         except InvalidOperation:
             raise _refusal(node, "is out of range", "write a smaller exponent") from None
+    digits = text.replace("_", "")
+    if digits != text and _FRACTION.fullmatch(digits):
+        raise _refusal(node, "has an underscore", f"write {digits[:_LONGEST_WHOLE]}, {_QUOTES}")
     for pattern, problem, remedy in _ODDITIES:
         if pattern.fullmatch(text):
             raise _refusal(node, problem, f"{remedy}, {_QUOTES}")
@@ -72,7 +75,9 @@ def _truth(_: Loader, node: yaml.ScalarNode) -> bool:
     """Return whether a scalar is true."""
     found = _TRUTHS.get(str(node.value).lower())
     if found is None:
-        remedy = f"write true or false, {_QUOTES}"
+        text = str(node.value)[:_LONGEST_WHOLE]
+        truth = "false" if text.lower() in _FALSE else "true"
+        remedy = f'write {truth}, "{text}" in quotes, or the number that the field takes'
         raise _refusal(node, "is a boolean to some readers of YAML and a string to others", remedy)
     return found
 

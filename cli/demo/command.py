@@ -16,11 +16,13 @@ from rich.text import Text
 
 from cli.client.alarms import follow_alarms
 from cli.client.events import EventSender, close_stream
+from cli.client.lines import counted
 from cli.client.rest import ServiceClient
 from cli.demo.check import Pair, pair_of, reference_pairs
 from cli.demo.data import CONDITIONS, STREAMS, DemoEvent, load_events
 from cli.errors import BrokerError, ProcessError, VerificationError
-from cli.stack.stack import LocalStack, StackOptions, terminable
+from cli.stack.options import StackOptions
+from cli.stack.stack import LocalStack, terminable
 from correlation.engine.heartbeats import CLOSED
 
 if TYPE_CHECKING:
@@ -81,9 +83,9 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
         run = _Run(load_events(days))
     counts = Counter(event.stream for event in run.events)
     console.print(
-        f"New York's airports, {days} days of 2013: {counts['departures']} delayed departures "
-        f"(stamped to the minute), {counts['takeoffs']} takeoffs of these (some time after), "
-        f"{counts['bad-weather']} hours of bad weather",
+        f"New York's airports, {counted(days, 'day')} of 2013: {counts['departures']} delayed "
+        f"departures (stamped to the minute), {counts['takeoffs']} takeoffs of these (some time "
+        f"after), {counts['bad-weather']} hours of bad weather",
         soft_wrap=True,
     )
     options = StackOptions(data=None, broker_port=0, service_port=0)
@@ -171,7 +173,8 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
         sender.send(STREAMS[event.stream]["topic"], event.key, event.value)
     delivery = sender.finish()
     if delivery.failed:
-        raise BrokerError(f"{delivery.failed} events were not taken: {delivery.first_error}")
+        lost = counted(delivery.failed, "event")
+        raise BrokerError(f"the broker did not take {lost}: {delivery.first_error}")
     for name, document in STREAMS.items():
         close_stream(settings, name, document["topic"])
     run.sending_ended = time.monotonic()

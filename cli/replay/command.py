@@ -11,9 +11,10 @@ import orjson
 import typer
 from rich.console import Console
 
+from cli.client.lines import counted
 from cli.errors import VerificationError
 from cli.replay.options import MOST_PROCESSES, Format
-from cli.settings import Settings
+from cli.settings import read_settings
 
 
 def replay(
@@ -82,6 +83,10 @@ def replay(
     strict: Annotated[
         bool, typer.Option("--strict", help="End with 1 if a row was rejected, late or lost.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace the files of --alarms and --rejects that exist."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write the summary as JSON, for scripts.")
     ] = False,
@@ -94,7 +99,7 @@ def replay(
         event_files,
         split_assignment,
     )
-    from cli.replay.report import show_report, show_thresholds
+    from cli.replay.report import show_rejected, show_report, show_thresholds
     from cli.replay.thresholds import read_thresholds
 
     given = {
@@ -110,13 +115,11 @@ def replay(
     counted = read_thresholds(thresholds) if thresholds is not None else ()
     chosen = tuple(condition or ())
     told = Console(stderr=True, highlight=False, soft_wrap=True)
-    settings = Settings()
+    settings = read_settings(bootstrap=bootstrap)
     if topics:
         from cli.replay.topic_run import run_topic_replay
 
-        if bootstrap is not None:
-            settings = settings.model_copy(update={"bootstrap": bootstrap})
-        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep)
+        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep, force)
         report = run_topic_replay(settings, of_topics, told)
     else:
         from cli.replay.run import run_replay
@@ -132,6 +135,7 @@ def replay(
             rejects=rejects,
             thresholds=counted,
             most_record_bytes=settings.max_record_bytes,
+            force=force,
         )
         report = run_replay(options, told)
     # Standard output is for the alarms, unless there are none or they go elsewhere.
@@ -143,7 +147,10 @@ def replay(
     else:
         if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
-        show_report(report, told, letters=rejects is not None)
+        show_report(report, told)
+    # A script that reads the summary from standard error finds nothing else there.
+    if is_free or not as_json:
+        show_rejected(report, told, letters=rejects is not None, strict=strict)
     if strict:
         _check_complete(report["streams"].values())
 
@@ -155,5 +162,7 @@ def _check_complete(streams: Iterable[Mapping[str, Any]]) -> None:
     late = sum(it["late"] for it in found)
     lost = sum(it.get("lost", 0) for it in found)
     if rejected or late or lost:
-        gone = f", {lost} records were gone before they were read" if lost else ""
-        raise VerificationError(f"{rejected} rows were rejected, {late} events were late{gone}")
+        gone = f"; {counted(lost, 'record')} lost before being read" if lost else ""
+        raise VerificationError(
+            f"--strict: {counted(rejected, 'row')} rejected, {counted(late, 'event')} late{gone}"
+        )

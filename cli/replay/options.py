@@ -88,6 +88,8 @@ class ReplayOptions:
         Count pairs at these instead of writing alarms; empty: no.
     most_record_bytes
         Longer rows are not read.
+    force
+        Replace the files of alarms and rejects where they exist.
     """
 
     resources: tuple[Path, ...]
@@ -100,10 +102,13 @@ class ReplayOptions:
     rejects: Path | None = None
     thresholds: tuple[Decimal, ...] = ()
     most_record_bytes: int = 1_000_000
+    force: bool = False
 
     def __post_init__(self) -> None:
         read = [*self.resources, *(file.path for file in self.files)]
-        _check_paths(read, self.alarms, self.rejects, counted=bool(self.thresholds))
+        _check_paths(
+            read, self.alarms, self.rejects, counted=bool(self.thresholds), force=self.force
+        )
 
     @property
     def worth_processes(self) -> int:
@@ -124,7 +129,7 @@ class TopicOptions:
 
     Parameters
     ----------
-    resources, conditions, alarms, rejects, thresholds
+    resources, conditions, alarms, rejects, thresholds, force
         As for `ReplayOptions`.
     keep
         Leave the topics of the replay there.
@@ -136,9 +141,16 @@ class TopicOptions:
     rejects: Path | None = None
     thresholds: tuple[Decimal, ...] = ()
     keep: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
-        _check_paths(self.resources, self.alarms, self.rejects, counted=bool(self.thresholds))
+        _check_paths(
+            self.resources,
+            self.alarms,
+            self.rejects,
+            counted=bool(self.thresholds),
+            force=self.force,
+        )
 
 
 def check_source(given: Collection[str], *, topics: bool) -> None:
@@ -216,9 +228,14 @@ def split_assignment(argument: str, option: str, wanted: str) -> tuple[str, str]
 
 
 def _check_paths(
-    read: Sequence[Path], alarms: Path | None, rejects: Path | None, *, counted: bool
+    read: Sequence[Path],
+    alarms: Path | None,
+    rejects: Path | None,
+    *,
+    counted: bool,
+    force: bool,
 ) -> None:
-    """Refuse files that would be read twice, or written where they are read."""
+    """Refuse files that would be read twice, written where they are read, or overwritten."""
     if counted and alarms is not None:
         raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
     if list(read).count(STDIN) > 1:
@@ -229,6 +246,12 @@ def _check_paths(
             raise UsageError(f"{path} would be read and written")
     if len(written) > 1 and (_is_same(*written) or _is_same_new(*written)):
         raise UsageError("--alarms and --rejects name the same file")
+    for option, file in (("--alarms", alarms), ("--rejects", rejects)):
+        # A device or a pipe is there to be written to.
+        if file is not None and file.is_file() and not force:
+            raise UsageError(
+                f"{option} {file}: the file exists; name another one, or replace it with --force"
+            )
 
 
 def _is_same(one: Path, other: Path) -> bool:

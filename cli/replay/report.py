@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from cli.client.lines import printable
+from cli.client.lines import counted, printable
 from cli.replay.slots import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.timing.intervals.pairs import DECIDED_BY
@@ -131,7 +131,7 @@ def _count(totals: Totals, name: str, **labels: str) -> int:
     return totals[name, found]
 
 
-def show_report(report: Document, console: Console, *, letters: bool) -> None:
+def show_report(report: Document, console: Console) -> None:
     """Show a report as tables.
 
     Parameters
@@ -140,27 +140,25 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
         As `summarise` gives it.
     console
         Takes it.
-    letters
-        Whether the rejected rows were written to a file.
     """
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
     for title in ("events", "pairs", "hit ratio", "late", "rejected"):
         table.add_column(title, justify="right")
     for name, found in report["conditions"].items():
-        counted = "pairs_at" not in found
+        by_threshold = "pairs_at" in found
         ratio = found.get("hit_ratio")
         table.add_row(
             name,
             f"{found['events']:,}",
-            f"{found['pairs']:,}" if counted else "see above",
-            "" if not counted else "no probing" if ratio is None else f"{ratio:.3f}",
+            f"{found['pairs']:,}" if not by_threshold else "see above",
+            "" if by_threshold else "no probing" if ratio is None else f"{ratio:.3f}",
             f"{found['late']:,}",
             f"{found['rejected']:,}",
         )
     console.print(table)
     rate = f"{report['events_per_second']:,} events/s"
-    console.print(f"{report['events']:,} events in {report['seconds']:.1f} s, {rate}")
+    console.print(f"{counted(report['events'], 'event')} in {report['seconds']:.1f} s, {rate}")
     for name, found in report["streams"].items():
         for reason, count in found["rejected"].items():
             told = escape(printable(found["first_rejected"][reason]))
@@ -175,12 +173,33 @@ def show_report(report: Document, console: Console, *, letters: bool) -> None:
             )
         if found.get("lost"):
             console.print(
-                f"[red]{name}: {found['lost']:,} records were gone before they were read[/]: the "
-                f"retention of {escape(found['topic'])} removed them meanwhile"
+                f"[red]{name}: {counted(found['lost'], 'record')} lost[/]: removed by the "
+                f"retention of {escape(found['topic'])} before being read"
             )
-    if not letters and any(found["rejected"] for found in report["streams"].values()):
-        rows = "rows" if any("files" in it for it in report["streams"].values()) else "records"
-        console.print(f"--rejects FILE keeps the rejected {rows}")
+
+
+def show_rejected(report: Document, console: Console, *, letters: bool, strict: bool) -> None:
+    """Show how many rows were rejected, and what can be done about them; nothing where none was.
+
+    Parameters
+    ----------
+    report
+        As `summarise` gives it.
+    console
+        Takes it.
+    letters
+        Whether the rejected rows were written to a file.
+    strict
+        Whether rejected rows decide about the exit code already.
+    """
+    rejected = sum(sum(found["rejected"].values()) for found in report["streams"].values())
+    if not rejected:
+        return
+    what = "row" if any("files" in found for found in report["streams"].values()) else "record"
+    remedies = [] if letters else ["--rejects FILE keeps them"]
+    remedies += [] if strict else ["with --strict the exit code is 1"]
+    told = [f"{rejected:,} of {counted(report['rows'], what)} rejected", ", ".join(remedies)]
+    console.print("; ".join(filter(None, told)))
 
 
 def show_thresholds(report: Document, console: Console) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from cli.client.exact_json import write_json
+from cli.client.near_names import did_you_mean
 from cli.client.resources import read_resources
 from cli.errors import UsageError
 from correlation.engine.program import Control
@@ -23,7 +24,7 @@ from service.errors import ServiceError
 from service.registry import checked_condition, checked_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from cli.client.resources import ResourceFile
@@ -146,10 +147,11 @@ def _read(
     return declared, tuple(_read_condition(it, declared) for it in conditions)
 
 
-def _refuse_unknown(saying: str, name: str, known: Iterable[str]) -> None:
+def _refuse_unknown(saying: str, name: str, known: Collection[str]) -> None:
     if name not in known:
         there = ", ".join(sorted(known)) or "none"
-        raise UsageError(f"{saying}, which the files do not have; they have: {there}")
+        near = did_you_mean(name, sorted(known))
+        raise UsageError(f"{saying}, which the files do not have; they have: {there}{near}")
 
 
 def _with_files(declared: dict[str, Stream], files: Iterable[EventFile]) -> dict[str, Stream]:
@@ -215,14 +217,14 @@ def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[st
         raise _refusal(resource, error.problems, error.detail) from error
     except TypeError as error:
         # A date in YAML, for instance.
-        raise UsageError(f"{resource.kind} {resource.name}: {error}") from error
+        raise UsageError(f"{resource.place}, {resource.kind} {resource.name}: {error}") from error
 
 
 def _refusal(
     resource: ResourceFile, problems: Iterable[FieldProblem], detail: str = ""
 ) -> UsageError:
     said = "; ".join(f"{it.field or 'document'} {it.problem}: {it.remedy}" for it in problems)
-    return UsageError(f"{resource.kind} {resource.name}: {said or detail}")
+    return UsageError(f"{resource.place}, {resource.kind} {resource.name}: {said or detail}")
 
 
 def _keyed_by(stream: Stream, path: str) -> Stream:

@@ -8,8 +8,8 @@ import orjson
 from confluent_kafka import KafkaException, TopicPartition
 
 from cli.client.committed import is_end, read_committed
-from cli.client.topics import open_consumer
-from cli.errors import BrokerError, ProcessError
+from cli.client.topics import broker_error, open_consumer
+from cli.errors import ProcessError
 from cli.replay.slots import add_counters
 from correlation.engine.heartbeats import CLOSED
 
@@ -57,7 +57,7 @@ class SlotRecords:
         try:
             messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
         except KafkaException as error:
-            raise BrokerError(f"reading {self._settings.topics.metrics}: {error}") from error
+            raise broker_error(self._settings, error) from error
         for message in messages:
             if not is_end(message):
                 self._take(message)

@@ -35,6 +35,30 @@ _BROKER = frozenset(
 _REMEDY = "name another folder with --data or COINCIDE_DATA"
 
 
+def check_data(data: Path) -> None:
+    """Check that the folder of data can be claimed, without making anything.
+
+    Raises
+    ------
+    UsageError
+        It is not a folder, cannot be read, or is not the local stack's own.
+    """
+    try:
+        if data.is_dir():
+            _refuse_foreign(data)
+        elif data.exists():
+            raise UsageError(f"{data} is not a folder; {_REMEDY}")
+    except OSError as error:
+        raise UsageError(
+            f"the folder of data {data} cannot be read: {error.strerror}; {_REMEDY}"
+        ) from error
+
+
+def is_claimed(data: Path) -> bool:
+    """Tell whether a local stack has used the folder of data before."""
+    return (data / _LOCK).is_file()
+
+
 @contextmanager
 def exclusive(data: Path) -> Iterator[None]:
     """Claim the folder of data, and keep a second stack out of it.

@@ -166,6 +166,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
         found = f"nothing answers at {settings.bootstrap}"
         if settings.bootstrap == f"{HOST}:{_BROKER_PORT}":
             found += f"; {_port_state(_BROKER_PORT)}"
+        found += "; --bootstrap and COINCIDE_BOOTSTRAP name another address"
         yield Check("broker", ok=False, essential=False, found=found)
     with ServiceClient(settings.url, _ASK_SECONDS) as client:
         if client.ready():
@@ -176,6 +177,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
     # Whether `coincide up` could take the port is told of this machine's own only.
     if url.hostname in {HOST, "localhost"} and url.port:
         found += f"; {_port_state(url.port)}"
+    found += "; --url and COINCIDE_URL name another address"
     yield Check("service", ok=False, essential=False, found=found)
 
 

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from cli.client.rest import ServiceClient
@@ -16,12 +15,14 @@ from cli.settings import Settings
 from cli.stack.broker import EmbeddedBroker, answers, free_port
 from cli.stack.jars import broker_jars, spark_jars
 from cli.stack.java import find_java
+from cli.stack.options import StackOptions
+from cli.stack.ports import check_ports
 from cli.stack.processes import ChildProcess
 from service.settings import Settings as ServiceSettings
 from spark_jobs.driver.scratch import ScratchFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -38,30 +39,31 @@ _SERVICE_STOP_SECONDS = 15
 _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - recognised, not bound
 
 
-@dataclass(frozen=True, slots=True)
-class StackOptions:
-    """What the local stack is to be like.
+def check_start(options: StackOptions) -> None:
+    """Check what can be checked before anything is started or written.
 
     Parameters
     ----------
-    data
-        Folder of the broker's data, the checkpoint and the logs; a temporary one when None.
-    bootstrap
-        A broker of the user's own; the embedded one is started when None.
-    broker_port, service_port
-        Ports to listen on; 0 takes a free one.
-    jars
-        Folder of the Java archives; that of the settings when None.
-    environment
-        Settings of service and job in addition to this process's own.
-    """
+    options
+        Of the stack.
 
-    data: Path | None
-    bootstrap: str | None = None
-    broker_port: int = 9092
-    service_port: int = 8080
-    jars: Path | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    Raises
+    ------
+    CliError
+        Java is missing, a port is in use, or the given broker does not answer.
+    """
+    find_java()
+    check_ports(options)
+    if options.bootstrap is not None:
+        _check_broker(options.bootstrap)
+
+
+def _check_broker(bootstrap: str) -> None:
+    if not answers(bootstrap, _ANSWER_SECONDS):
+        raise BrokerError(
+            f"no broker answers at {bootstrap}; start it, give another address with --bootstrap, "
+            "or leave --bootstrap out to start the embedded broker"
+        )
 
 
 class LocalStack:
@@ -190,8 +192,8 @@ class LocalStack:
         """Start the embedded broker, or look whether the given one answers."""
         if self._broker:
             self._broker.start()
-        elif not answers(self.bootstrap, _ANSWER_SECONDS):
-            raise BrokerError(f"no broker answers at {self.bootstrap}")
+        else:
+            _check_broker(self.bootstrap)
 
     def _job_runs(self, begun_us: int) -> bool:
         """Tell whether this job, not an earlier one, has said that it runs."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from cli.settings import Settings
-from cli.stack.data_folder import exclusive, remove_data
-from cli.stack.stack import LocalStack, terminable
+from cli.stack.data_folder import check_data, exclusive, is_claimed, remove_data
+from cli.stack.stack import LocalStack, check_start, terminable
 from spark_jobs.driver.rights import warn_of_wide_folder
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from cli.stack.stack import StackOptions
+    from cli.stack.options import StackOptions
 
 
 def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> None:
@@ -34,21 +34,38 @@ def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> N
     Raises
     ------
     CliError
-        A part did not start, or ended by itself; everything else was stopped then.
+        Java is missing, a port is in use, the given broker does not answer, or the folder of data
+        is another's: nothing was written then. Or a part did not start, or ended by itself;
+        everything else was stopped then.
+    KeyboardInterrupt
+        Ctrl-C or SIGTERM came before the stack was up; it was stopped.
     """
     data = options.data
     settings = Settings()
-    with terminable(), _umask(settings.umask), exclusive(data) if data else nullcontext():
+    with terminable(), _umask(settings.umask), ExitStack() as held:
+        if data:
+            check_data(data)
+        is_known = data is not None and is_claimed(data)
+        # A stack that uses the folder is a better reason than its ports.
+        if data and is_known:
+            held.enter_context(exclusive(data))
+        check_start(options)
+        if data and not is_known:
+            held.enter_context(exclusive(data))
         if fresh and data:
             remove_data(data)
         if data:
             warn_of_wide_folder(str(data), settings.umask)
+        is_up = False
         try:
             with LocalStack(options, console) as stack:
                 _say_where(stack, console)
+                is_up = True
                 stack.watch()
         except KeyboardInterrupt:
             console.print("stopped")
+            if not is_up:
+                raise
 
 
 @contextmanager

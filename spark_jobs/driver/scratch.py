@@ -16,11 +16,12 @@ import os
 import platform
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 _PREFIX = "coincide-"
@@ -72,6 +73,23 @@ class ScratchFolder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@contextmanager
+def temporary_files_in(folder: Path) -> Iterator[None]:
+    """Let the temporary files that this process makes meanwhile go with a folder.
+
+    Parameters
+    ----------
+    folder
+        Most likely that of a `ScratchFolder`: what a killed process leaves is swept with it.
+    """
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _sweep(parent: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,10 @@ from pyspark.sql import SparkSession
 from kafka_client.secrets import SENSITIVE_NAMES
 from spark_jobs.driver.jars import CONNECTOR, verified
 from spark_jobs.driver.properties_file import submitted
-from spark_jobs.driver.scratch import ScratchFolder
+from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
 from spark_jobs.errors import SettingError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from spark_jobs.settings import Settings
 
 _NAME = "coincide"
@@ -142,7 +140,7 @@ def open_session(settings: Settings) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     properties = session_properties(settings)
-    by_file: AbstractContextManager[None] = nullcontext()
+    starting = ExitStack()
     # A value set here would win over those of spark-submit, which knows its cluster.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         scratch = ScratchFolder("spark").path
@@ -152,9 +150,11 @@ def open_session(settings: Settings) -> SparkSession:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             ours |= {**_LOOPBACK, **_one_process(scratch)}
         properties = ours | properties
-        by_file = submitted(properties, scratch)
+        starting.enter_context(submitted(properties, scratch))
+        # Java tells its port in a file of a temporary folder, which a kill would leave behind.
+        starting.enter_context(temporary_files_in(scratch))
     try:
-        with by_file:
+        with starting:
             # Started as by the builder below, which would write each property on the command line.
             SparkContext._ensure_initialized()  # noqa: SLF001 - the public ways take no gateway
         builder = SparkSession.builder.appName(_NAME)

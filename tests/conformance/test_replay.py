@@ -143,7 +143,11 @@ def _options(
         _write(path, mine, form)
         files.append(EventFile(stream, part, path, form))
     return ReplayOptions(
-        (_resources(folder),), tuple(files), processes=1, alarms=folder / "alarms.jsonl"
+        (_resources(folder),),
+        tuple(files),
+        processes=1,
+        alarms=folder / "alarms.jsonl",
+        force=True,
     )
 
 

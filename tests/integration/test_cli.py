@@ -154,7 +154,8 @@ def test_apply_reads_standard_input_and_says_what_the_service_refuses(
     done = coincide("apply", "-f", "-", environment=environment, given=document)
     assert done.returncode == 6
     assert done.stdout == ""
-    assert done.stderr.startswith("error: PUT /v1/streams/acoustic: 422 ")
+    place = "error: standard input, document 1 (line 1), stream acoustic: "
+    assert done.stderr.startswith(f"{place}PUT /v1/streams/acoustic: 422 ")
     assert "max_uncertainty" in done.stderr
 
 
@@ -267,7 +268,7 @@ def test_produce_counts_what_the_broker_does_not_take(
     arguments = ("--topic", f"{topic_prefix}.small")
     done = coincide("produce", "-", *arguments, environment=environment, given=lines)
     assert done.returncode == 5
-    assert "1 of 3 records were not taken" in done.stderr
+    assert "the broker did not take 1 of 3 records; the first: " in done.stderr
     assert done.stdout.startswith("2 records sent; what is rejected of them: coincide tail --set-a")
     assert len(read_committed(kafka_bootstrap, f"{topic_prefix}.small")) == 2
 

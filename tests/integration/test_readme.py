@@ -21,7 +21,8 @@ import pytest
 from rich.console import Console
 
 from cli.client.rest import ServiceClient
-from cli.stack.stack import LocalStack, StackOptions
+from cli.stack.options import StackOptions
+from cli.stack.stack import LocalStack
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 from tests.support.command import running_service

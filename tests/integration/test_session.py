@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.rest.running import wait_until
 from tests.support.command import command_line, process_tree
 
 if TYPE_CHECKING:
@@ -166,3 +167,18 @@ def test_a_property_that_the_source_does_not_take_is_named(
     refused = _refused(tmp_path, SPARK_KAFKA_PROPERTIES=properties)
     assert refused.startswith(f"COINCIDE_SPARK_KAFKA_PROPERTIES: {said}")
     assert SECRET not in refused
+
+
+def test_process_that_is_killed_while_java_starts_leaves_only_what_is_swept(
+    tmp_path: Path,
+) -> None:
+    process = _start(tmp_path)
+    # pyspark's folder, in which Java is to tell its port.
+    wait_until(lambda: any(tmp_path.rglob("tmp*")) or process.poll() is not None)
+    process.kill()
+    # Java holds the pipes as well, and ends by itself.
+    process.communicate()
+    assert process.returncode == -9
+    left = [path.name for path in tmp_path.iterdir()]
+    assert left
+    assert all(name.startswith("coincide-") for name in left), left

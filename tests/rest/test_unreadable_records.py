@@ -102,7 +102,10 @@ def test_command_lists_and_removes_records_that_cannot_be_read(
         removed = CliRunner().invoke(app, ["repair-config", "--yes"])
         assert removed.exit_code == 0, removed.output
         wait_until(lambda: unreadable(client) == [])
-        assert CliRunner().invoke(app, ["repair-config"]).exit_code == 0
+        assert "removed 5 of 5 unreadable records" in removed.output
+        none = CliRunner().invoke(app, ["repair-config"])
+        assert none.exit_code == 0
+        assert none.output == f"{settings.topics.config} has no unreadable records\n"
         assert client.get("/v1/streams/y").status_code == 200
         # The version of what is removed is not given again.
         assert client.put("/v1/streams/x", json=stream(settings)).json()["version"] > 1

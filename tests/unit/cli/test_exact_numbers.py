@@ -74,8 +74,8 @@ def test_a_scalar_of_a_file_is_what_is_written(tmp_path: Path, text: str, expect
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1_000", "1_000 has an underscore; write the digits alone"),
-        ("0.7_5", "has an underscore"),
+        ("1_000", "1_000 has an underscore; write 1000, or put it in quotes"),
+        ("0.7_5", "has an underscore; write 0.75, "),
         ("1:30", "1:30 is a number to the base of 60"),
         ("1:30.5", "is a number to the base of 60"),
         (".inf", "[.]inf is not a number of JSON"),
@@ -87,7 +87,12 @@ def test_a_scalar_of_a_file_is_what_is_written(tmp_path: Path, text: str, expect
         ("00.5", "is an octal number"),
         ("0x1F", "is a hexadecimal number"),
         ("0b11", "is a binary number"),
-        ("on", "on is a boolean to some readers of YAML .*; write true or false"),
+        ("0x1_F", "is a hexadecimal number"),
+        (
+            "on",
+            'on is a boolean to some readers of YAML .*; write true, "on" in quotes, or the number',
+        ),
+        ("No", '; write false, "No" in quotes, or the number that the field takes'),
         ("No", "No is a boolean"),
         ("1e99999999999999999999", "is out of range; write a smaller exponent"),
         ("!!float x", "x is not a number"),

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from typer.main import get_group
 
 from cli.client.rest import ServiceClient
 from cli.errors import BrokerError
-from cli.main import main
+from cli.main import app, main
 from cli.stack.broker import EmbeddedBroker
 from cli.stack.java import Java
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+COMMANDS = get_group(app).commands.values()
 
 
 def _run(*arguments: str) -> int:
@@ -33,7 +37,14 @@ def _run(*arguments: str) -> int:
         ("KAFKA_PROPERTIES", "xx", "tail", ": is not valid JSON"),
         ("KAFKA_PROPERTIES", '{"a": [1]}', "tail", ": a: must be a string, a number, true or"),
         ("KAFKA_PROPERTIES", '{"no.such": 1}', "tail", ": no.such: No such configuration property"),
-        ("PORT", "many", "serve", ": Input should be a valid integer"),
+        ("PORT", "eighty", "serve", ": must be a whole number from 0 to 65535\n"),
+        ("PORT", "65536", "serve", ": must be a whole number from 0 to 65535\n"),
+        ("PORT", "eighty", "up", ": must be a whole number from 0 to 65535\n"),
+        ("MAX_RECORD_BYTES", "0", "tail", ": must be a whole number of at least 1\n"),
+        ("EXPLAIN_SECONDS", "soon", "serve", ": must be a number greater than 0 and of at most "),
+        ("START_TIMEOUT_SECONDS", "0", "serve", ": must be a number greater than 0\n"),
+        ("CREATE_EVENT_TOPICS", "maybe", "serve", ": must be true or false\n"),
+        ("UMASK", "rw", "up", ": String should match pattern "),
     ],
 )
 def test_a_wrong_variable_is_named(
@@ -73,7 +84,7 @@ def test_a_url_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     file = tmp_path / "resources.yaml"
     file.write_text("{kind: stream, name: a}")
     assert _run("apply", "-f", str(file), "--url", "http://here:port") == 2
-    assert "error: http://here:port is no URL" in capsys.readouterr().err
+    assert "error: --url: must be a URL of http://" in capsys.readouterr().err
 
 
 def test_doctor_writes_in_the_encoding_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +131,14 @@ def test_help_has_two_names(
 ) -> None:
     assert _run(*command, option) == 0
     assert " ".join(("Usage: coincide", *command)) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["", *(found.name or "" for found in COMMANDS)])
+def test_help_shows_no_type_for_flags(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(*command.split(), "--help") == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "bool" not in shown
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

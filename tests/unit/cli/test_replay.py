@@ -117,6 +117,49 @@ def test_alarms_go_to_standard_output_and_the_summary_to_standard_error(replay: 
     assert (report["rows"], report["events"]) == (5, 4)
 
 
+def test_files_that_exist_are_replaced_only_by_force(replay: Command) -> None:
+    a = replay.write("a.jsonl", event("a1", 0), "x")
+    b = replay.write("b.jsonl", event("b1", 0))
+    both = ("--events", f"a={a}", "--events", f"b={b}")
+    for option in ("--alarms", "--rejects"):
+        replay.write("old", "precious")
+        done = replay(*NEAR, *both, option, "old")
+        assert done.code == 2
+        assert done.out == ""
+        said = f"error: {option} old: the file exists; name another one, or replace it with --force"
+        assert done.err.strip() == said
+        assert (replay.folder / "old").read_text().strip() == "precious"
+        assert replay(*NEAR, *both, option, "old", "--force").code == 0
+        assert "precious" not in (replay.folder / "old").read_text()
+    # A device is not replaced.
+    assert replay(*NEAR, *both, "--alarms", "/dev/null").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "end"),
+    [
+        (
+            [],
+            0,
+            "1 of 3 rows rejected; --rejects FILE keeps them, with --strict the exit code is 1",
+        ),
+        (["--rejects", "r"], 0, "1 of 3 rows rejected; with --strict the exit code is 1"),
+        (["--json", "--alarms", "o"], 0, "1 of 3 rows rejected; --rejects FILE keeps them, with"),
+        (["--strict"], 1, "rejected; --rejects FILE keeps them\nerror: --strict: 1 row rejected, "),
+        (["--strict", "--rejects", "r"], 1, "1 of 3 rows rejected\nerror: --strict: 1 row reject"),
+    ],
+)
+def test_rejected_rows_are_counted_at_the_end(
+    options: list[str], code: int, end: str, replay: Command
+) -> None:
+    a = replay.write("a.jsonl", event("a1", 0), "x")
+    b = replay.write("b.jsonl", event("b1", 0))
+    done = replay(*NEAR, "--events", f"a={a}", "--events", f"b={b}", *options)
+    assert done.code == code
+    assert end in done.err
+    assert end.rpartition("\n")[2] in done.err.splitlines()[-1]
+
+
 def test_files_appear_when_they_are_complete(replay: Command) -> None:
     a = replay.write("a.jsonl", event("a1", 0), "x")
     b = replay.write("b.jsonl", event("b1", 0))
@@ -124,7 +167,7 @@ def test_files_appear_when_they_are_complete(replay: Command) -> None:
     done = replay(*NEAR, *both, "--alarms", "out", "--rejects", "bad", "--json", "--strict")
     assert done.code == 1
     assert json.loads(done.out)["conditions"]["near"]["pairs"] == 1
-    assert "1 rows were rejected, 0 events were late" in done.err
+    assert "--strict: 1 row rejected, 0 events late" in done.err
     assert len((replay.folder / "out").read_bytes().splitlines()) == 1
     (letter,) = map(json.loads, (replay.folder / "bad").read_bytes().splitlines())
     assert (letter["file"], letter["line"], letter["record"]) == ("a.jsonl", 2, "x")
@@ -145,7 +188,7 @@ def test_late_events_are_counted_exactly_and_sorting_leaves_none(replay: Command
     done = replay(*NEAR, *both, "--json", "--alarms", "out")
     assert json.loads(done.out)["streams"]["a"]["late"] == 2
     assert "2 late" in replay(*NEAR, *both, "--strict").err
-    done = replay(*NEAR, *both, "--json", "--alarms", "out", "--sort", "--strict")
+    done = replay(*NEAR, *both, "--json", "--alarms", "out", "--sort", "--strict", "--force")
     assert (done.code, json.loads(done.out)["streams"]["a"]["late"]) == (0, 0)
 
 
@@ -199,7 +242,10 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"], "writes no alarms"),
         (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a is there 2 times"),
-        (["--events", "a=a.jsonl", "-f", "bad.yaml"], "stream bad: max_uncertainty is missing"),
+        (
+            ["--events", "a=a.jsonl", "-f", "bad.yaml"],
+            r"bad.yaml, document 1 \(line 1\), stream bad: max_uncertainty is missing",
+        ),
         (["--events", "a=a.jsonl", "-f", "odd.yaml"], "condition odd: window_s is -1s"),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),

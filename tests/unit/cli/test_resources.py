@@ -89,6 +89,8 @@ def test_read_resources_takes_json_and_several_files(tmp_path: Path) -> None:
         ("- a\n", "document 1 is not a mapping"),
         ("a: 1\n}", "yaml, line 2: .*; write YAML or JSON"),
         ("\0", "is neither YAML nor JSON"),
+        ("name: a\n\tkind: stream\n", "yaml, line 2: a tab, .*; write spaces instead of it"),
+        ("name:\ta\n", "yaml, line 1: a tab, which YAML does not take there; write spaces"),
         ("kind: stream\nname: a\nkind: within\n", "line 3: the key kind is there twice"),
         ("name: a\nkind: k\nmapping:\n  x: 1\n  x: 2\n", "line 5: the key x is there twice"),
         (
@@ -135,3 +137,14 @@ def test_a_name_is_one_part_of_the_path() -> None:
 def test_read_resources_says_so_when_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_resources([tmp_path / "gone.yaml"])
+
+
+def test_place_names_file_document_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "resources.yaml"
+    file.write_text(f"# Comment\n---\n{_YAML}{{kind: template, name: t}}\n")
+    places = {found.name: found.place for found in read_resources([file])}
+    assert places == {
+        "near": f"{file}, document 1 (line 3)",
+        "acoustic": f"{file}, document 2 (line 11)",
+        "t": f"{file}, document 3 (line 17)",
+    }

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from spark_jobs.driver import scratch
-from spark_jobs.driver.scratch import ScratchFolder
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
 
 _SCRIPT = """\
 import sys
@@ -108,3 +107,14 @@ def test_folders_without_a_lock_and_links_stay(tmp_path: Path) -> None:
             "coincide-data",
             "coincide-file",
         }
+
+
+def test_temporary_files_go_with_the_folder_meanwhile(tmp_path: Path) -> None:
+    folder = ScratchFolder("test")
+    with suppress(KeyError), temporary_files_in(folder.path):
+        made = Path(tempfile.mkdtemp())
+        raise KeyError
+    assert made.parent == folder.path
+    folder.close()
+    assert not made.exists()
+    assert Path(tempfile.mkdtemp()).parent == tmp_path

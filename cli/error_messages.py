@@ -1,0 +1,25 @@
+"""Errors that end a command, as people read them."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from cli.errors import CliError, UsageError
+from cli.variables import all_settings
+from kafka_client.settings import describe
+
+
+def describe_error(error: Exception) -> tuple[list[str], int]:
+    """Return what is said of an error that ends a command, and the exit code.
+
+    Parameters
+    ----------
+    error
+        A `CliError`; what wrong settings raise; or an `OSError`.
+    """
+    if isinstance(error, ValidationError):
+        return describe(error, *all_settings()), UsageError.exit_code
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return [f"{where}{error.strerror or error}"], CliError.exit_code
+    return [str(error)], error.exit_code if isinstance(error, CliError) else CliError.exit_code

@@ -1,0 +1,32 @@
+"""Help texts in which flags, such as ``--json``, are not shown with the type of a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+
+class FlagsCommand(TyperCommand):
+    """A command whose flags have no type in the help text."""
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:  # noqa: ANN401 - a private type
+        """Return the option for the help text; called before the options are shown."""
+        return _without_types(self, super().get_help_option(ctx))
+
+
+class FlagsGroup(TyperGroup):
+    """A group of commands whose flags have no type in the help text."""
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:  # noqa: ANN401 - a private type
+        """Return the option for the help text; called before the options are shown."""
+        return _without_types(self, super().get_help_option(ctx))
+
+
+def _without_types(
+    command: TyperCommand | TyperGroup, help_option: TyperOption | None
+) -> TyperOption | None:
+    for option in (*command.params, help_option):
+        if isinstance(option, TyperOption) and option.is_flag and option.metavar is None:
+            option.metavar = ""
+    return help_option

@@ -1,0 +1,58 @@
+"""Ports of the local stack: each must be free before anything is started or written."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+from cli.errors import BrokerError, ServiceError
+from cli.stack.broker import HOST
+from service.settings import Settings as ServiceSettings
+
+if TYPE_CHECKING:
+    from cli.stack.options import StackOptions
+
+
+def check_ports(options: StackOptions) -> None:
+    """Check that the broker and the service can listen on their ports; 0 is not checked.
+
+    Parameters
+    ----------
+    options
+        Of the local stack.
+
+    Raises
+    ------
+    BrokerError, ServiceError
+        A port is in use or cannot be used; the message names the option for another one.
+    """
+    broker = options.broker_port if options.bootstrap is None else 0
+    if broker and (problem := _problem(HOST, broker)):
+        raise BrokerError(
+            f"{problem}; give another port with --broker-port, or use the Kafka that is there "
+            f"with --bootstrap {HOST}:{broker}"
+        )
+    service, host = options.service_port, ServiceSettings().host
+    if service and service == broker:
+        raise ServiceError(
+            f"port {service} is given to broker and service; give another one with --port"
+        )
+    if service and (problem := _problem(host, service)):
+        raise ServiceError(
+            f"{problem}; give another port with --port or COINCIDE_PORT, or another address of "
+            "this machine with COINCIDE_HOST"
+        )
+
+
+def _problem(host: str, port: int) -> str | None:
+    """Return why nothing can listen on a port; None when it is free."""
+    try:
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in places[:1]:
+            socket.create_server(address[:2], family=family).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return f"port {port} on {host} is in use"
+        return f"port {port} on {host} cannot be used: {error.strerror or error}"
+    return None

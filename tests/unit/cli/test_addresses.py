@@ -1,0 +1,158 @@
+"""Addresses of the broker and the service: malformed ones, and those where nothing answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.main import main
+from cli.settings import Settings, options_to, read_settings
+from cli.stack.broker import free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BROKER_REMEDY = (
+    "write host:port, with a port from 1 to 65535 and commas between brokers, such as "
+    "localhost:9092"
+)
+_URL_REMEDY = (
+    "must be a URL of http:// or https://, a host and, where needed, a port; "
+    "write, for example, http://127.0.0.1:8080"
+)
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "resources.yaml"
+    path.write_text("{kind: stream, name: a}")
+    return str(path)
+
+
+@pytest.mark.parametrize("value", ["localhost", "host:port:x", "h:0", "h:65536", "http://h:1", ""])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("tail",),
+        ("produce", "-", "--topic", "t"),
+        ("repair-config",),
+        ("doctor",),
+        ("up", "--ephemeral"),
+        ("replay", "--topics", "-f", "none.yaml"),
+    ],
+)
+def test_malformed_bootstrap_is_refused(
+    command: tuple[str, ...], value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(*command, "--bootstrap", value) == 2
+    said = f"error: --bootstrap: '{value}' is not the address of a broker; {_BROKER_REMEDY}\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "localhost",
+        "localhost:8080",
+        "ftp://x",
+        "http://",
+        "http://h:port",
+        "http://h:0",
+        "http://[",
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("apply", "-f", "FILE"),
+        ("explain", "c", "--a", "x", "--b", "y"),
+        ("reset-watermark", "s"),
+        ("produce", "-", "--stream", "s"),
+        ("doctor",),
+    ],
+)
+def test_malformed_url_is_refused(
+    command: tuple[str, ...], value: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [file if argument == "FILE" else argument for argument in command]
+    assert _run(*arguments, "--url", value) == 2
+    assert capsys.readouterr().err == f"error: --url: {_URL_REMEDY}\n"
+
+
+@pytest.mark.parametrize("command", ["tail", "serve", "job"])
+def test_malformed_variable_of_the_broker_is_refused(
+    command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_BOOTSTRAP", "kafka-1:9092,kafka-2")
+    assert _run(command) == 2
+    said = f"COINCIDE_BOOTSTRAP: 'kafka-2' is not the address of a broker; {_BROKER_REMEDY}\n"
+    # The job logs through the handlers of pytest.
+    assert command == "job" or capfd.readouterr().err == f"error: {said}"
+
+
+def test_malformed_variable_of_the_service_is_refused(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_URL", "https//x")
+    assert _run("apply", "-f", file) == 2
+    assert capsys.readouterr().err == f"error: COINCIDE_URL: {_URL_REMEDY}\n"
+
+
+def test_options_win_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COINCIDE_BOOTSTRAP", "nonsense")
+    monkeypatch.setenv("COINCIDE_URL", "http://there:1/below")
+    settings = read_settings(bootstrap=" a:1, [::1]:65535,10.0.0.1:9 ", url=None)
+    assert settings.bootstrap == "a:1,[::1]:65535,10.0.0.1:9"
+    assert settings.url == "http://there:1/below"
+
+
+def test_service_that_does_not_answer_is_told_with_the_option_and_the_variable(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert _run("apply", "-f", file, "--url", url) == 6
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: no service answers at {url} (")
+    assert said.endswith(
+        "Connection refused); start it with `coincide serve`, or give its address with --url or "
+        "COINCIDE_URL\n"
+    )
+
+
+@pytest.mark.parametrize("command", [("tail",), ("produce", "-", "--topic", "t")])
+def test_broker_that_does_not_answer_is_told_with_the_option_and_the_variable(
+    command: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The client would ask for ten seconds.
+    monkeypatch.setattr("cli.client.topics._METADATA_SECONDS", 0.2)
+    bootstrap = f"127.0.0.1:{free_port()}"
+    assert _run(*command, "--bootstrap", bootstrap) == 5
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: no broker answers at {bootstrap} (")
+    assert said.endswith(
+        "); start it, or give its address with --bootstrap or COINCIDE_BOOTSTRAP\n"
+    )
+    assert "KafkaError" not in said
+
+
+def test_hints_repeat_the_options_that_differ_from_the_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COINCIDE_BOOTSTRAP", "here:1")
+    given = read_settings(bootstrap="there:1,there:2", url="http://there/?")
+    assert options_to(given, "bootstrap", "url") == (
+        " --bootstrap there:1,there:2 --url 'http://there/?'"
+    )
+    assert options_to(Settings(), "bootstrap", "url") == ""
+    assert options_to(read_settings(bootstrap="here:1"), "bootstrap") == ""
+    monkeypatch.setenv("COINCIDE_BOOTSTRAP", "nonsense")
+    assert options_to(given, "bootstrap") == " --bootstrap there:1,there:2"

@@ -1,0 +1,99 @@
+"""What the service refuses is told with the place in the file and with names that are near."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from cli.client.near_names import did_you_mean
+from cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RESOURCES = """\
+kind: stream
+name: sensor
+topic: sensor
+---
+
+kind: mutual_deadline
+name: near
+a: sensor
+b: sesmic
+"""
+_STREAMS = ["acoustic", "seismic"]
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(autouse=True)
+def service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer as a service does that has two streams and the condition `footsteps`."""
+
+    def answer(_: httpx.Client, method: str, path: str, **__: object) -> httpx.Response:
+        request = httpx.Request(method, f"http://here{path}")
+        place = request.url.path
+        if method == "GET" and place in {"/v1/streams", "/v1/conditions"}:
+            names = _STREAMS if place == "/v1/streams" else ["footsteps"]
+            page = {"items": [{"name": name} for name in names], "next": None}
+            return httpx.Response(200, json=page, request=request)
+        if (method, place) == ("PUT", "/v1/conditions/near"):
+            error = {"field": "b", "problem": "no such stream", "remedy": "register it first"}
+            return httpx.Response(422, json={"errors": [error]}, request=request)
+        if method == "PUT":
+            return httpx.Response(201, json={}, request=request)
+        return httpx.Response(404, json={"detail": "there is none"}, request=request)
+
+    monkeypatch.setattr(httpx.Client, "request", answer)
+
+
+def test_apply_names_file_document_and_line_of_a_refusal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "resources.yaml"
+    file.write_text(_RESOURCES)
+    assert _run("apply", "-f", str(file)) == 6
+    said = capsys.readouterr()
+    assert said.out.split() == ["created", "stream", "sensor"]
+    assert said.err == (
+        f"error: {file}, document 2 (line 6), condition near: PUT /v1/conditions/near: 422 "
+        "b: no such stream: register it first; did you mean seismic instead of sesmic?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (("reset-watermark", "acustic"), "; did you mean acoustic instead of acustic?"),
+        (("produce", "-", "--stream", "seismc"), "; did you mean seismic instead of seismc?"),
+        (
+            ("produce", "-", "--topic", "t", "--close-stream", "seismc"),
+            "; did you mean seismic instead of seismc?",
+        ),
+        (
+            ("explain", "footstep", "--a", "x", "--b", "y"),
+            "; did you mean footsteps instead of footstep?",
+        ),
+        (("reset-watermark", "zzz"), ""),
+        (("explain", "footsteps", "--a", "x", "--b", "y"), ""),
+    ],
+)
+def test_names_near_an_unknown_one_are_suggested(
+    command: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(*command) == 6
+    assert capsys.readouterr().err.endswith(f": 404 there is none{hint}\n")
+
+
+def test_did_you_mean_names_what_is_near() -> None:
+    assert did_you_mean("ab1", ["ab2", "ab3", "zz"]) == (
+        "; did you mean ab3 or ab2 instead of ab1?"
+    )
+    assert did_you_mean("x", []) == ""
