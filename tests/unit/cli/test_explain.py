@@ -44,8 +44,10 @@ def explain(
         role: GivenRecord({"id": event_id, "key": "k", "earliest": span[0], "latest": span[1]})
         for role, event_id, span in (("a", "mic-1", a), ("b", "geo-7", b))
     }
-    answer = KINDS[condition.kind].explain(condition, streams, records)
-    return {"condition": "footsteps", "version": 1, "kind": condition.kind, **answer}
+    kind = KINDS[condition.kind]
+    common = {"condition": "footsteps", "version": 1, "kind": kind.name}
+    answer = kind.explain(condition, streams, records)
+    return {**common, "roles": list(kind.roles(condition)), **answer}
 
 
 def show(answer: dict[str, Any]) -> str:
