@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cli.client.committed import read_committed
+from cli.settings import Settings as CliSettings
 from cli.stack.broker import EmbeddedBroker
 from cli.stack.jars import default_folder, home_of, spark_jars
 from cli.stack.processes import ChildProcess
@@ -76,56 +78,20 @@ class Bench:
 
     def count_committed(self, topic: str) -> int:
         """Count the records of a topic that a read_committed consumer sees."""
-        consumer = self._consumer()
-        try:
-            count = 0
-            for message in self._read(consumer, topic):
-                count += message is not None
-            return count
-        finally:
-            consumer.close()
+        return sum(1 for _ in self._read(topic))
 
     def read_values(self, topic: str) -> list[dict[str, Any]]:
         """Read the values of a topic, committed records only."""
-        consumer = self._consumer()
-        try:
-            return [orjson.loads(message.value()) for message in self._read(consumer, topic)]
-        finally:
-            consumer.close()
+        return [orjson.loads(message.value()) for message in self._read(topic)]
 
     def slot_records(self) -> dict[bytes, dict[str, Any]]:
         """Read the latest record of each slot, and of the job, from the metrics topic."""
-        consumer = self._consumer()
-        try:
-            return {
-                message.key(): orjson.loads(message.value())
-                for message in self._read(consumer, self.topics.metrics)
-            }
-        finally:
-            consumer.close()
+        found = self._read(self.topics.metrics)
+        return {message.key(): orjson.loads(message.value()) for message in found}
 
-    def _consumer(self) -> Consumer:
-        return Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": "benchmark",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-            }
-        )
-
-    def _read(self, consumer: Consumer, topic: str) -> Iterator[Any]:
+    def _read(self, topic: str) -> Iterator[Any]:
         """Read from the beginning to the end that there is now."""
-        count = len(consumer.list_topics(topic, 30).topics[topic].partitions)
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(count)])
-        ended = 0
-        while ended < count:
-            for message in consumer.consume(10_000, _POLL_SECONDS):
-                if message.error():
-                    ended += 1
-                else:
-                    yield message
+        return read_committed(CliSettings(bootstrap=self.bootstrap), topic)
 
 
 @contextmanager

@@ -8,14 +8,11 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cli.errors import UsageError
-from correlation.resources.topics import Topics
 from kafka_client.settings import (
     DEFAULT_UMASK,
-    BootstrapServers,
-    KafkaProperties,
+    ClientSettings,
     Properties,
     Umask,
     wrong_setting,
@@ -38,23 +35,9 @@ def _service_url(value: str) -> str:
     return value
 
 
-class Settings(BaseSettings):
-    """What the command line needs to know; each field is read from `COINCIDE_` + its name."""
+class Settings(ClientSettings):
+    """What the command line needs to know."""
 
-    model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True, extra="ignore")
-
-    bootstrap: BootstrapServers = Field(
-        default="127.0.0.1:9092",
-        description="Addresses of Kafka brokers, host:port with commas between.",
-    )
-    prefix: str = Field(
-        default="coincide",
-        description="Put before the names of Coincide's own topics, with a dot.",
-    )
-    kafka_properties: KafkaProperties = Field(
-        default_factory=dict,
-        description="More librdkafka properties for every client, as a JSON object.",
-    )
     url: Annotated[str, AfterValidator(_service_url)] = Field(
         default="http://127.0.0.1:8080",
         description="Where the service is, for apply, produce, explain and doctor.",
@@ -82,19 +65,9 @@ class Settings(BaseSettings):
     )
 
     @property
-    def topics(self) -> Topics:
-        """Names of Coincide's own topics."""
-        return Topics(self.prefix)
-
-    @property
     def client(self) -> Properties:
         """Properties common to all librdkafka clients of the command line."""
-        return {
-            "bootstrap.servers": self.bootstrap,
-            # Errors are shown by the commands; the client would repeat every failed connection.
-            "log_level": 2,
-            **self.kafka_properties,
-        }
+        return self.client_properties("coincide-cli")
 
 
 def read_settings(**options: str | None) -> Settings:

@@ -1,10 +1,15 @@
-"""First and next offsets of partitions, as the broker lists them."""
+"""First and next offsets of partitions, as the broker lists them.
+
+Both ways of asking raise the same error when the broker does not answer in time. librdkafka's
+AdminClient reports an offset of -1001 instead, without an error.
+"""
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -12,6 +17,7 @@ from confluent_kafka.admin import OffsetSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
 Place = tuple[str, int]
@@ -22,6 +28,16 @@ _UNKNOWN = frozenset(
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - librdkafka's own codes carry the underscore
     }
 )
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
+# A client needs a moment to connect, however little time is left.
+_SHORTEST_SECONDS = 0.1
+
+
+class OffsetRange(NamedTuple):
+    """Offsets of a partition: from `begin` up to the one before `end`."""
+
+    begin: int
+    end: int
 
 
 class Edge(Enum):
@@ -68,23 +84,59 @@ def list_offsets(
     if not asked:
         return {}
     offsets: dict[Place, int] = {}
+    late = "the broker did not list the offset in time"
     found = admin.list_offsets(asked, isolation_level=level, request_timeout=timeout_seconds)
     for place, future in found.items():
+        key = (place.topic, place.partition)
         try:
             offset = int(future.result(timeout_seconds).offset)
         except FutureTimeoutError as error:
-            raise _timed_out(place) from error
+            raise timed_out(key, late) from error
         except KafkaException as error:
             if skip_unknown and error.args[0].code() in _UNKNOWN:
                 continue
             raise
         # When a request times out, librdkafka reports an invalid offset (-1001) and no error.
         if offset < 0:
-            raise _timed_out(place)
-        offsets[place.topic, place.partition] = offset
+            raise timed_out(key, late)
+        offsets[key] = offset
     return offsets
 
 
-def _timed_out(place: TopicPartition) -> KafkaException:
-    reason = f"{place.topic} [{place.partition}]: the broker did not list the offset in time"
-    return KafkaException(KafkaError(KafkaError._TIMED_OUT, reason))  # noqa: SLF001 - as above
+def list_ranges(
+    consumer: Consumer, places: Iterable[Place], timeout_seconds: float
+) -> dict[Place, OffsetRange]:
+    """Return the range of offsets that a consumer can read of each partition.
+
+    Parameters
+    ----------
+    consumer : Consumer
+        Asks the broker, partition by partition. One that is polled by another thread answers
+        late: `list_offsets` serves there.
+    places : iterable of (topic, partition)
+        The partitions.
+    timeout_seconds : float
+        Longest wait for all answers.
+
+    Raises
+    ------
+    KafkaException
+        The broker does not answer in time, or refuses.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    ranges = {}
+    for place in places:
+        left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
+        ranges[place] = OffsetRange(*consumer.get_watermark_offsets(TopicPartition(*place), left))
+    return ranges
+
+
+def is_timeout(error: KafkaException) -> bool:
+    """Return whether an error says that something did not happen in time."""
+    return bool(error.args[0].code() == _TIMED_OUT)
+
+
+def timed_out(place: Place, reason: str) -> KafkaException:
+    """Return the error of a partition of which something did not happen in time."""
+    topic, number = place
+    return KafkaException(KafkaError(_TIMED_OUT, f"{topic} [{number}]: {reason}"))

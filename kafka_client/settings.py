@@ -1,8 +1,7 @@
-"""Settings that hold a JSON object, and the sentences about settings that are not valid.
+"""Settings that the service, the job and the command line share, and their error messages.
 
-The settings of the service, of the job and of the command line use these types, so that a mistake
-is described in the same words wherever it is found. No message repeats a value that could be a
-secret.
+Types of settings are here too, so that a mistake is described in the same words wherever it is
+found. No message repeats a value that could be a secret.
 """
 
 from __future__ import annotations
@@ -10,16 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
-from pydantic_settings import NoDecode
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from correlation.resources.checks import check_topic
+from correlation.resources.topics import Topics
+from pydantic_settings import BaseSettings
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
-    from pydantic_settings import BaseSettings
 
 Properties = dict[str, str | int | float | bool]
 Umask = Annotated[str, Field(pattern="^0?[0-7]{3}$")]
@@ -38,6 +41,8 @@ _JSON_TYPES = {
 # A name, an IPv4 address, or an IPv6 address in brackets; and the port.
 _BROKER = re.compile(r"(?:[^\s:/@\[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):([0-9]{1,5})")
 _HIGHEST_PORT = 65535
+# A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
+_PREFIX_LENGTH = 200
 # Begins librdkafka's messages about properties that do not go together.
 _CHECKING_CLIENT = "Failed to create admin client: "
 
@@ -249,3 +254,46 @@ def _refusal(properties: Mapping[str, Any]) -> str | None:
 
 BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
 KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties)]
+
+
+class ClientSettings(BaseSettings):
+    """Settings of every process; `COINCIDE_` and the field's name in capitals is its variable."""
+
+    model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True, extra="ignore")
+
+    bootstrap: BootstrapServers = Field(
+        default="127.0.0.1:9092",
+        description="Addresses of Kafka brokers, host:port with commas between.",
+    )
+    prefix: Annotated[
+        str, Field(max_length=_PREFIX_LENGTH), AfterValidator(partial(check_topic, of="prefix"))
+    ] = Field(
+        default="coincide",
+        description="Put before the names of Coincide's own topics, with a dot.",
+    )
+    kafka_properties: KafkaProperties = Field(
+        default_factory=dict,
+        description="More librdkafka properties for every client, as a JSON object "
+        "(security.protocol, sasl.username, ...).",
+    )
+
+    @property
+    def topics(self) -> Topics:
+        """Names of Coincide's own topics."""
+        return Topics(self.prefix)
+
+    def client_properties(self, client_id: str) -> Properties:
+        """Return the properties of a librdkafka client.
+
+        Parameters
+        ----------
+        client_id : str
+            Shown in the broker's logs.
+        """
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": client_id,
+            # Errors are reported by each process; librdkafka repeats every failed connection.
+            "log_level": 2,
+            **self.kafka_properties,
+        }

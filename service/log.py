@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -26,11 +25,14 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from correlation.limits import CONFIG_RECORD_BYTES
+from kafka_client.consumers import END_OF_PARTITION, open_consumer
 from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
 if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
     from service.settings import Settings
 
 _LOGGER = logging.getLogger(__name__)
@@ -56,7 +58,6 @@ _SETTLING = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
     }
 )
-_END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001  as above
 
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -141,16 +142,10 @@ class TopicLog:
                 "message.timeout.ms": max(1000, timeout_ms),
             }
         )
-        self._consumer = Consumer(
-            {
-                **self._settings.client_properties("coincide-service"),
-                # librdkafka wants a name; the partition is assigned and nothing is committed.
-                "group.id": "coincide-service",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-            }
+        self._consumer = open_consumer(
+            self._settings.client_properties("coincide-service"),
+            "coincide-service",
+            auto_offset_reset="error",
         )
         self._admin = self._new_admin()
         # Before the first record is read, so that all of them are of this topic.
@@ -335,7 +330,7 @@ class TopicLog:
                 LogRecord(offset, message.key(), message.value(), record_timestamp_us, headers)
             )
             self._move(offset + 1)
-        elif error is not None and error.code() == _END_OF_PARTITION and offset is not None:
+        elif error is not None and error.code() == END_OF_PARTITION and offset is not None:
             self._move(offset)
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
             # Mostly because the topic is another one; then that is the better answer.

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -27,17 +27,24 @@ from confluent_kafka import (
 from correlation.explaining import GivenRecord, Place
 from correlation.parsing.event_reader import compile_id_reader
 from correlation.resources.mapping import EventMapping
+from kafka_client.consumers import open_consumer, read_ranges
+from kafka_client.partition_offsets import OffsetRange, is_timeout, list_ranges
 from service.errors import BrokerError, FieldProblem, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from confluent_kafka import Consumer
+
+    from kafka_client.partition_offsets import Place as Partition
     from service.settings import Settings
+
+    Ranges = Mapping[Partition, OffsetRange]
 
 # At a time: each takes a connection, and up to a core while it parses what it reads.
 _LOOKUPS = 2
-_POLL_SECONDS = 0.1
-_END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001  librdkafka's own codes carry the underscore
+# However little time is left, the broker is asked.
+_SHORTEST_SECONDS = 0.1
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)
 # A partition without a record that is new enough; the client's name for it has no public spelling.
 _NO_OFFSET = -1
@@ -118,23 +125,13 @@ class RecordFinder:
             detail = f"{_LOOKUPS} lookups are running"
             raise NotReadyError(detail, (FieldProblem("id", detail, "give the event itself"),))
         try:
-            consumer = Consumer(
-                {
-                    **self._settings.client_properties("coincide-service-lookup"),
-                    # librdkafka wants a name; partitions are assigned and nothing is committed.
-                    "group.id": "coincide-service",
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "earliest",
-                    "isolation.level": "read_committed",
-                    "queued.max.messages.kbytes": 16 * 1024,
-                }
+            properties = self._settings.client_properties("coincide-service-lookup")
+            opened = open_consumer(
+                properties, "coincide-service", queued_max_messages_kbytes=16 * 1024
             )
-            try:
+            with closing(opened) as consumer:
                 search = _Search(consumer, self._settings.explain_records, span, limit)
                 return search.find(wanted)
-            finally:
-                consumer.close()
         except KafkaException as error:
             raise BrokerError(f"looking for records: {error.args[0].str()}") from error
         finally:
@@ -155,115 +152,94 @@ class _Search:
         found: dict[str, Finding] = {}
         for topic in sorted({it.topic for it in wanted.values()}):
             mine = {name: it for name, it in wanted.items() if it.topic == topic}
-            ends = self._ends(topic)
+            ranges = self._ranges(topic)
             for name, it in mine.items():
-                place = _place_in(it, ends)
+                place = _place_in(it, ranges)
                 if place is not None:
-                    found |= self._read(topic, {name: it}, place)
+                    found |= self._read({name: it}, place)
             rest = {
                 name: it
                 for name, it in mine.items()
                 if name not in found or not found[name].matches
             }
             if rest:
-                ranges, exhaustive = self._newest(topic, ends)
-                found |= self._read(topic, rest, ranges)
+                newest, exhaustive = self._newest(ranges)
+                found |= self._read(rest, newest)
                 for name in rest:
                     found[name].exhaustive = exhaustive
         return found
 
     def _left(self) -> float:
-        return max(_POLL_SECONDS, self._deadline - time.monotonic())
+        return max(_SHORTEST_SECONDS, self._deadline - time.monotonic())
 
-    def _ends(self, topic: str) -> dict[int, tuple[int, int]]:
+    def _ranges(self, topic: str) -> Ranges:
         """First and next offset of each partition; none of a topic that does not exist."""
         described = self._consumer.list_topics(topic, timeout=self._left()).topics[topic]
         if described.error is not None:
             if described.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return {}
             raise KafkaException(described.error)
-        return {
-            number: self._consumer.get_watermark_offsets(
-                TopicPartition(topic, number), timeout=self._left()
-            )
-            for number in sorted(described.partitions)
-        }
+        places = [(topic, number) for number in sorted(described.partitions)]
+        return list_ranges(self._consumer, places, self._left())
 
-    def _newest(
-        self, topic: str, ends: Mapping[int, tuple[int, int]]
-    ) -> tuple[dict[int, tuple[int, int]], bool]:
+    def _newest(self, ranges: Ranges) -> tuple[Ranges, bool]:
         """Offsets to be read of each partition, and whether they are all that was asked for."""
-        each = max(1, self._records // max(1, len(ends)))
-        firsts = {number: first for number, (first, _) in ends.items()}
-        stops = {number: stop for number, (_, stop) in ends.items()}
+        each = max(1, self._records // max(1, len(ranges)))
+        firsts = {place: it.begin for place, it in ranges.items()}
+        stops = {place: it.end for place, it in ranges.items()}
         # Where no record is new enough the client gives the end.
         if self._span.since_ms is not None:
-            firsts = self._offsets_at(topic, self._span.since_ms, stops)
+            firsts = self._offsets_at(self._span.since_ms, stops)
         if self._span.until_ms is not None:
-            stops = self._offsets_at(topic, self._span.until_ms + 1, stops)
-        ranges = {
-            number: (max(firsts[number], stops[number] - each), stops[number]) for number in ends
+            stops = self._offsets_at(self._span.until_ms + 1, stops)
+        newest = {
+            place: OffsetRange(max(firsts[place], stops[place] - each), stops[place])
+            for place in ranges
         }
-        return ranges, all(ranges[number][0] == firsts[number] for number in ends)
+        return newest, all(it.begin == firsts[place] for place, it in newest.items())
 
     def _offsets_at(
-        self, topic: str, moment_ms: int, otherwise: Mapping[int, int]
-    ) -> dict[int, int]:
+        self, moment_ms: int, otherwise: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
         """Offset of the first record of each partition that Kafka took at a time or later."""
         if not otherwise:
             return {}
-        asked = [TopicPartition(topic, number, moment_ms) for number in otherwise]
+        asked = [TopicPartition(*place, moment_ms) for place in otherwise]
         found = self._consumer.offsets_for_times(asked, timeout=self._left())
         return {
-            it.partition: otherwise[it.partition] if it.offset <= _NO_OFFSET else it.offset
-            for it in found
+            place: otherwise[place] if it.offset <= _NO_OFFSET else it.offset
+            for place, it in (((it.topic, it.partition), it) for it in found)
         }
 
-    def _read(
-        self, topic: str, wanted: Mapping[str, Wanted], ranges: Mapping[int, tuple[int, int]]
-    ) -> dict[str, Finding]:
+    def _read(self, wanted: Mapping[str, Wanted], ranges: Ranges) -> dict[str, Finding]:
         """Compare the records of some ranges with the ids."""
         found = {name: Finding() for name in wanted}
         readers = [
             (found[name], it.event_id, compile_id_reader(it.mapping)) for name, it in wanted.items()
         ]
-        waiting = {number: stop for number, (start, stop) in ranges.items() if start < stop}
-        self._consumer.assign(
-            [TopicPartition(topic, number, ranges[number][0]) for number in waiting]
-        )
-        while waiting:
-            if time.monotonic() > self._deadline:
-                for finding in found.values():
-                    finding.in_time = False
-                break
-            message = self._consumer.poll(_POLL_SECONDS)
-            if message is not None:
-                _take(message, waiting, readers)
+        try:
+            for message in read_ranges(self._consumer, ranges, self._deadline):
+                _compare(message, readers)
+        except KafkaException as error:
+            if not is_timeout(error):
+                raise
+            for finding in found.values():
+                finding.in_time = False
         return found
 
 
-def _take(
-    message: Message,
-    waiting: dict[int, int],
-    readers: list[tuple[Finding, bytes, Callable[[object], bytes | None]]],
+def _compare(
+    message: Message, readers: list[tuple[Finding, bytes, Callable[[object], bytes | None]]]
 ) -> None:
-    """Compare a record; strike its partition off when it was the last one."""
-    error, number, offset = message.error(), message.partition(), message.offset()
-    if error is not None and error.code() != _END_OF_PARTITION:
-        raise KafkaException(error)
-    if number is None or offset is None or number not in waiting:
-        return
-    if error is None and offset < waiting[number]:
-        record = _parse(message, Place(str(message.topic()), number, offset))
-        for finding, event_id, read_id in readers:
-            finding.searched += 1
-            if record is not None and _id_of(record, read_id) == event_id:
-                finding.matches += 1
-                if finding.record is None or _age(finding.record) <= _age(record):
-                    finding.record = record
-    # The end too may be a record that is not delivered: a marker of a transaction.
-    if error is not None or offset + 1 >= waiting[number]:
-        del waiting[number]
+    """Compare a record with the ids."""
+    place = Place(message.topic() or "", message.partition() or 0, message.offset() or 0)
+    record = _parse(message, place)
+    for finding, event_id, read_id in readers:
+        finding.searched += 1
+        if record is not None and _id_of(record, read_id) == event_id:
+            finding.matches += 1
+            if finding.record is None or _age(finding.record) <= _age(record):
+                finding.record = record
 
 
 def _parse(message: Message, place: Place) -> GivenRecord | None:
@@ -293,13 +269,13 @@ def _age(record: GivenRecord) -> tuple[int, int]:
     return (record.record_timestamp_us or 0, offset)
 
 
-def _place_in(
-    wanted: Wanted, ends: Mapping[int, tuple[int, int]]
-) -> dict[int, tuple[int, int]] | None:
+def _place_in(wanted: Wanted, ranges: Ranges) -> Ranges | None:
     """Give the one offset that an id of the form topic-partition-offset names."""
     topic, *numbers = wanted.event_id.decode("utf-8", "replace").rsplit("-", 2)
     if topic != wanted.topic or not all(map(_OFFSET.fullmatch, numbers)) or not numbers[1:]:
         return None
     number, offset = map(int, numbers)
-    first, end = ends.get(number, (0, 0))
-    return {number: (offset, offset + 1)} if first <= offset < end else None
+    there = ranges.get((topic, number), OffsetRange(0, 0))
+    if not there.begin <= offset < there.end:
+        return None
+    return {(topic, number): OffsetRange(offset, offset + 1)}

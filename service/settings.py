@@ -6,35 +6,15 @@ from functools import partial
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from correlation.resources.checks import check_topic
-from correlation.resources.topics import Topics
-from kafka_client.settings import BootstrapServers, KafkaProperties, Properties, json_list
-
-# A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
-_PREFIX_LENGTH = 200
+from kafka_client.settings import ClientSettings, json_list
 
 
-class Settings(BaseSettings):
-    """Every setting of the service; `COINCIDE_` and the name in capitals is its variable."""
+class Settings(ClientSettings):
+    """Every setting of the service."""
 
-    model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True)
-
-    bootstrap: BootstrapServers = Field(
-        default="127.0.0.1:9092",
-        description="Addresses of Kafka brokers, host:port with commas between.",
-    )
-    prefix: str = Field(
-        default="coincide",
-        max_length=_PREFIX_LENGTH,
-        description="Put before the names of Coincide's own topics, with a dot.",
-    )
-    kafka_properties: KafkaProperties = Field(
-        default_factory=dict,
-        description="More librdkafka properties for every client, as a JSON object "
-        "(security.protocol, sasl.username, ...).",
-    )
     host: str = Field(
         default="127.0.0.1",
         min_length=1,
@@ -110,11 +90,6 @@ class Settings(BaseSettings):
         description="Least severity that is logged: critical, error, warning, info or debug.",
     )
 
-    @field_validator("prefix")
-    @classmethod
-    def _prefix_names_topics(cls, value: str) -> str:
-        return check_topic(value, "prefix")
-
     @field_validator("output_topics")
     @classmethod
     def _output_topics_are_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -122,24 +97,3 @@ class Settings(BaseSettings):
             # The asterisk matches any rest of a name, also an empty one.
             check_topic(pattern.removesuffix("*") + "x" * pattern.endswith("*"), "output_topics")
         return value
-
-    @property
-    def topics(self) -> Topics:
-        """Names of Coincide's own topics."""
-        return Topics(self.prefix)
-
-    def client_properties(self, client_id: str) -> Properties:
-        """Properties of a librdkafka client.
-
-        Parameters
-        ----------
-        client_id : str
-            Shown in the broker's logs.
-        """
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "client.id": client_id,
-            # The service logs what matters itself; librdkafka repeats every failed connection.
-            "log_level": 2,
-            **self.kafka_properties,
-        }

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from correlation.limits import SLOTS_LIMIT
-from correlation.resources.topics import Topics
 from kafka_client.secrets import Secrets
 from kafka_client.settings import (
     DEFAULT_UMASK,
-    BootstrapServers,
-    KafkaProperties,
+    ClientSettings,
     Properties,
     Umask,
     json_object,
@@ -66,22 +64,9 @@ def _offsets(value: object) -> Mapping[str, object]:
     return found
 
 
-class Settings(BaseSettings):
-    """What the job needs to know; each field is read from `COINCIDE_` + its name."""
+class Settings(ClientSettings):
+    """What the job needs to know."""
 
-    model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True, extra="ignore")
-
-    bootstrap: Annotated[
-        BootstrapServers,
-        Field(description="Kafka bootstrap servers, host:port separated by commas."),
-    ] = "127.0.0.1:9092"
-    prefix: Annotated[
-        str, Field(description="Put before the name of each of the installation's topics.")
-    ] = "coincide"
-    kafka_properties: Annotated[
-        KafkaProperties,
-        Field(description="Further librdkafka properties, a JSON object: security, for example."),
-    ] = {}
     checkpoint: Annotated[
         str,
         Field(
@@ -119,11 +104,11 @@ class Settings(BaseSettings):
         dict[str, dict[NonNegativeInt, NonNegativeInt]],
         NoDecode,
         BeforeValidator(_offsets),
-        Field(
-            description="Records of event topics from these offsets on are passed over: a JSON "
-            "object, topic → partition → offset. Partitions that are not named are read whole."
-        ),
-    ] = {}
+    ] = Field(
+        default_factory=dict,
+        description="Records of event topics from these offsets on are passed over: a JSON "
+        "object, topic → partition → offset. Partitions that are not named are read whole.",
+    )
     heartbeat_seconds: Annotated[
         float,
         Field(gt=0, description="Time between heartbeats of idle partitions, in seconds."),
@@ -154,17 +139,19 @@ class Settings(BaseSettings):
         dict[str, str],
         NoDecode,
         BeforeValidator(_spark_kafka_properties),
-        Field(
-            description="Further Kafka properties of Spark's source, a JSON object with the Java "
-            "client's names: the same security settings as in KAFKA_PROPERTIES."
-        ),
-    ] = {}
+    ] = Field(
+        default_factory=dict,
+        description="Further Kafka properties of Spark's source, a JSON object with the Java "
+        "client's names: the same security settings as in KAFKA_PROPERTIES.",
+    )
     spark_properties: Annotated[
         dict[str, str],
         NoDecode,
         BeforeValidator(_spark_properties),
-        Field(description="Further Spark properties, a JSON object; they win over ours."),
-    ] = {}
+    ] = Field(
+        default_factory=dict,
+        description="Further Spark properties, a JSON object; they win over ours.",
+    )
     jars: Annotated[
         Path | None,
         Field(
@@ -181,14 +168,9 @@ class Settings(BaseSettings):
     ] = DEFAULT_UMASK
 
     @property
-    def topics(self) -> Topics:
-        """The installation's topics."""
-        return Topics(self.prefix)
-
-    @property
     def client(self) -> Properties:
         """Properties common to all librdkafka clients of the job."""
-        return {"bootstrap.servers": self.bootstrap, **self.kafka_properties}
+        return self.client_properties("coincide-job")
 
     @property
     def secrets(self) -> Secrets:

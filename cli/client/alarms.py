@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TopicPartition
 
 from cli.client.set_aside import as_text, headers_of
-from cli.client.topics import broker_error, open_consumer, partitions_of
-from cli.errors import BrokerError
+from cli.client.topics import METADATA_SECONDS, connected, partitions_of
 from correlation.errors import CorrelationError
 from correlation.kinds import open_readers
+from kafka_client.consumers import is_record, open_consumer
+from kafka_client.partition_offsets import list_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from confluent_kafka import Message
+
     from cli.settings import Settings
 
-_METADATA_SECONDS = 10
 _POLL_SECONDS = 0.2
 
 # What the headers of a record that was set aside say, without their common prefix, and its value.
@@ -132,36 +134,15 @@ def _follow(
     settings: Settings, topics: list[str], *, from_beginning: bool
 ) -> Iterator[Message | None]:
     """Give committed records as they come; where to begin is asked when the first one is."""
-    consumer = open_consumer(
-        settings,
-        {
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-        },
-    )
-    try:
+    with connected(settings, open_consumer) as consumer:
+        places = [it for topic in topics for it in partitions_of(consumer, settings, topic)]
+        ranges = list_ranges(consumer, places, METADATA_SECONDS)
         consumer.assign(
             [
-                _begin(consumer, topic, number, from_beginning=from_beginning)
-                for topic in topics
-                for number in partitions_of(consumer, settings, topic)
+                TopicPartition(*place, there.begin if from_beginning else there.end)
+                for place, there in ranges.items()
             ]
         )
         while True:
             message = consumer.poll(_POLL_SECONDS)
-            error = message.error() if message is not None else None
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
-                raise BrokerError(f"reading {', '.join(topics)}: {error.str()}")
-            yield message if error is None else None
-    except KafkaException as error:
-        raise broker_error(settings, error) from error
-    finally:
-        consumer.close()
-
-
-def _begin(consumer: Consumer, topic: str, number: int, *, from_beginning: bool) -> TopicPartition:
-    """Return where to begin in a partition, as of now."""
-    partition = TopicPartition(topic, number)
-    first, end = consumer.get_watermark_offsets(partition, timeout=_METADATA_SECONDS)
-    return TopicPartition(topic, number, first if from_beginning else end)
+            yield message if message is not None and is_record(message) else None

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-
-from cli.client.topics import broker_error, open_consumer, partitions_of
-from cli.errors import BrokerError
+from cli.client.topics import METADATA_SECONDS, connected, partitions_of
+from kafka_client.consumers import open_consumer, read_ranges
+from kafka_client.partition_offsets import list_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.settings import Settings
+    from confluent_kafka import Message
 
-_MOST_RECORDS = 10_000
-_POLL_SECONDS = 0.2
+    from cli.settings import Settings
 
 
 def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
@@ -33,41 +31,6 @@ def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
     BrokerError
         The broker does not answer, or has no such topic.
     """
-    consumer = open_consumer(
-        settings,
-        {
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-        },
-    )
-    try:
-        going = set(partitions_of(consumer, settings, topic))
-        consumer.assign([TopicPartition(topic, number, 0) for number in going])
-        while going:
-            for message in consumer.consume(_MOST_RECORDS, timeout=_POLL_SECONDS):
-                if is_end(message):
-                    going.discard(message.partition() or 0)
-                else:
-                    yield message
-    except KafkaException as error:
-        raise broker_error(settings, error) from error
-    finally:
-        consumer.close()
-
-
-def is_end(message: Message) -> bool:
-    """Tell whether a message says that its partition has no more records.
-
-    Raises
-    ------
-    BrokerError
-        It says that something is wrong.
-    """
-    error = message.error()
-    if error is None:
-        return False
-    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
-        return True
-    raise BrokerError(f"reading {message.topic()}: {error.str()}")
+    with connected(settings, open_consumer) as consumer:
+        places = partitions_of(consumer, settings, topic)
+        yield from read_ranges(consumer, list_ranges(consumer, places, METADATA_SECONDS))

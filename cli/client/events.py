@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from cli.client.record_spans import kafka_offsets, record_spans
-from cli.client.topics import broker_error, open_consumer, partitions_of
+from cli.client.record_spans import record_spans
+from cli.client.topics import connected, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
+from kafka_client.consumers import open_consumer
+from spark_jobs.driver.offsets import KafkaOffsets
 
 if TYPE_CHECKING:
     from cli.settings import Settings
+    from kafka_client.partition_offsets import Place
 
 _FLUSH_SECONDS = 60
-_METADATA_SECONDS = 10
 _POLL_SECONDS = 0.1
 # Records that a bad event may have: the broker's topic decides, the client does not.
 _MAX_RECORD_BYTES = 64 * 1024 * 1024
@@ -182,26 +184,16 @@ def at_recorded_times(read_time_us: Callable[[bytes], int | None], factor: float
     return due
 
 
-def partition_ends(settings: Settings, topic: str) -> dict[int, int]:
-    """Return the next offset of each partition of a topic.
+def list_partitions(settings: Settings, topic: str) -> list[Place]:
+    """Return the partitions of a topic.
 
     Raises
     ------
     BrokerError
         The broker does not answer, or has no such topic.
     """
-    consumer = open_consumer(settings, {})
-    try:
-        return {
-            number: consumer.get_watermark_offsets(
-                TopicPartition(topic, number), timeout=_METADATA_SECONDS
-            )[1]
-            for number in partitions_of(consumer, settings, topic)
-        }
-    except KafkaException as error:
-        raise broker_error(settings, error) from error
-    finally:
-        consumer.close()
+    with connected(settings, open_consumer) as consumer:
+        return partitions_of(consumer, settings, topic)
 
 
 def close_stream(settings: Settings, stream: str, topic: str) -> None:
@@ -221,8 +213,8 @@ def close_stream(settings: Settings, stream: str, topic: str) -> None:
     BrokerError
         The broker does not answer or refuses.
     """
-    places = [(topic, number) for number in partition_ends(settings, topic)]
-    with kafka_offsets(settings) as offsets:
+    places = list_partitions(settings, topic)
+    with connected(settings, KafkaOffsets) as offsets:
         spans = record_spans(offsets, places)
     sender = EventSender(settings)
     for (_, partition), span in spans.items():

@@ -18,7 +18,7 @@ from cli.client.events import (
     at_rate,
     at_recorded_times,
     close_stream,
-    partition_ends,
+    list_partitions,
     send_lines,
 )
 from cli.client.near_names import suggesting
@@ -101,7 +101,7 @@ def produce_file(settings: Settings, options: ProduceOptions, console: Console) 
     for name in options.closes:
         _refuse_live(name, streams[name])
     # Also tells a missing topic or broker before the first event.
-    partition_ends(settings, topic)
+    list_partitions(settings, topic)
     sender = EventSender(settings)
     with (
         _opened(options.file) as (lines, size),

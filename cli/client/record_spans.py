@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-
-from cli.client.topics import broker_error
-from cli.errors import BrokerError, UsageError
-from spark_jobs.driver.offsets import KafkaOffsets
+from cli.errors import BrokerError
+from kafka_client.partition_offsets import OffsetRange
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
-    from cli.settings import Settings
     from kafka_client.partition_offsets import Place
+    from spark_jobs.driver.offsets import KafkaOffsets
 
 
-class Span(NamedTuple):
-    """Offsets of a partition: of its oldest record, and one more than that of its last.
-
-    Both are 0 where there is no record.
-    """
-
-    begin: int
-    end: int
-
-
-@contextmanager
-def kafka_offsets(settings: Settings) -> Iterator[KafkaOffsets]:
-    """Connect to the broker of the settings.
-
-    Raises
-    ------
-    BrokerError
-        It does not answer, also to what it is asked while this is open.
-    UsageError
-        The Kafka properties of the settings are not what the client takes.
-    """
-    try:
-        offsets = KafkaOffsets(settings.client, "coincide-cli")
-    except KafkaException as error:
-        raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
-    with closing(offsets):
-        try:
-            yield offsets
-        except KafkaException as error:
-            raise broker_error(settings, error) from error
-
-
-def record_spans(offsets: KafkaOffsets, places: Collection[Place]) -> dict[Place, Span]:
-    """Give what there is of each partition now.
+def record_spans(offsets: KafkaOffsets, places: Collection[Place]) -> dict[Place, OffsetRange]:
+    """Return the range from the oldest to the last record of each partition; 0 to 0 without one.
 
     Records of open transactions, and what stands behind them, are not there yet.
 
@@ -75,4 +39,4 @@ def record_spans(offsets: KafkaOffsets, places: Collection[Place]) -> dict[Place
     if silent:
         topic, number = silent[0]
         raise BrokerError(f"partition {number} of {topic} does not answer")
-    return {place: Span(min(begins[place], ends[place]), ends[place]) for place in places}
+    return {place: OffsetRange(min(begins[place], ends[place]), ends[place]) for place in places}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from cli.errors import BrokerError, UsageError
 from cli.settings import options_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator
+
+    from confluent_kafka import Consumer
 
     from cli.settings import Settings
+    from kafka_client.partition_offsets import Place
+    from kafka_client.settings import Properties
 
-_METADATA_SECONDS = 10
+METADATA_SECONDS = 10
 # No broker was reached, or none answered in time.
 _SILENCE = frozenset(
     {
@@ -27,19 +32,43 @@ _SILENCE = frozenset(
 )
 
 
-def open_consumer(settings: Settings, properties: Mapping[str, str | bool]) -> Consumer:
-    """Return a consumer of no group's offsets.
+class _Closable(Protocol):
+    def close(self) -> None:
+        """End the connection."""
+
+
+_Client = TypeVar("_Client", bound=_Closable)
+
+
+@contextmanager
+def connected(
+    settings: Settings, open_client: Callable[[Properties, str], _Client]
+) -> Iterator[_Client]:
+    """Connect a client to the broker of the settings.
+
+    Parameters
+    ----------
+    settings
+        Where the broker is.
+    open_client
+        Takes the properties of the client and its name.
 
     Raises
     ------
+    BrokerError
+        The broker does not answer, also to what it is asked while this is open.
     UsageError
         The Kafka properties of the settings are not what the client takes.
     """
-    given = {"group.id": "coincide-cli", **properties, **settings.client}
     try:
-        return Consumer(given)
+        client = open_client(settings.client, "coincide-cli")
     except KafkaException as error:
         raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
+    with closing(client):
+        try:
+            yield client
+        except KafkaException as error:
+            raise broker_error(settings, error) from error
 
 
 def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
@@ -63,18 +92,20 @@ def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
     )
 
 
-def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[int]:
-    """Return the numbers of a topic's partitions.
+def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Place]:
+    """Return the partitions of a topic.
 
     Raises
     ------
     BrokerError
         There is no such topic; the message says what there is, or how it is made.
+    KafkaException
+        The broker does not answer.
     """
-    found = consumer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
+    found = consumer.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
     if found.error is None:
-        return sorted(found.partitions)
-    there = [name for name in consumer.list_topics(timeout=_METADATA_SECONDS).topics if name]
+        return [(topic, number) for number in sorted(found.partitions)]
+    there = [name for name in consumer.list_topics(timeout=METADATA_SECONDS).topics if name]
     raise BrokerError(
         f"there is no topic {topic} at {settings.bootstrap}; {_remedy(settings, topic, there)}"
     )

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
-from cli.client.committed import is_end, read_committed
-from cli.client.topics import broker_error, open_consumer
+from cli.client.committed import read_committed
 from cli.errors import ProcessError
 from cli.replay.slots import add_counters
 from correlation.engine.heartbeats import CLOSED
+from kafka_client.consumers import is_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
-    from confluent_kafka import Message
+    from confluent_kafka import Consumer, Message
 
     from cli.replay.slots import Totals
     from cli.settings import Settings
@@ -35,31 +33,26 @@ class SlotRecords:
     ----------
     settings
         Where the broker is, and the prefix of the installation.
+    consumer
+        Follows the metrics topic.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, consumer: Consumer) -> None:
         self._settings = settings
         self._found: dict[bytes, dict[str, Any]] = {}
-        self._consumer = open_consumer(
-            settings,
-            {"enable.auto.commit": False, "isolation.level": "read_committed"},
-        )
-        self._consumer.assign([TopicPartition(settings.topics.metrics, 0, 0)])
+        self._consumer = consumer
+        consumer.assign([TopicPartition(settings.topics.metrics, 0, 0)])
 
     def poll(self, seconds: float) -> None:
         """Take in what comes within a time.
 
         Raises
         ------
-        BrokerError
+        KafkaException
             The topic cannot be read.
         """
-        try:
-            messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
-        except KafkaException as error:
-            raise broker_error(self._settings, error) from error
-        for message in messages:
-            if not is_end(message):
+        for message in self._consumer.consume(_MOST_RECORDS, timeout=seconds):
+            if is_record(message):
                 self._take(message)
 
     def read_to_end(self) -> None:
@@ -98,17 +91,6 @@ class SlotRecords:
         """Count, by topic, what was gone before it was read."""
         lost = self._found.get(_JOB, {}).get("lost", {})
         return {topic: sum(found.values()) for topic, found in lost.items()}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._consumer.close()
 
 
 def check_closed(slots: Sequence[Mapping[str, Any]], streams: Iterable[str]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from cli.client.record_spans import Span, record_spans
+from cli.client.record_spans import record_spans
 from cli.errors import BrokerError
+from kafka_client.partition_offsets import OffsetRange
 
 if TYPE_CHECKING:
     from cli.replay.setup import Setup
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from spark_jobs.driver.offsets import KafkaOffsets
 
 # By stream and partition.
-Spans = dict[str, dict[int, Span]]
+Spans = dict[str, dict[int, OffsetRange]]
 
 
 class TopicsThere:

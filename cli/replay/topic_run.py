@@ -16,7 +16,7 @@ import orjson
 from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
 from cli.client.committed import read_committed
-from cli.client.record_spans import kafka_offsets
+from cli.client.topics import connected
 from cli.progress_bar import make_progress
 from cli.replay.dead_letters import DeadLetter
 from cli.replay.installation import Installation
@@ -32,6 +32,8 @@ from cli.stack.jars import spark_jars
 from cli.stack.java import find_java
 from cli.stack.processes import ChildProcess
 from cli.stack.stack import terminable
+from kafka_client.consumers import open_consumer
+from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.scratch import ScratchFolder
 from spark_jobs.settings import Settings as JobSettings
 
@@ -78,7 +80,7 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
     begin = time.monotonic()
     find_java()
     spark_jars()
-    with kafka_offsets(settings) as offsets:
+    with connected(settings, KafkaOffsets) as offsets:
         there = TopicsThere(settings, offsets)
         named = read_topic_setup(options.resources, options.conditions, there.count_partitions)
         setup = at_thresholds(named, options.thresholds) if options.thresholds else named
@@ -96,7 +98,8 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
         own = opened.enter_context(Installation(settings, console, keep=options.keep))
         own.register(setup)
         own.close_streams(spans)
-        records = opened.enter_context(SlotRecords(own.settings))
+        consumer = opened.enter_context(connected(own.settings, open_consumer))
+        records = SlotRecords(own.settings, consumer)
         _run_job(own, setup, spans, records, console)
         check_closed(records.slots, setup.streams)
         if write_alarms is not None:

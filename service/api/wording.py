@@ -78,8 +78,9 @@ def _translated(
     parts = [f"[{part}]" if isinstance(part, int) else str(part) for part in error["loc"]]
     if parts[:1] and parts[0] in above:
         del parts[0]
-    # The location in a union begins with the kind. A field may have the name of a kind.
-    if len(parts) > 1 and parts[0] in KINDS:
+    # The location in a union begins with the kind. An unknown field may have the name of a kind.
+    named = len(parts) > 1 or error["type"] != "extra_forbidden"
+    if parts and parts[0] in KINDS and named:
         kind = parts.pop(0)
     context = error.get("ctx") or {}
     if error["type"] == "fields":

@@ -7,14 +7,16 @@ import time
 from typing import TYPE_CHECKING
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from correlation.config_records import Unreadable, read_key
 from correlation.errors import UnreadableRecordError
 from correlation.kinds import to_condition
 from correlation.newest_records import NewestRecords
 from correlation.resources.records import Resource
+from kafka_client.consumers import is_record, open_consumer
 from kafka_client.messages import as_bytes
+from kafka_client.partition_offsets import list_ranges
 from spark_jobs.errors import SparkJobError
 
 if TYPE_CHECKING:
@@ -46,16 +48,7 @@ class ConfigWatch:
 
     def __init__(self, properties: Properties, topic: str) -> None:
         self._place = TopicPartition(topic, 0, 0)
-        self._consumer = Consumer(
-            {
-                "log_level": 2,
-                **properties,
-                # The client needs a name; nothing is committed for it.
-                "group.id": f"{topic}.watch",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-            }
-        )
+        self._consumer = open_consumer(properties, f"{topic}.watch")
         self._consumer.assign([self._place])
         self._streams: dict[str, Stream] = {}
         self._output_topics: dict[str, str] = {}
@@ -93,7 +86,8 @@ class ConfigWatch:
             When a newer version of this software wrote the newest record of a key.
         """
         deadline = time.monotonic() + _TIMEOUT_SECONDS
-        _, end = self._consumer.get_watermark_offsets(self._place, timeout=_TIMEOUT_SECONDS)
+        place = (self._place.topic, self._place.partition)
+        end = list_ranges(self._consumer, [place], _TIMEOUT_SECONDS)[place].end
         while self._position() < end:
             if time.monotonic() > deadline:
                 raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
@@ -114,13 +108,9 @@ class ConfigWatch:
         KafkaException
             When the topic cannot be read any more.
         """
-        messages = self._consumer.consume(_MOST_RECORDS, timeout=seconds)
-        for message in messages:
-            error = message.error()
-            if error is None:
+        for message in self._consumer.consume(_MOST_RECORDS, timeout=seconds):
+            if is_record(message):
                 self._take(message)
-            elif not error.retriable():
-                raise KafkaException(error)
 
     def _take(self, message: Message) -> None:
         key = as_bytes(message.key()) or b""

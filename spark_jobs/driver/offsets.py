@@ -6,17 +6,17 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from kafka_client.partition_offsets import Edge, Place, list_offsets
+from kafka_client.consumers import open_consumer, place_of, read_ranges
+from kafka_client.partition_offsets import Edge, OffsetRange, Place, list_offsets
 from kafka_client.topic_ids import read_topic_id
 
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
 _TIMEOUT_SECONDS = 10.0
-_POLL_SECONDS = 0.1
 
 
 class FoundTopic(NamedTuple):
@@ -46,19 +46,10 @@ class KafkaOffsets:
     """
 
     def __init__(self, properties: Properties, group: str) -> None:
-        quiet: Properties = {"log_level": 2, **properties}
-        self._admin = AdminClient(quiet)
-        self._consumer = Consumer(
-            {
-                **quiet,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 50,
-                # One record is wanted, not all that follow it.
-                "queued.max.messages.kbytes": 1024,
-            }
+        self._admin = AdminClient(properties)
+        # One record is wanted, not all that follow it.
+        self._consumer = open_consumer(
+            properties, group, fetch_wait_max_ms=50, queued_max_messages_kbytes=1024
         )
 
     def partitions(self) -> dict[str, int]:
@@ -165,45 +156,23 @@ class KafkaOffsets:
             else:
                 found[place] = 0
         while waiting:
-            starts = {
-                place: max(end - step, begins.get(place, 0)) for place, end in waiting.items()
+            ranges = {
+                place: OffsetRange(max(end - step, begins.get(place, 0)), end)
+                for place, end in waiting.items()
             }
+            deadline = time.monotonic() + _TIMEOUT_SECONDS
+            last: dict[Place, int] = {}
             try:
-                seen = self._last_of(starts)
-            finally:
-                self._consumer.unassign()
-            if seen is None:
+                for message in read_ranges(self._consumer, ranges, deadline):
+                    last[place_of(message)] = (message.offset() or 0) + 1
+            except KafkaException:
                 break
-            for place, start in starts.items():
-                if seen[place] is not None or start == begins.get(place, 0):
-                    found[place] = seen[place] or 0
+            for place, there in ranges.items():
+                if place in last or there.begin == begins.get(place, 0):
+                    found[place] = last.get(place, 0)
                     del waiting[place]
             step *= 16
         return found
-
-    def _last_of(self, starts: Mapping[Place, int]) -> dict[Place, int | None] | None:
-        """Read each partition from a start to its end; None when that takes too long."""
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        self._consumer.assign(
-            [TopicPartition(topic, number, start) for (topic, number), start in starts.items()]
-        )
-        last: dict[Place, int | None] = dict.fromkeys(starts)
-        ended: set[Place] = set()
-        while ended != set(starts):
-            message = self._consumer.poll(_POLL_SECONDS)
-            if time.monotonic() > deadline:
-                return None
-            if message is None:
-                continue
-            place = (message.topic() or "", message.partition() or 0)
-            error = message.error()
-            if error is None:
-                last[place] = (message.offset() or 0) + 1
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
-                ended.add(place)
-            elif not error.retriable():
-                return None
-        return last
 
     def close(self) -> None:
         """End the connection."""

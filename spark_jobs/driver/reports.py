@@ -58,7 +58,6 @@ class Reporter:
         self._clock = clock
         self._producer = Producer(
             {
-                "log_level": 2,
                 "linger.ms": 0,
                 **properties,
                 "enable.idempotence": True,

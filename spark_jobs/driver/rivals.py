@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from kafka_client.consumers import open_consumer, read_ranges
+from kafka_client.partition_offsets import list_ranges
 from spark_jobs.errors import RivalJobError
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 # A running job speaks every second; these many records are more than it and its slots say in one.
 _LATEST_RECORDS = 5_000
 _SILENT_US = 10_000_000
-_POLL_SECONDS = 0.1
 _TIMEOUT_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 2.0
 _ENDED = frozenset({"stopped", "failed"})
@@ -94,31 +95,8 @@ def _latest_job_records(properties: Properties, topic: str) -> Iterator[dict[str
 
 
 def _latest(properties: Properties, topic: str) -> Iterator[Message]:
-    consumer = Consumer(
-        {
-            "log_level": 2,
-            **properties,
-            # The client needs a name; nothing is committed for it.
-            "group.id": f"{topic}.rivals",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-    )
-    try:
-        place = TopicPartition(topic, 0)
-        begin, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_SECONDS)
-        consumer.assign([TopicPartition(topic, 0, max(begin, end - _LATEST_RECORDS))])
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while time.monotonic() < deadline:
-            message = consumer.poll(_POLL_SECONDS)
-            error = None if message is None else message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name
-                    return
-                if not error.retriable():
-                    raise KafkaException(error)
-            elif message is not None:
-                yield message
-    finally:
-        consumer.close()
+    place = (topic, 0)
+    with closing(open_consumer(properties, f"{topic}.rivals")) as consumer:
+        there = list_ranges(consumer, [place], _TIMEOUT_SECONDS)[place]
+        latest = there._replace(begin=max(there.begin, there.end - _LATEST_RECORDS))
+        yield from read_ranges(consumer, {place: latest}, time.monotonic() + _TIMEOUT_SECONDS)

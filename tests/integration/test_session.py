@@ -32,9 +32,9 @@ SCRIPT = """\
 import json, sys
 from pyspark.errors import PySparkException
 from spark_jobs.errors import SettingError
-from spark_jobs.session import open_session
+from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
-from spark_jobs.source import check_source
+from spark_jobs.driver.source import check_source
 settings = Settings()
 try:
     session = open_session(settings)

@@ -32,7 +32,7 @@ def test_no_condition_of_the_warm_up_is_refused(algorithm: str | None, shapes: s
 def test_warm_up_fills_the_cache_and_the_next_run_adds_nothing(tmp_path: Path) -> None:
     first = _run(tmp_path)
     ways = {"simple", "ssort", "eager", "lazy", "lazy_lookup", "indexed", "choosing"}
-    ways |= {"best", "unmatched", "meetings", "histogram_filter"}
+    ways |= {"best", "unmatched", "meetings", "filter"}
     # Of events with histograms, with s-windows and without.
     kernels = {".".join(name.split(".")[:2]).split("-")[0] for name in first}
     assert kernels >= {
@@ -42,7 +42,7 @@ def test_warm_up_fills_the_cache_and_the_next_run_adds_nothing(tmp_path: Path) -
         "lazy_lookup._collect_probed_kernel",
         "indexed._find_ranges_kernel",
     }
-    assert {name.split(".")[0] for name in first} >= {"columns", "partitioning"} | ways
+    assert {name.split(".")[0] for name in first} >= {"columns", "partitioner"} | ways
     assert _run(tmp_path) == first
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from cli.settings import Settings as CliSettings
-from kafka_client.settings import describe
+from kafka_client.settings import ClientSettings, describe
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 
@@ -80,6 +80,9 @@ WRONG_MEMBERS = [
     ("UNTIL_OFFSETS", '{"events": {"0": "x"}}', "events: 0: Input should be a valid integer"),
     ("UNTIL_OFFSETS", '{"events": {"0": -1}}', "events: 0: Input should be greater than or equal"),
     ("UMASK", "rw-------", "String should match pattern"),
+    ("BOOTSTRAP", "", "String should have at least 1 character"),
+    ("PREFIX", "a b", "Value error, prefix: 'a b' is not a name for a topic"),
+    ("PREFIX", "x" * 201, "String should have at most 200 characters"),
 ]
 
 
@@ -112,8 +115,9 @@ def test_what_is_no_json_object_is_named(
 def test_a_wrong_member_is_named(
     variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readers = {"KAFKA_PROPERTIES": EVERYBODY, "OUTPUT_TOPICS": (ServiceSettings,)}
-    for settings in readers.get(variable, JOB):
+    readers: dict[str, tuple[type, ...]] = dict.fromkeys(ClientSettings.model_fields, EVERYBODY)
+    readers["output_topics"] = (ServiceSettings,)
+    for settings in readers.get(variable.lower(), JOB):
         (sentence,) = _said(settings, variable, value, monkeypatch)
         assert sentence.startswith(f"COINCIDE_{variable}: {said}")
 
@@ -124,6 +128,14 @@ def test_valid_objects_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COINCIDE_SPARK_PROPERTIES", '{"spark.driver.memory": "900M"}')
     for settings in EVERYBODY:
         assert settings().kafka_properties == {"client.id": "x", "socket.timeout.ms": 500}
+        assert settings(prefix="p").topics.config == "p.config"
+        assert settings(bootstrap="h:1").client_properties("y") == {
+            "bootstrap.servers": "h:1",
+            # The given properties win.
+            "client.id": "x",
+            "log_level": 2,
+            "socket.timeout.ms": 500,
+        }
     assert JobSettings().until_offsets == {"events": {0: 100}}
     assert JobSettings().spark_properties == {"spark.driver.memory": "900M"}
 

@@ -15,7 +15,7 @@ from spark_jobs.driver.scratch import ScratchFolder, temporary_files_in
 
 _SCRIPT = """\
 import sys
-from spark_jobs.scratch import ScratchFolder
+from spark_jobs.driver.scratch import ScratchFolder
 folder = ScratchFolder("test")
 (folder.path / "sub").mkdir()
 (folder.path / "sub" / "file").write_text("x")

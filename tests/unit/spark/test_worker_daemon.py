@@ -9,7 +9,7 @@ import pytest
 
 _COUNT = """
 from pathlib import Path
-from spark_jobs.worker_daemon import import_all
+from spark_jobs.worker.worker_daemon import import_all
 import_all()
 print(sum(1 for _ in Path("/proc/self/task").iterdir()))
 """
