@@ -18,7 +18,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.resources.checks import check_topic
 from correlation.resources.topics import Topics
-from pydantic_settings import BaseSettings
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -133,7 +133,7 @@ def test_broker_that_does_not_answer_is_told_with_the_option_and_the_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The client would ask for ten seconds.
-    monkeypatch.setattr("cli.client.topics._METADATA_SECONDS", 0.2)
+    monkeypatch.setattr("cli.client.topics.METADATA_SECONDS", 0.2)
     bootstrap = f"127.0.0.1:{free_port()}"
     assert _run(*command, "--bootstrap", bootstrap) == 5
     said = capsys.readouterr().err

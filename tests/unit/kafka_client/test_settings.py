@@ -80,7 +80,7 @@ WRONG_MEMBERS = [
     ("UNTIL_OFFSETS", '{"events": {"0": "x"}}', "events: 0: Input should be a valid integer"),
     ("UNTIL_OFFSETS", '{"events": {"0": -1}}', "events: 0: Input should be greater than or equal"),
     ("UMASK", "rw-------", "String should match pattern"),
-    ("BOOTSTRAP", "", "String should have at least 1 character"),
+    ("BOOTSTRAP", "", "'' is not the address of a broker"),
     ("PREFIX", "a b", "Value error, prefix: 'a b' is not a name for a topic"),
     ("PREFIX", "x" * 201, "String should have at most 200 characters"),
 ]
