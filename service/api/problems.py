@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -16,10 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.resources.records import ResourceKind
 from service import errors
+from service.api.query import query_problems
 from service.api.wording import field_problems
 from service.documents.fields import name_as_written
-from service.errors import FieldProblem, ServiceError
+from service.errors import FieldProblem, InvalidQueryError, ServiceError, first_problems
+from service.registry import Registry
 
 MEDIA_TYPE = "application/problem+json"
 _LOGGER = logging.getLogger(__name__)
@@ -39,7 +43,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     RequestValidationError: Entry(422, 42202, "The request is not valid"),
     errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
-    errors.InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
+    InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
     errors.NotFoundError: Entry(404, 40401, "No such resource"),
@@ -58,6 +62,12 @@ TABLE: Mapping[type[Exception], Entry] = {
 _INTERNAL = Entry(500, 50001, "Internal error")
 _ROUTING = {404: (40400, "No such path"), 405: (40500, "The path does not take this method")}
 RETRY_AFTER_SECONDS = 5
+# Kind of the document in the body, by route.
+_DOCUMENTS: Mapping[str, ResourceKind] = {
+    "/v1/streams/{name}": "stream",
+    "/v1/conditions/{name}": "condition",
+    "/v1/templates/{name}": "template",
+}
 
 
 class ProblemItem(BaseModel):
@@ -108,18 +118,38 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_anything)
 
 
-def problem_of_field(error: InvalidFieldError, document: object) -> FieldProblem:
+def problem_of_field(error: InvalidFieldError | FieldProblem, document: object) -> FieldProblem:
     """Name the field as it stands in the document.
 
     Parameters
     ----------
-    error : InvalidFieldError
-        From a value type of correlation/.
+    error : InvalidFieldError or FieldProblem
+        Found in the normalised document.
     document : object
         What the user sent.
     """
     written = document if isinstance(document, Mapping) else {}
     return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
+
+
+def document_problems(
+    registry: Registry, kind: ResourceKind, document: object, problems: tuple[FieldProblem, ...]
+) -> tuple[FieldProblem, ...]:
+    """Add what else is wrong with a document to what its model finds.
+
+    Parameters
+    ----------
+    registry : Registry
+        What the document refers to.
+    kind : {"stream", "condition", "template"}
+        Of the document.
+    document : object
+        What the user sent.
+    problems : tuple of FieldProblem
+        All that the model finds.
+    """
+    more = registry.further_problems(kind, document, problems)
+    return first_problems((*problems, *(problem_of_field(it, document) for it in more)))
 
 
 def _answer(
@@ -161,11 +191,19 @@ def _entry(error: Exception) -> Entry:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
-    found = error.errors() if isinstance(error, RequestValidationError) else []
-    document = "template" if request.url.path.startswith("/v1/templates/") else ""
-    problems = field_problems(found, ("body", "query", "path", "header"), document)
+    query = query_problems(request)
+    # The value of a parameter that is given twice is not looked at.
+    twice = [("query", it.field) for it in query]
+    errors = error.errors() if isinstance(error, RequestValidationError) else []
+    found = [it for it in errors if it["loc"] not in twice]
+    kind = _DOCUMENTS.get(request.scope["route"].path_format)
+    problems = field_problems(found, ("body", "query", "path", "header"), kind or "")
+    if kind is not None and any(it["loc"][:1] == ("body",) for it in found):
+        registry, document = request.app.state.plane.registry, request.state.document
+        problems = await to_thread.run_sync(document_problems, registry, kind, document, problems)
+    problems = first_problems((*query, *problems))
     detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
-    return _answer(TABLE[RequestValidationError], detail, problems)
+    return _answer(_entry(error) if found else TABLE[InvalidQueryError], detail, problems)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
@@ -181,12 +219,13 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
 
 
 async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
-    entry = _entry(error)
+    entry, document = _entry(error), getattr(request.state, "document", None)
     if isinstance(error, InvalidFieldError):
-        problem = problem_of_field(error, getattr(request.state, "document", None))
-        return _answer(entry, f"{problem.field}: {problem.problem}", (problem,))
+        problems = first_problems(problem_of_field(it, document) for it in error.problems)
+        return _answer(entry, f"{problems[0].field}: {problems[0].problem}", problems)
     if isinstance(error, ServiceError):
-        return _answer(entry, error.detail, error.problems)
+        problems = first_problems(problem_of_field(it, document) for it in error.problems)
+        return _answer(entry, error.detail, problems)
     _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
     return _answer(entry, "see the log of the service")
 

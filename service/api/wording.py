@@ -60,10 +60,10 @@ def field_problems(
     above : tuple of str
         First parts of their locations that are no field.
     document : str
-        "template", or empty: a stream, or a condition, whose locations name its kind.
+        "template" or "stream"; empty: a stream, or a condition, whose locations name its kind.
     """
     return first_problems(
-        problem for error in found for problem in _translated(error, above, document)
+        problem for error in found for problem in _translated(error, above, document or "stream")
     )
 
 
@@ -79,8 +79,8 @@ def _translated(
     for part in above:
         if parts[:1] == [part]:
             del parts[0]
-    # Of a union, the kind stands before the field.
-    if parts[:1] and parts[0] in KINDS:
+    # Of a union, the kind is written before the field; alone, it is a field of a stream.
+    if parts and parts[0] in KINDS and (len(parts) > 1 or error["type"] != "extra_forbidden"):
         kind = parts.pop(0)
     context = error.get("ctx") or {}
     if error["type"] == "fields":
