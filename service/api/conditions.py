@@ -128,12 +128,14 @@ def _unknown_rates(
     """Find rates of streams that the condition does not read, where it is known what it reads."""
     kind = KINDS.get(str(document.get("kind")))
     fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
-    named = [document.get(field) for field in fields]
-    read = sorted({name for name in named if isinstance(name, str)})
+    read = [document.get(field) for field in fields]
+    if not read or not all(isinstance(name, str) for name in read):
+        return ()
+    remedy = f"use {', '.join(sorted(set(read)))}"
     return tuple(
-        FieldProblem(f"rates.{name}", "is no stream of the condition", f"use {', '.join(read)}")
+        FieldProblem(f"rates.{name}", "is no stream of the condition", remedy)
         for name in rates
-        if name not in read and len(read) == len(set(map(str, named))) > 0
+        if name not in read
     )
 
 
