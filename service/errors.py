@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from correlation.errors import InvalidFieldError
 
@@ -18,21 +20,13 @@ MOST_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing that is wrong in a request.
+    """One thing that is wrong."""
 
-    Parameters
-    ----------
-    field : str
-        Name of the field as the user wrote it, nested ones with dots; empty: the whole document.
-    problem : str
-        What is wrong with it.
-    remedy : str
-        What to write instead.
-    """
-
-    field: str
-    problem: str
-    remedy: str
+    field: Annotated[
+        str, Field(description="Name of the field as written; empty: the whole document.")
+    ]
+    problem: Annotated[str, Field(description="What is wrong with it.")]
+    remedy: Annotated[str, Field(description="What to write instead.")]
 
 
 def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:

@@ -24,7 +24,7 @@ from service.api.common import (
     etag,
     put_responses,
 )
-from service.api.problems import ProblemItem, document_problems, problem_of_field, responses
+from service.api.problems import document_problems, problem_of_field, responses
 from service.api.wording import field_problems
 from service.documents.fields import Document, ResourceName, read_number
 from service.documents.models import ConditionDocument
@@ -114,7 +114,7 @@ class ValidationAnswer(BaseModel):
     """What is wrong with a condition, or what it costs."""
 
     valid: bool = Field(description="Whether PUT would take it.")
-    errors: list[ProblemItem] = Field(description="What is wrong, field by field.")
+    errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
     document: dict[str, Any] | None = Field(description="The document as it would be stored.")
     derived: dict[str, Any] | None = Field(
         description="Buffer horizon, worst-case alarm latency, expected buffered events and chance "
@@ -128,7 +128,7 @@ def _unknown_rates(
     """Find rates of streams that the condition does not read, where it is known what it reads."""
     kind = KINDS.get(str(document.get("kind")))
     fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
-    read = [document.get(field) for field in fields]
+    read: list[Any] = [document.get(field) for field in fields]
     if not read or not all(isinstance(name, str) for name in read):
         return ()
     remedy = f"use {', '.join(sorted(set(read)))}"
@@ -156,11 +156,8 @@ def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswe
         if not strangers:
             return ValidationAnswer(valid=True, errors=[], document=document, derived=derived)
         problems = ()
-    items = [
-        ProblemItem(field=it.field, problem=it.problem, remedy=it.remedy)
-        for it in first_problems((*problems, *strangers))
-    ]
-    return ValidationAnswer(valid=False, errors=items, document=None, derived=None)
+    found = first_problems((*problems, *strangers))
+    return ValidationAnswer(valid=False, errors=list(found), document=None, derived=None)
 
 
 @router.get("/conditions", responses=responses(422))

@@ -4,6 +4,7 @@ Every answer of 400 and above is a problem, also those that FastAPI and Starlett
 """
 
 import http
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -70,14 +71,6 @@ _DOCUMENTS: Mapping[str, ResourceKind] = {
 }
 
 
-class ProblemItem(BaseModel):
-    """One thing that is wrong."""
-
-    field: str = Field(description="Name of the field as written; empty: the whole document.")
-    problem: str = Field(description="What is wrong with it.")
-    remedy: str = Field(description="What to write instead.")
-
-
 class Problem(BaseModel):
     """An error (RFC 9457)."""
 
@@ -86,7 +79,7 @@ class Problem(BaseModel):
     status: int = Field(description="HTTP status.")
     detail: str = Field(description="What happened this time.")
     error_code: int = Field(description="Number of the kind of problem; never changes its meaning.")
-    errors: list[ProblemItem] = Field(description="What is wrong, field by field.")
+    errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -158,32 +151,28 @@ def _answer(
     problems: Iterable[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    body = {
-        "type": f"urn:coincide:problem:{entry.error_code}",
-        "title": entry.title,
-        "status": entry.status,
-        "detail": _printable(detail),
-        "error_code": entry.error_code,
-        "errors": [
-            {
-                "field": _printable(it.field),
-                "problem": _printable(it.problem),
-                "remedy": _printable(it.remedy),
-            }
-            for it in problems
-        ],
-    }
+    body = Problem(
+        type=f"urn:coincide:problem:{entry.error_code}",
+        title=entry.title,
+        status=entry.status,
+        detail=detail,
+        error_code=entry.error_code,
+        errors=list(problems),
+    )
     more = (
         {"Retry-After": str(RETRY_AFTER_SECONDS)}
         if entry.status == http.HTTPStatus.SERVICE_UNAVAILABLE
         else {}
     )
-    return JSONResponse(body, entry.status, {**(headers or {}), **more}, media_type=MEDIA_TYPE)
+    return _ProblemResponse(body.model_dump(), entry.status, {**(headers or {}), **more})
 
 
-def _printable(text: str) -> str:
-    """Give the text without halves of surrogate pairs, which no encoding takes."""
-    return text.encode("utf-8", "replace").decode()
+class _ProblemResponse(JSONResponse):
+    media_type = MEDIA_TYPE
+
+    def render(self, content: object) -> bytes:
+        """Write the problem without halves of surrogate pairs, which no encoding takes."""
+        return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _entry(error: Exception) -> Entry:
