@@ -151,7 +151,8 @@ def _answer(
     problems: Iterable[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    body = Problem(
+    # Not validated: pydantic refuses halves of surrogate pairs.
+    body = Problem.model_construct(
         type=f"urn:coincide:problem:{entry.error_code}",
         title=entry.title,
         status=entry.status,
@@ -172,7 +173,8 @@ class _ProblemResponse(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Write the problem without halves of surrogate pairs, which no encoding takes."""
-        return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 def _entry(error: Exception) -> Entry:
