@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
     from correlation.reasons import Reason
 
 
@@ -30,6 +33,70 @@ class InvalidFieldError(CorrelationError, ValueError):
         self.field = field
         self.problem = problem
         self.remedy = remedy
+        self.problems: tuple[InvalidFieldError, ...] = (self,)
+
+
+class InvalidFieldsError(InvalidFieldError):
+    """Several values that a user gave are wrong; its own field is the first of them.
+
+    Parameters
+    ----------
+    problems : sequence of InvalidFieldError
+        One for each value.
+    """
+
+    def __init__(self, problems: Sequence[InvalidFieldError]) -> None:
+        super().__init__(problems[0].field, problems[0].problem, problems[0].remedy)
+        self.args = ("\n".join(map(str, problems)),)
+        self.problems = tuple(problems)
+
+
+class FieldErrors:
+    """Collect the errors of several checks, so that all are raised at once.
+
+    >>> errors = FieldErrors()
+    >>> with errors:
+    ...     raise InvalidFieldError("a", "is missing", "add it")
+    >>> errors.refuse("b", "is odd", "use an even number", when=3 % 2 == 1)
+    >>> errors.raise_all()
+    Traceback (most recent call last):
+    correlation.errors.InvalidFieldsError: a: is missing; add it
+    b: is odd; use an even number
+    """
+
+    def __init__(self) -> None:
+        self._found: list[InvalidFieldError] = []
+
+    def __enter__(self) -> None:
+        """Begin a check."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """Keep an InvalidFieldError; any other error is raised."""
+        if isinstance(error, InvalidFieldError):
+            self._found.extend(error.problems)
+            return True
+        return False
+
+    def refuse(self, field: str, problem: str, remedy: str, *, when: bool) -> None:
+        """Keep an error of a field, if the condition holds."""
+        if when:
+            self._found.append(InvalidFieldError(field, problem, remedy))
+
+    def raise_all(self) -> None:
+        """Raise what was found.
+
+        Raises
+        ------
+        InvalidFieldError
+            The only one, or an InvalidFieldsError of all.
+        """
+        if self._found:
+            raise self._found[0] if len(self._found) == 1 else InvalidFieldsError(self._found)
 
 
 class UnknownRecordVersionError(CorrelationError):

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from correlation.errors import InvalidFieldError
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 # An answer lists up to this many problems.
 MOST_PROBLEMS = 20
@@ -12,21 +20,13 @@ MOST_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing that is wrong in a request.
+    """One thing that is wrong."""
 
-    Parameters
-    ----------
-    field : str
-        Name of the field as the user wrote it, nested ones with dots; empty: the whole document.
-    problem : str
-        What is wrong with it.
-    remedy : str
-        What to write instead.
-    """
-
-    field: str
-    problem: str
-    remedy: str
+    field: Annotated[
+        str, Field(description="Name of the field as written; empty: the whole document.")
+    ]
+    problem: Annotated[str, Field(description="What is wrong with it.")]
+    remedy: Annotated[str, Field(description="What to write instead.")]
 
 
 def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
@@ -87,8 +87,70 @@ class InvalidDocumentError(ServiceError):
     @classmethod
     def of(cls, field: str, problem: str, remedy: str) -> InvalidDocumentError:
         """Make the error of one field."""
-        found = FieldProblem(field, problem, remedy)
-        return cls(f"{field or 'document'}: {problem}", (found,))
+        return cls.of_all((FieldProblem(field, problem, remedy),))
+
+    @classmethod
+    def of_all(cls, problems: tuple[FieldProblem, ...]) -> InvalidDocumentError:
+        """Make the error of several fields."""
+        return cls(f"{problems[0].field or 'document'}: {problems[0].problem}", problems)
+
+
+class DocumentErrors:
+    """Collect the errors of several checks of a document, so that all are raised at once.
+
+    Each check is made in a `with` block of its own. Of a field, only the problems that the first
+    check finds are kept: what is wrong in itself seems wrong to later checks too.
+
+    Parameters
+    ----------
+    fields : iterable of str
+        Names of fields that are known to be wrong.
+    """
+
+    def __init__(self, fields: Iterable[str] = ()) -> None:
+        self.problems: tuple[FieldProblem, ...] = ()
+        self._fields = set(fields)
+        self._errors: list[InvalidFieldError | InvalidDocumentError] = []
+
+    def __enter__(self) -> None:
+        """Begin a check."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """Keep an error of fields; any other error is raised."""
+        if not isinstance(error, InvalidFieldError | InvalidDocumentError):
+            return False
+        new = tuple(
+            FieldProblem(it.field, it.problem, it.remedy)
+            for it in error.problems
+            if top_field(it.field) not in self._fields
+        )
+        self._fields.update(top_field(it.field) for it in new)
+        if new:
+            self.problems += new
+            self._errors.append(error)
+        return True
+
+    def raise_all(self) -> None:
+        """Raise what was found.
+
+        Raises
+        ------
+        InvalidFieldError, InvalidDocumentError
+            The only error, or one that lists the problems of all.
+        """
+        if self._errors:
+            only = len(self._errors) == 1
+            raise self._errors[0] if only else InvalidDocumentError.of_all(self.problems)
+
+
+def top_field(field: str) -> str:
+    """Return the field of the document itself that a nested one belongs to."""
+    return field.partition(".")[0].partition("[")[0]
 
 
 class InvalidQueryError(ServiceError):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client import Histogram as OwnHistogram
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from correlation.engine.contract import LIMITS
@@ -18,9 +23,10 @@ if TYPE_CHECKING:
 
     from correlation.engine.contract import ContractFacts
     from correlation.resources.streams import Stream
-    from service.metrics import Histogram, Labels
+    from service.metrics import Labels
     from service.plane import ControlPlane
 
+Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
 _PREFIX = "coincide_"
 _HELP = {
     "events_consumed_total": "Events read and accepted.",
@@ -79,9 +85,11 @@ class JobCollector(Collector):
         if job is not None and job["lost"] is not None:
             lost = sum(sum(partitions.values()) for partitions in job["lost"].values())
             counters.append(_sample("records_lost_total", lost))
-        yield from _families("counter", counters)
-        yield from _families("gauge", [*view.gauges(), *view.hit_ratios(), *self._own_gauges()])
-        yield from _histogram_families(view.histograms())
+        gauges = [*view.gauges(), *view.hit_ratios(), *self._own_gauges()]
+        yield from _families(CounterMetricFamily, counters)
+        yield from _families(GaugeMetricFamily, gauges)
+        histograms = [(*it[:2], [*it.buckets.items()], it.total) for it in view.histograms()]
+        yield from _families(HistogramMetricFamily, histograms)
 
     def describe(self) -> Iterator[Metric]:
         """Give nothing: the families come with the job's records."""
@@ -156,28 +164,14 @@ def _sample(name: str, value: float, **labels: str) -> Sample:
     return Sample(name, tuple(sorted(labels.items())), value)
 
 
-def _families(kind: str, samples: Iterable[Sample]) -> Iterator[Metric]:
-    found: dict[str, Metric] = {}
-    for name, labels, value in samples:
-        # A counter's family is named without _total, its samples with it.
-        family = name.removesuffix("_total") if kind == "counter" else name
-        metric = found.setdefault(family, Metric(_PREFIX + family, _HELP.get(name, name), kind))
-        suffix = "_total" if kind == "counter" else ""
-        metric.add_sample(_PREFIX + family + suffix, dict(labels), value)
+def _families(
+    kind: Family, samples: Iterable[tuple[str, Labels, *tuple[Any, ...]]]
+) -> Iterator[Metric]:
+    """Build the metric families of samples: name, labels, and the numbers that the kind takes."""
+    found: dict[str, Any] = {}
+    for name, labels, *numbers in samples:
+        if name not in found:
+            names = [label for label, _ in labels]
+            found[name] = kind(_PREFIX + name, _HELP.get(name, name), labels=names)
+        found[name].add_metric([value for _, value in labels], *numbers)
     yield from found.values()
-
-
-def _histogram_families(histograms: Iterable[Histogram]) -> Iterator[Metric]:
-    found: dict[str, Metric] = {}
-    for name, labels, buckets, total in histograms:
-        metric = found.setdefault(name, Metric(_PREFIX + name, _HELP.get(name, name), "histogram"))
-        _add_histogram(metric, labels, buckets, total)
-    yield from found.values()
-
-
-def _add_histogram(metric: Metric, labels: Labels, buckets: dict[str, int], total: float) -> None:
-    plain = dict(labels)
-    for bound, count in buckets.items():
-        metric.add_sample(f"{metric.name}_bucket", {**plain, "le": bound}, count)
-    metric.add_sample(f"{metric.name}_count", plain, max(buckets.values(), default=0))
-    metric.add_sample(f"{metric.name}_sum", plain, total)

@@ -11,9 +11,10 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import orjson
+from prometheus_client.utils import floatToGoString
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, model_validator
 
 from correlation.config_records import Unreadable, list_unreadable
 from correlation.engine.contract import ContractFacts, declaration
@@ -29,6 +30,87 @@ _SLOT = b"slot/"
 # the sums, its present state does not.
 _FORGOTTEN_US = 600_000_000
 Labels = tuple[tuple[str, str], ...]
+_Number = tuple[str, dict[str, str], float]
+_ByPartition = dict[str, dict[str, int]]
+
+
+class _Part(BaseModel):
+    """A part of a record; what it has beside these fields is not looked at."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True, frozen=True, hide_input_in_errors=True)
+
+
+class _ConditionInSlot(_Part):
+    version: int
+    state: str
+    detail: str | None = None
+    config_offset: int
+    last_alarm_at: int | None
+
+
+class _StreamInSlot(_Part):
+    watermark: int | None
+    refused_heartbeats: int = 0
+    partitions: dict[str, int | None] = {}
+
+
+class _Buckets(_Part):
+    buckets: list[tuple[Annotated[str, BeforeValidator(floatToGoString)], int]]
+    sum: float
+
+
+class _Slot(_Part):
+    v: Literal[1]
+    at: int
+    # Of the checkpoint: what does not say so is not forgotten.
+    slots: int = sys.maxsize
+    conditions: dict[str, _ConditionInSlot] = {}
+    watermarks: dict[str, _StreamInSlot] = {}
+    contracts: dict[str, Annotated[ContractFacts, PlainValidator(ContractFacts.from_record)]] = {}
+    counters: list[_Number] = []
+    gauges: list[_Number] = []
+    histograms: list[tuple[str, dict[str, str], _Buckets]] = []
+    number: int = 0
+
+
+class _RecreatedTopic(_Part):
+    former_id: str
+    id: str
+    at: int
+
+
+class _UnreadableRecord(_Part):
+    key: str
+    offset: int
+    problem: str
+
+
+class _Job(_Part):
+    v: Literal[1]
+    at: int
+    state: str
+    query_id: str | None = None
+    batch: int | None = None
+    batch_events: int | None = None
+    input_rate: float | None = None
+    lag: _ByPartition = {}
+    # None: not known yet.
+    lost: _ByPartition | None = None
+    missing_topics: list[str] = []
+    unreadable_records: list[_UnreadableRecord] = []
+    unreadable_records_total: int | None = None
+    recreated_topics: dict[str, _RecreatedTopic] = {}
+    durations: dict[str, float] = {}
+    exception: str | None = None
+    applied_config_offset: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: object) -> object:
+        """Take null for what is not there."""
+        if not isinstance(value, dict):
+            return value
+        return {name: it for name, it in value.items() if it is not None}
 
 
 class Sample(NamedTuple):
@@ -63,7 +145,7 @@ class MetricsView:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._slots: dict[bytes, Mapping[str, Any]] = {}
+        self._slots: dict[bytes, _Slot] = {}
         self._job: Mapping[str, Any] | None = None
         self.unreadable = 0
 
@@ -71,20 +153,20 @@ class MetricsView:
         """Take one record; one that cannot be read is counted and logged, and changes nothing."""
         key = record.key or b""
         try:
-            value = None if record.value is None else _checked(key, orjson.loads(record.value))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            value = None if record.value is None else _read(key, record.value)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             self.unreadable += 1
             _LOGGER.error(  # noqa: TRY400  the trace says no more than the sentence
                 "record at offset %s of the metrics topic cannot be read: %s", record.offset, error
             )
             return
         with self._lock:
-            if key == _JOB:
-                self._job = self._with_known_losses(value)
-            elif value is None:
-                self._slots.pop(key, None)
-            else:
+            if isinstance(value, _Slot):
                 self._slots[key] = value
+            elif key == _JOB:
+                self._job = self._with_known_losses(value)
+            else:
+                self._slots.pop(key, None)
 
     def _with_known_losses(self, job: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return a record of the job with the losses of the last one where it has none yet.
@@ -103,21 +185,21 @@ class MetricsView:
 
     def counters(self) -> list[Sample]:
         """Totals, summed over the slots."""
-        return _summed(entry for slot in self._all() for entry in slot["counters"])
+        return _summed(entry for slot in self._all() for entry in slot.counters)
 
     def gauges(self) -> list[Sample]:
         """Sizes as of the newest batch, summed over the slots; of times the least."""
-        return _summed(entry for slot in self._living() for entry in slot["gauges"])
+        return _summed(entry for slot in self._living() for entry in slot.gauges)
 
     def histograms(self) -> list[Histogram]:
         """Histograms, summed over the slots bucket by bucket."""
         buckets: dict[tuple[str, Labels], dict[str, int]] = defaultdict(lambda: defaultdict(int))
         totals: dict[tuple[str, Labels], float] = defaultdict(float)
         for slot in self._all():
-            for name, labels, found in slot["histograms"]:
+            for name, labels, found in slot.histograms:
                 key = (name, _labels(labels))
-                totals[key] += found["sum"]
-                for bound, count in found["buckets"]:
+                totals[key] += found.sum
+                for bound, count in found.buckets:
                     buckets[key][bound] += count
         return [
             Histogram(*key, dict(sorted(counts.items(), key=_bound)), totals[key])
@@ -128,7 +210,7 @@ class MetricsView:
         """Merge what all slots saw of a stream as it is declared now; None: nothing yet."""
         declared, merged = declaration(stream), None
         for slot in self._all():
-            facts = slot["contracts"].get(stream.name)
+            facts = slot.contracts.get(stream.name)
             if facts is not None and facts.declared == declared:
                 merged = facts if merged is None else merged.merged(facts)
         return merged
@@ -144,46 +226,45 @@ class MetricsView:
 
     def slots(self) -> int | None:
         """Give the job's number of slots; None where it has not said anything."""
-        newest = max(self._living(), key=lambda slot: slot["at"], default=None)
-        return None if newest is None else int(newest["slots"])
+        newest = max(self._living(), key=lambda slot: slot.at, default=None)
+        return None if newest is None else newest.slots
 
     def watermarks(self) -> dict[str, int | None]:
         """Watermark of each stream, in µs: the least over the slots, None while one knows none."""
         marks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
-            for stream, found in slot["watermarks"].items():
-                marks[stream].append(found["watermark"])
+            for stream, found in slot.watermarks.items():
+                marks[stream].append(found.watermark)
         return {stream: _least(found) for stream, found in sorted(marks.items())}
 
     def partition_marks(self, stream: str) -> dict[str, int | None]:
         """Watermark of each Kafka partition of a stream, in µs, the least over the slots."""
         marks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
-            for partition, mark in slot["watermarks"].get(stream, {}).get("partitions", {}).items():
-                marks[partition].append(mark)
+            if stream in slot.watermarks:
+                for partition, mark in slot.watermarks[stream].partitions.items():
+                    marks[partition].append(mark)
         return {partition: _least(found) for partition, found in sorted(marks.items())}
 
     def refused_heartbeats(self, stream: str) -> int:
         """Heartbeats of a stream that were refused; every slot gets all of them."""
-        slots = self._living()
-        return max(
-            (slot["watermarks"].get(stream, {}).get("refused", 0) for slot in slots), default=0
-        )
+        found = [slot.watermarks[stream] for slot in self._living() if stream in slot.watermarks]
+        return max((it.refused_heartbeats for it in found), default=0)
 
     def condition(self, name: str) -> ConditionFacts:
         """Sum up what the slots say of a condition; the slot that is furthest behind counts."""
         slots = self._living()
-        found = [slot["conditions"][name] for slot in slots if name in slot["conditions"]]
+        found = [slot.conditions[name] for slot in slots if name in slot.conditions]
         if not found or len(found) < len(slots):
             return ConditionFacts("pending", None, None, None, None)
-        behind = min(found, key=lambda facts: (facts["config_offset"], facts["version"]))
-        alarms = [facts["last_alarm_at"] for facts in found if facts["last_alarm_at"] is not None]
+        behind = min(found, key=lambda facts: (facts.config_offset, facts.version))
+        alarms = [facts.last_alarm_at for facts in found if facts.last_alarm_at is not None]
         return ConditionFacts(
-            behind["state"],
-            behind["version"],
-            behind["config_offset"],
+            behind.state,
+            behind.version,
+            behind.config_offset,
             max(alarms, default=None),
-            behind["detail"],
+            behind.detail,
         )
 
     def total(self, name: str, **labels: str) -> int:
@@ -209,131 +290,35 @@ class MetricsView:
             if count > 0
         ]
 
-    def _all(self) -> list[Mapping[str, Any]]:
+    def _all(self) -> list[_Slot]:
         with self._lock:
             found = list(self._slots.values())
         # A new checkpoint may have fewer slots than the one whose records still stand here.
-        slots = max(found, key=lambda slot: slot["at"])["slots"] if found else 0
-        return [slot for slot in found if slot["slot"] < slots]
+        slots = max(found, key=lambda slot: slot.at).slots if found else 0
+        return [slot for slot in found if slot.number < slots]
 
-    def _living(self) -> list[Mapping[str, Any]]:
+    def _living(self) -> list[_Slot]:
         slots = self._all()
-        newest = max((slot["at"] for slot in slots), default=0)
-        return [slot for slot in slots if slot["at"] >= newest - _FORGOTTEN_US]
+        newest = max((slot.at for slot in slots), default=0)
+        return [slot for slot in slots if slot.at >= newest - _FORGOTTEN_US]
 
 
 PROBED = "probe_region_events_total"
 HITS = "lookup_hits_total"
 
 
-def _checked(key: bytes, value: Any) -> Mapping[str, Any]:  # noqa: ANN401  any JSON value
-    """Give a record back when everything that is read of it later is there."""
-    if value["v"] != 1:
-        raise ValueError(f"version {value['v']!r}")
-    if key == _JOB:
-        return _checked_job(value)
-    checked: dict[str, Any] = {
-        "at": int(value["at"]),
-        "slot": int(key.removeprefix(_SLOT)),
-        # Of the checkpoint: what does not say so is not forgotten.
-        "slots": int(value.get("slots", sys.maxsize)),
-        "conditions": {
-            name: {
-                "version": int(facts["version"]),
-                "state": str(facts["state"]),
-                "detail": _text(facts.get("detail")),
-                "config_offset": int(facts["config_offset"]),
-                "last_alarm_at": _whole(facts["last_alarm_at"]),
-            }
-            for name, facts in value.get("conditions", {}).items()
-        },
-        "watermarks": {
-            stream: {
-                "watermark": _whole(found["watermark"]),
-                "refused": int(found.get("refused_heartbeats", 0)),
-                "partitions": {
-                    str(partition): _whole(mark)
-                    for partition, mark in found.get("partitions", {}).items()
-                },
-            }
-            for stream, found in value.get("watermarks", {}).items()
-        },
-        "contracts": {
-            stream: ContractFacts.from_record(facts)
-            for stream, facts in value.get("contracts", {}).items()
-        },
-        "histograms": [
-            (
-                str(name),
-                dict(labels),
-                {
-                    "buckets": [(_bound_text(bound), int(n)) for bound, n in found["buckets"]],
-                    "sum": float(found["sum"]),
-                },
-            )
-            for name, labels, found in value.get("histograms", [])
-        ],
+def _read(key: bytes, value: bytes) -> _Slot | dict[str, Any]:
+    """Read a record; raises ValueError, TypeError or LookupError where it is not one."""
+    if key != _JOB:
+        number = int(key.removeprefix(_SLOT))
+        return _Slot.model_validate_json(value).model_copy(update={"number": number})
+    job = _Job.model_validate_json(value)
+    found = [Unreadable(it.key.encode(), it.offset, it.problem) for it in job.unreadable_records]
+    total = job.unreadable_records_total
+    return job.model_dump() | {
+        "unreadable_records": list_unreadable(found),
+        "unreadable_records_total": len(found) if total is None else total,
     }
-    for part in ("counters", "gauges"):
-        checked[part] = [
-            (str(name), dict(labels), float(number)) for name, labels, number in value.get(part, [])
-        ]
-    return checked
-
-
-def _checked_job(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    rate = value.get("input_rate")
-    unreadable = [
-        Unreadable(str(found["key"]).encode(), int(found["offset"]), str(found["problem"]))
-        for found in value.get("unreadable_records") or ()
-    ]
-    return {
-        "at": int(value["at"]),
-        "state": str(value["state"]),
-        "query_id": _text(value.get("query_id")),
-        "batch": _whole(value.get("batch")),
-        "batch_events": _whole(value.get("batch_events")),
-        "input_rate": None if rate is None else float(rate),
-        "lag": _by_partition(value.get("lag")),
-        # Null: not known yet.
-        "lost": None if value.get("lost") is None else _by_partition(value["lost"]),
-        "missing_topics": [str(topic) for topic in value.get("missing_topics") or ()],
-        "unreadable_records": list_unreadable(unreadable),
-        "unreadable_records_total": int(value.get("unreadable_records_total", len(unreadable))),
-        "recreated_topics": {
-            str(topic): {
-                "former_id": str(found["former_id"]),
-                "id": str(found["id"]),
-                "at": int(found["at"]),
-            }
-            for topic, found in (value.get("recreated_topics") or {}).items()
-        },
-        "durations": {
-            str(phase): float(seconds) for phase, seconds in (value.get("durations") or {}).items()
-        },
-        "exception": _text(value.get("exception")),
-        "applied_config_offset": _whole(value.get("applied_config_offset")),
-    }
-
-
-def _by_partition(value: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401  any JSON value
-    return {
-        str(topic): {str(partition): int(count) for partition, count in found.items()}
-        for topic, found in (value or {}).items()
-    }
-
-
-def _whole(value: Any) -> int | None:  # noqa: ANN401  any JSON value
-    return None if value is None else int(value)
-
-
-def _text(value: Any) -> str | None:  # noqa: ANN401  any JSON value
-    return None if value is None else str(value)
-
-
-def _bound_text(bound: Any) -> str:  # noqa: ANN401  any JSON value
-    """Write an upper bound as Prometheus does; raises ValueError for what is no number."""
-    return "+Inf" if float(bound) == float("inf") else str(float(bound))
 
 
 def _labels(labels: Mapping[str, Any]) -> Labels:

@@ -22,17 +22,14 @@ from correlation.resources.records import (
     stream_to_document,
     template_to_document,
 )
-from service.errors import (
-    NotFoundError,
-    ServiceError,
-)
+from service.errors import DocumentErrors, NotFoundError, ServiceError
 from service.explaining import Explainer
 from service.fold import Stored
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry
 from service.stream_topics import StreamTopics
-from service.topic_rules import TopicRules
+from service.topic_rules import TOPIC_FIELDS, TopicRules
 from service.topics import TopicKeeper, TopicProblem
 from service.turns import Turns
 
@@ -200,8 +197,7 @@ class ControlPlane:
             current = self.registry.get(kind, name)
             precondition(current)
             version = self.registry.next_version(kind, name)
-            document, topic = self._check(kind, name, version, document)
-            missing = self._topic_rules.check(kind, topic)
+            document, missing = self._check(kind, name, version, document)
             if missing and not dry_run:
                 self._topic_rules.create(kind, missing)
             if current is not None and _as_written_now(current.resource) == document:
@@ -275,8 +271,12 @@ class ControlPlane:
         ServiceError, InvalidFieldError
             When the document is wrong.
         """
-        condition = self.registry.check_condition("validated", 1, document)
-        self._topic_rules.check("condition", condition.output_topic)
+        errors = DocumentErrors()
+        with errors:
+            condition = self.registry.check_condition("validated", 1, document)
+        with errors:
+            self._topic_rules.check("condition", document["output_topic"])
+        errors.raise_all()
         streams = self.registry.streams()
         return KINDS[condition.kind].derive(condition, streams, load)
 
@@ -326,17 +326,23 @@ class ControlPlane:
     def _check(
         self, kind: ResourceKind, name: str, version: int, document: Document
     ) -> tuple[Document, str | None]:
-        """Check a document; give it as it is stored, and the topic it needs."""
-        if kind == "template":
-            found = Resource(kind, name, version, 0, document).to_template()
-            return template_to_document(found), None
-        if kind == "condition":
-            topic = self.registry.check_condition(name, version, document).output_topic
-        else:
-            stream = self.registry.read_stream(name, document)
-            self.registry.check_stream(stream)
-            document, topic = stream_to_document(stream), stream.topic
-        return document, topic
+        """Check a document; return it as it is stored, and the topic to create for it."""
+        missing = None
+        errors = DocumentErrors()
+        with errors:
+            if kind == "template":
+                found = Resource(kind, name, version, 0, document).to_template()
+                document = template_to_document(found)
+            elif kind == "condition":
+                self.registry.check_condition(name, version, document)
+            else:
+                stream = self.registry.read_stream(name, document)
+                self.registry.check_stream(stream)
+                document = stream_to_document(stream)
+        with errors:
+            missing = self._topic_rules.check(kind, document.get(TOPIC_FIELDS[kind]))
+        errors.raise_all()
+        return document, missing
 
     def _write(self, resource: Resource, value: bytes | None, *, created: bool = False) -> Written:
         timeout = self.settings.write_timeout_seconds

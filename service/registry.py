@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS, condition_from_document, to_condition
+from correlation.limits import LENGTH_LIMIT_US
 from correlation.resources.records import (
     Resource,
     ResourceKind,
@@ -15,8 +17,11 @@ from correlation.resources.records import (
 )
 from service.documents.capacity import check_capacity
 from service.documents.cycles import refuse_loop
+from service.documents.models import valid_values
 from service.errors import (
+    MOST_PROBLEMS,
     DependedUponError,
+    DocumentErrors,
     FieldProblem,
     InvalidDocumentError,
     TemplateInUseError,
@@ -24,12 +29,15 @@ from service.errors import (
 from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container
 
     from correlation.config_records import Unreadable
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
     from service.log import LogRecord
+
+# Stands in for the fields of a stream that are not valid, so that the others can be checked.
+_HARMLESS = {"topic": "unnamed", "max_uncertainty_us": LENGTH_LIMIT_US, "max_delay_us": 0}
 
 
 class Registry:
@@ -94,28 +102,30 @@ class Registry:
             When a condition that reads the stream writes its alarms to the topic, also through
             others, or would keep too many of its events, or cannot take their histograms.
         """
-        writers = [
-            it.name
-            for it in self._conditions()
-            if stream.name in it.streams and it.output_topic == stream.topic
-        ]
-        if writers:
-            raise InvalidDocumentError.of(
-                "topic",
-                f"condition {writers[0]} reads the stream and writes its alarms to {stream.topic}",
-                "name another topic, or give the condition another output_topic first",
-            )
         conditions = self._conditions()
         streams = self.streams() | {stream.name: stream}
         readers = [it for it in conditions if stream.name in it.streams]
-        refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
-        for reader in (it for it in readers if streams.keys() >= set(it.streams)):
-            check_capacity(reader, streams, self._max_buffered_events, "max_rate")
+        complete = [it for it in readers if streams.keys() >= set(it.streams)]
+        errors = DocumentErrors()
+        for writer in (it for it in readers if it.output_topic == stream.topic):
+            with errors:
+                raise InvalidDocumentError.of(
+                    "topic",
+                    f"condition {writer.name} reads the stream and writes its alarms to "
+                    f"{stream.topic}",
+                    "name another topic, or give the condition another output_topic first",
+                )
+        with errors:
+            refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
+        for reader in complete:
+            with errors:
+                check_capacity(reader, streams, self._max_buffered_events, "max_rate")
+            with errors:
+                _check_shapes(reader, streams, stream)
+        errors.raise_all()
         current = self.get("stream", stream.name)
         if current and current.resource.to_stream().partitioning != stream.partitioning:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot change")
-        for reader in (it for it in readers if streams.keys() >= set(it.streams)):
-            _check_shapes(reader, streams, stream)
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Refuse when conditions read the stream.
@@ -147,8 +157,7 @@ class Registry:
         InvalidDocumentError
             When it names a template that is not there.
         """
-        found = self._fold.all("template")
-        return checked_stream(name, document, {it: found[it].resource for it in found})
+        return checked_stream(name, document, self._templates())
 
     def template_users(self, template: str) -> dict[str, int]:
         """Give the streams that use a template, and the version that each has of it."""
@@ -196,9 +205,44 @@ class Registry:
         streams = self.streams()
         condition = checked_condition(name, version, document, streams)
         others = [it for it in self._conditions() if it.name != name]
-        refuse_loop([*others, condition], streams.values(), [name], "output_topic")
-        check_capacity(condition, streams, self._max_buffered_events)
+        errors = DocumentErrors()
+        with errors:
+            refuse_loop([*others, condition], streams.values(), [name], "output_topic")
+        with errors:
+            check_capacity(condition, streams, self._max_buffered_events)
+        errors.raise_all()
         return condition
+
+    def further_problems(
+        self, kind: ResourceKind, document: object, problems: tuple[FieldProblem, ...]
+    ) -> tuple[FieldProblem, ...]:
+        """Find what else is wrong with a document that its model refuses.
+
+        Parameters
+        ----------
+        kind : {"stream", "condition", "template"}
+            Of the document.
+        document : object
+            What the user sent.
+        problems : tuple of FieldProblem
+            All that the model finds.
+        """
+        if not isinstance(document, Mapping) or len(problems) > MOST_PROBLEMS:
+            return ()
+        values, faulty = valid_values(kind, document, problems)
+        errors = DocumentErrors(faulty)
+        if kind == "stream":
+            with errors:
+                checked_stream("unnamed", _HARMLESS | values, self._templates())
+        elif values:
+            with errors:
+                _refuse_unknown("stream", self._fold.all("stream"), _streams_named(values))
+            with errors:
+                KINDS[values["kind"]].build("unnamed", 1, values)
+        return errors.problems
+
+    def _templates(self) -> dict[str, Resource]:
+        return {name: it.resource for name, it in self._fold.all("template").items()}
 
     def _conditions(self) -> list[Condition]:
         return [to_condition(it.resource) for it in self._fold.all("condition").values()]
@@ -224,19 +268,16 @@ def checked_stream(
         When it names a template that is not there.
     """
     names = document.get("templates", [])
-    problems = tuple(
-        FieldProblem(
-            f"templates[{place}]",
-            f"no template is called {template!r}",
-            f"register it first: PUT /v1/templates/{template}",
+    errors = DocumentErrors()
+    with errors:
+        _refuse_unknown(
+            "template", templates, {f"templates[{it}]": n for it, n in enumerate(names)}
         )
-        for place, template in enumerate(names)
-        if template not in templates
-    )
-    if problems:
-        raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", problems)
-    entries = [template_entry(templates[template].to_template()) for template in names]
-    return stream_from_document(name, document | {"templates": entries})
+    entries = [template_entry(templates[it].to_template()) for it in names if it in templates]
+    with errors:
+        stream = stream_from_document(name, document | {"templates": entries})
+    errors.raise_all()
+    return stream
 
 
 def checked_condition(
@@ -252,40 +293,48 @@ def checked_condition(
         When it names a stream that is not there, or streams whose events cannot meet, or
         would write its alarms among the events that it reads.
     """
-    condition = condition_from_document(name, version, document)
-    fields = [
-        field.name
-        for field in KINDS[condition.kind].fields
-        if field.type == "stream" and document.get(field.name) is not None
-    ]
-    problems = [
+    errors = DocumentErrors()
+    with errors:
+        _refuse_unknown("stream", streams, _streams_named(document))
+    with errors:
+        condition = condition_from_document(name, version, document)
+    errors.raise_all()
+    with errors:
+        KINDS[condition.kind].check(condition, streams)
+    for stream in condition.streams:
+        with errors:
+            if streams[stream].topic == condition.output_topic:
+                raise InvalidDocumentError.of(
+                    "output_topic",
+                    f"{condition.output_topic} is the topic of stream {stream}, "
+                    "which the condition reads",
+                    "name another topic: the alarms would come back as events",
+                )
+    if errors.problems:
+        raise InvalidDocumentError.of_all(errors.problems)
+    return condition
+
+
+def _streams_named(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the streams that a condition names, by field."""
+    kind = KINDS.get(document.get("kind", ""))
+    fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
+    return {field: document[field] for field in fields if document.get(field) is not None}
+
+
+def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[str, str]) -> None:
+    """Refuse names, given by field, that no resource has."""
+    problems = tuple(
         FieldProblem(
             field,
-            f"no stream is called {document[field]!r}",
-            f"register it first: PUT /v1/streams/{document[field]}",
+            f"no {kind} is called {name!r}",
+            f"register it first: PUT /v1/{kind}s/{name}",
         )
-        for field in fields
-        if document[field] not in streams
-    ]
-    if not problems:
-        try:
-            KINDS[condition.kind].check(condition, streams)
-        except InvalidFieldError as error:
-            problems = [FieldProblem(error.field, error.problem, error.remedy)]
-    if not problems:
-        problems = [
-            FieldProblem(
-                "output_topic",
-                f"{condition.output_topic} is the topic of stream {document[field]}, "
-                "which the condition reads",
-                "name another topic: the alarms would come back as events",
-            )
-            for field in fields
-            if streams[document[field]].topic == condition.output_topic
-        ][:1]
+        for field, name in named.items()
+        if name not in known
+    )
     if problems:
-        raise InvalidDocumentError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
-    return condition
+        raise InvalidDocumentError.of_all(problems)
 
 
 def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from service.settings import Settings
     from service.topics import TopicKeeper
 
-_FIELDS: dict[ResourceKind, str] = {"stream": "topic", "condition": "output_topic", "template": ""}
+# Field of a document that names its topic.
+TOPIC_FIELDS: dict[ResourceKind, str] = {
+    "stream": "topic",
+    "condition": "output_topic",
+    "template": "",
+}
 _ANOTHER = "name another topic"
 
 
@@ -62,7 +67,7 @@ class TopicRules:
         """
         if topic is None or (kind == "condition" and topic == self._settings.topics.alarms):
             return None
-        field = _FIELDS[kind]
+        field = TOPIC_FIELDS[kind]
         self._check_name(kind, field, topic)
         names = self._keeper.names()
         if topic not in names:
@@ -94,7 +99,7 @@ class TopicRules:
             self._keeper.create(topic)
         except TopicRefusedError as error:
             problem = f"the broker refuses to create {topic!r}: {error.detail}"
-            raise InvalidDocumentError.of(_FIELDS[kind], problem, _ANOTHER) from error
+            raise InvalidDocumentError.of(TOPIC_FIELDS[kind], problem, _ANOTHER) from error
 
     def _check_name(self, kind: ResourceKind, field: str, topic: str) -> None:
         # No stream reads the alarms either: it would read those of its own conditions, and those of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import LENGTH_LIMIT_US
 from correlation.resources.durations import format_duration
 from correlation.resources.paths import Path
@@ -72,12 +72,39 @@ class EventMapping:
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
-        if self.format not in get_args(TimeFormat):
-            raise InvalidFieldError(
-                "mapping.format",
-                f"unknown: {self.format!r}",
-                f"use one of {', '.join(get_args(TimeFormat))}",
+        errors = FieldErrors()
+        errors.refuse(
+            "mapping.format",
+            f"unknown: {self.format!r}",
+            f"use one of {', '.join(get_args(TimeFormat))}",
+            when=self.format not in get_args(TimeFormat),
+        )
+        with errors:
+            self._check_timezone()
+        for name, duration_us in (("before", self.before_us), ("after", self.after_us)):
+            errors.refuse(
+                f"mapping.{name}",
+                f"is {format_duration(duration_us)}",
+                f"use 0s to {format_duration(LENGTH_LIMIT_US)}",
+                when=not 0 <= duration_us <= LENGTH_LIMIT_US,
             )
+        for name in ("id", "key", *_TIME_FIELDS):
+            path = getattr(self, f"{name}_path")
+            errors.refuse(
+                f"mapping.{name}",
+                "is missing" if path is None else "does not go with the other fields",
+                "give either time, or earliest and latest, or detected and template, or histogram",
+                when=name in _TIME_FIELDS and (name in _FIELDS[self.form]) != (path is not None),
+            )
+            errors.refuse(
+                f"mapping.{name}",
+                "has an empty part",
+                'write a path such as "a.b", or a list of names',
+                when=path is not None and not (path and all(path)),
+            )
+        errors.raise_all()
+
+    def _check_timezone(self) -> None:
         try:
             ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -86,34 +113,6 @@ class EventMapping:
                 f"unknown: {self.timezone[:80]!r}",
                 "use an IANA name such as UTC or America/New_York",
             ) from None
-        for name, duration_us in (("before", self.before_us), ("after", self.after_us)):
-            if not 0 <= duration_us <= LENGTH_LIMIT_US:
-                raise InvalidFieldError(
-                    f"mapping.{name}",
-                    f"is {format_duration(duration_us)}",
-                    f"use 0s to {format_duration(LENGTH_LIMIT_US)}",
-                )
-        self._check_paths()
-
-    def _check_paths(self) -> None:
-        needed = _FIELDS[self.form]
-        for name in _TIME_FIELDS:
-            path = getattr(self, f"{name}_path")
-            if (name in needed) != (path is not None):
-                raise InvalidFieldError(
-                    f"mapping.{name}",
-                    "is missing" if path is None else "does not go with the other fields",
-                    "give either time, or earliest and latest, or detected and template, or "
-                    "histogram",
-                )
-        for name in ("id", "key", *_TIME_FIELDS):
-            path = getattr(self, f"{name}_path")
-            if path is not None and not (path and all(path)):
-                raise InvalidFieldError(
-                    f"mapping.{name}",
-                    "has an empty part",
-                    'write a path such as "a.b", or a list of names',
-                )
 
     @property
     def time_paths(self) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from correlation.errors import InvalidFieldError, UnknownRecordVersionError
+from correlation.errors import FieldErrors, InvalidFieldError, UnknownRecordVersionError
 from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping, Form
 from correlation.resources.partitioning import Partitioning
@@ -178,28 +178,41 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
     InvalidFieldError
         Naming the field and what to write instead.
     """
-    partitioning = document.get("partitioning") or {"by": "key"}
-    return Stream(
-        name=name,
-        topic=require(document, "topic"),
-        max_uncertainty_us=require(document, "max_uncertainty_us"),
-        max_delay_us=require(document, "max_delay_us"),
-        min_uncertainty_us=document.get("min_uncertainty_us", 0),
-        mapping=_mapping_from_document(document.get("mapping")),
-        partitioning=Partitioning(partitioning["by"], partitioning.get("groups", 1)),
-        clock=document.get("clock", "live"),
-        max_skew_us=document.get("max_skew_us", 1_000_000),
-        templates=tuple(
+    by = document.get("partitioning") or {"by": "key"}
+    # What is not valid itself is no reason to refuse anything else.
+    partitioning, mapping = Partitioning(), EventMapping()
+    templates: tuple[Template, ...] = ()
+    errors = FieldErrors()
+    with errors:
+        partitioning = Partitioning(by["by"], by.get("groups", 1))
+    with errors:
+        mapping = _mapping_from_document(document.get("mapping"))
+    with errors:
+        templates = tuple(
             Template(
                 require(it, "name"),
                 Histogram.from_buckets(require(it, "buckets")),
                 require(it, "version"),
             )
             for it in document.get("templates", ())
-        ),
-        histograms=document.get("histograms", False),
-        max_rate=document.get("max_rate"),
-    )
+        )
+    with errors:
+        stream = Stream(
+            name=name,
+            topic=require(document, "topic"),
+            max_uncertainty_us=require(document, "max_uncertainty_us"),
+            max_delay_us=require(document, "max_delay_us"),
+            min_uncertainty_us=document.get("min_uncertainty_us", 0),
+            mapping=mapping,
+            partitioning=partitioning,
+            clock=document.get("clock", "live"),
+            max_skew_us=document.get("max_skew_us", 1_000_000),
+            templates=templates,
+            histograms=document.get("histograms", False),
+            max_rate=document.get("max_rate"),
+        )
+    errors.raise_all()
+    return stream
 
 
 def _path_to_document(path: Path | None) -> str | list[str] | None:

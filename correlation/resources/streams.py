@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TEMPLATE_LIMIT
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
@@ -66,30 +66,22 @@ class Stream:
     max_rate: int | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        check_topic(self.topic)
-        check_duration(self.max_uncertainty_us, "max_uncertainty", 0, LENGTH_LIMIT_US)
-        check_duration(self.min_uncertainty_us, "min_uncertainty", 0, LENGTH_LIMIT_US)
-        check_duration(self.max_delay_us, "max_delay", 0, DURATION_LIMIT_US)
-        check_duration(self.max_skew_us, "max_skew", 0, DURATION_LIMIT_US)
-        if self.min_uncertainty_us > self.max_uncertainty_us:
-            raise InvalidFieldError(
-                "min_uncertainty",
-                f"{format_duration(self.min_uncertainty_us)} is more than max_uncertainty "
-                f"({format_duration(self.max_uncertainty_us)})",
-                "use at most max_uncertainty",
-            )
-        if self.clock not in {"live", "replay"}:
-            raise InvalidFieldError("clock", f"unknown: {self.clock!r}", "use live or replay")
-        self._check_templates()
-        spread = self.mapping.spread_us
-        if spread is not None and not self.min_uncertainty_us <= spread <= self.max_uncertainty_us:
-            raise InvalidFieldError(
-                "max_uncertainty",
-                f"the mapping makes every event {format_duration(spread)} long, outside "
-                f"{self._describe_range()}",
-                "declare min_uncertainty and max_uncertainty with before + after between them",
-            )
+        errors = FieldErrors()
+        with errors:
+            check_name(self.name)
+        with errors:
+            check_topic(self.topic)
+        with errors:
+            self._check_durations()
+        errors.refuse(
+            "clock",
+            f"unknown: {self.clock!r}",
+            "use live or replay",
+            when=self.clock not in {"live", "replay"},
+        )
+        with errors:
+            self._check_templates()
+        errors.raise_all()
 
     @property
     def has_shapes(self) -> bool:
@@ -101,43 +93,75 @@ class Stream:
         """By what its events meet, as the state holds it."""
         return [self.partitioning.by, self.partitioning.groups]
 
-    def _describe_range(self) -> str:
-        low, high = self.min_uncertainty_us, self.max_uncertainty_us
-        return f"{format_duration(low)} to {format_duration(high)}"
-
     def _check_templates(self) -> None:
         form = self.mapping.form
-        if form == "template" and not self.templates:
-            raise InvalidFieldError(
-                "templates", "are missing: the mapping reads templates", "name those of its events"
+        errors = FieldErrors()
+        errors.refuse(
+            "templates",
+            "are missing: the mapping reads templates",
+            "name those of its events",
+            when=form == "template" and not self.templates,
+        )
+        errors.refuse(
+            "templates",
+            "are not read by the mapping",
+            "leave them out, or give mapping.detected and mapping.template",
+            when=form not in {"template", "canonical"} and bool(self.templates),
+        )
+        errors.refuse(
+            "histograms",
+            f"is {str(self.histograms).lower()}, and the mapping reads "
+            f"{'none' if self.histograms else 'histograms'}",
+            "leave it out" if self.histograms else "set it to true",
+            when=(form == "histogram") != self.histograms and form != "canonical",
+        )
+        names = Counter(template.name for template in self.templates)
+        errors.refuse(
+            "templates",
+            f"are {len(self.templates)}",
+            f"use at most {TEMPLATE_LIMIT}, or more streams",
+            when=len(self.templates) > TEMPLATE_LIMIT,
+        )
+        for name, count in names.items():
+            errors.refuse(
+                "templates", f"{name!r} stands there twice", "name it once", when=count > 1
             )
-        if form not in {"template", "canonical"} and self.templates:
+        errors.raise_all()
+
+    def _check_durations(self) -> None:
+        errors = FieldErrors()
+        for name, limit_us in (
+            ("max_uncertainty", LENGTH_LIMIT_US),
+            ("min_uncertainty", LENGTH_LIMIT_US),
+            ("max_delay", DURATION_LIMIT_US),
+            ("max_skew", DURATION_LIMIT_US),
+        ):
+            with errors:
+                check_duration(getattr(self, f"{name}_us"), name, 0, limit_us)
+        errors.raise_all()
+        low, high = self.min_uncertainty_us, self.max_uncertainty_us
+        if low > high:
             raise InvalidFieldError(
-                "templates",
-                "are not read by the mapping",
-                "leave them out, or give mapping.detected and mapping.template",
+                "min_uncertainty",
+                f"{format_duration(low)} is more than max_uncertainty ({format_duration(high)})",
+                "use at most max_uncertainty",
             )
-        if (form == "histogram") != self.histograms and form != "canonical":
-            raise InvalidFieldError(
-                "histograms",
-                f"is {str(self.histograms).lower()}, and the mapping reads "
-                f"{'none' if self.histograms else 'histograms'}",
-                "leave it out" if self.histograms else "set it to true",
+        outside = f"long, outside {format_duration(low)} to {format_duration(high)}"
+        between = "declare min_uncertainty and max_uncertainty with"
+        spread = self.mapping.spread_us
+        if spread is not None:
+            errors.refuse(
+                "max_uncertainty",
+                f"the mapping makes every event {format_duration(spread)} {outside}",
+                f"{between} before + after between them",
+                when=not low <= spread <= high,
             )
-        names = [template.name for template in self.templates]
-        if len(names) > TEMPLATE_LIMIT:
-            raise InvalidFieldError(
-                "templates", f"are {len(names)}", f"use at most {TEMPLATE_LIMIT}, or more streams"
-            )
-        for name, count in Counter(names).items():
-            if count > 1:
-                raise InvalidFieldError("templates", f"{name!r} stands there twice", "name it once")
         for template in self.templates:
             length = template.histogram.length_us
-            if not self.min_uncertainty_us <= length <= self.max_uncertainty_us:
-                raise InvalidFieldError(
-                    "max_uncertainty",
-                    f"template {template.name} is {format_duration(length)} long, outside "
-                    f"{self._describe_range()}",
-                    "declare min_uncertainty and max_uncertainty with its length between them",
-                )
+            errors.refuse(
+                "max_uncertainty",
+                f"template {template.name} is {format_duration(length)} {outside}",
+                f"{between} its length between them",
+                when=not low <= length <= high,
+            )
+        errors.raise_all()

@@ -7,11 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.decimals import read_decimal, without_zeros
 from correlation.resources.durations import format_duration
+from correlation.resources.records import require
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO
 from correlation.timing.intervals.window import TimingWindow
@@ -29,6 +30,7 @@ PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
 # How pairs are written: one record each, or many in one.
 FACTORED = "factored"
 OUTPUT_CHOICES = (PAIRS, FACTORED)
+_Ends = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,89 +97,115 @@ def build_condition(
     name, version
         Of the condition.
     values : mapping
-        The normalised document.
+        The normalised document. A field that is missing is an error; the others are checked
+        nevertheless.
 
     Raises
     ------
     InvalidFieldError
-        Naming the field and what to write instead.
+        Naming every field that is wrong and what to write instead.
     """
-    threshold = read_threshold(values["threshold"])
+    errors = FieldErrors()
+    with errors:
+        check_name(name)
+    for stream in ("a", "b"):
+        with errors:
+            check_name(require(values, stream), stream)
+    with errors:
+        ends = _read_ends(kind, values)
+    with errors:
+        threshold = read_threshold(require(values, "threshold"))
     for field, choices in (
         ("algorithm", ALGORITHM_CHOICES),
         ("emit", EMIT_CHOICES),
         ("output", OUTPUT_CHOICES),
     ):
-        if field in values and values[field] not in choices:
-            raise InvalidFieldError(
-                field, f"unknown: {values[field]!r}", f"use one of: {', '.join(choices)}"
-            )
+        found = values.get(field, choices[0])
+        remedy = f"use one of: {', '.join(choices)}"
+        errors.refuse(field, f"unknown: {found!r}", remedy, when=found not in choices)
     if values.get("output") == FACTORED:
-        _check_factored(values)
+        with errors:
+            _check_factored(values)
     output_topic = values.get("output_topic")
-    if output_topic is not None:
-        check_topic(output_topic, "output_topic")
+    with errors:
+        if output_topic is not None:
+            check_topic(output_topic, "output_topic")
+    with errors:
+        block = _read_block(values)
+    errors.raise_all()
     return TimingCondition(
-        name=check_name(name),
+        name=name,
         version=version,
         kind=kind,
-        a=check_name(values["a"], "a"),
-        b=check_name(values["b"], "b"),
-        window=_window(kind, values, Fraction(threshold)),
+        a=values["a"],
+        b=values["b"],
+        window=TimingWindow(*ends, Fraction(threshold)),
         threshold=threshold,
         report_probability=bool(values.get("report_probability", True)),
         algorithm=values.get("algorithm", DEFAULT_ALGORITHM),
         output_topic=output_topic,
         emit=values.get("emit", PAIRS),
         output=values.get("output", PAIRS),
-        **_read_block(values),
+        **block,
     )
 
 
 def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
     """Read how large blocks are, and how long they are waited for."""
     size = values.get("block_size")
+    interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)
     if size is None:
-        if values.get("block_interval_us", DEFAULT_INTERVAL_US) != DEFAULT_INTERVAL_US:
+        if interval != DEFAULT_INTERVAL_US:
             raise InvalidFieldError(
                 "block_interval",
                 "goes with block_size only",
                 "give block_size too, or leave it out",
             )
         return {}
-    if not 1 <= size <= BLOCK_SIZE_LIMIT:
-        raise InvalidFieldError("block_size", f"is {size}", f"use 1 to {BLOCK_SIZE_LIMIT}")
-    if values.get("emit", PAIRS) != PAIRS:
-        raise InvalidFieldError(
-            "block_size",
-            "does not go with emit best or unmatched, which wait for the watermark",
-            "leave block_size out, or emit pairs",
-        )
-    interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)
-    check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
+    errors = FieldErrors()
+    errors.refuse(
+        "block_size",
+        f"is {size}",
+        f"use 1 to {BLOCK_SIZE_LIMIT}",
+        when=not 1 <= size <= BLOCK_SIZE_LIMIT,
+    )
+    errors.refuse(
+        "block_size",
+        "does not go with emit best or unmatched, which wait for the watermark",
+        "leave block_size out, or emit pairs",
+        when=values.get("emit", PAIRS) != PAIRS,
+    )
+    with errors:
+        check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
+    errors.raise_all()
     return {"block_size": size, "block_interval_us": interval}
 
 
 def _check_factored(values: Mapping[str, Any]) -> None:
     """Refuse what has no factored form."""
     instead = "or use output pairs"
-    if values.get("emit", PAIRS) != PAIRS:
-        raise InvalidFieldError(
-            "emit", f"{values['emit']} reports each A once, not factored", f"use pairs, {instead}"
-        )
-    if values.get("algorithm", DEFAULT_ALGORITHM) != DEFAULT_ALGORITHM:
-        raise InvalidFieldError(
-            "algorithm",
-            f"{values['algorithm']} writes pair by pair, not factored",
-            f"use {DEFAULT_ALGORITHM}, {instead}",
-        )
-    if values["a"] == values["b"]:
-        raise InvalidFieldError(
-            "output",
-            "the pairs of a stream with itself have no factored form: which of its two orders is "
-            "reported is decided pair by pair",
-            "use output pairs",
-        )
+    emit, algorithm = values.get("emit", PAIRS), values.get("algorithm", DEFAULT_ALGORITHM)
+    errors = FieldErrors()
+    errors.refuse(
+        "emit",
+        f"{emit} reports each A once, not factored",
+        f"use pairs, {instead}",
+        when=emit != PAIRS,
+    )
+    errors.refuse(
+        "algorithm",
+        f"{algorithm} writes pair by pair, not factored",
+        f"use {DEFAULT_ALGORITHM}, {instead}",
+        when=algorithm != DEFAULT_ALGORITHM,
+    )
+    errors.refuse(
+        "output",
+        "the pairs of a stream with itself have no factored form: which of its two orders is "
+        "reported is decided pair by pair",
+        "use output pairs",
+        when="a" in values and values["a"] == values.get("b"),
+    )
+    errors.raise_all()
 
 
 def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
@@ -198,28 +226,30 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
         how their times are distributed.
     """
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
-    if a != b:
-        raise InvalidFieldError(
-            "b",
-            f"is partitioned by {b} ({condition.b}), a by {a} ({condition.a}), so their events "
-            "cannot meet",
-            "register both streams with the same partitioning",
-        )
-    if condition.emit != PAIRS and a.groups > 1:
-        raise InvalidFieldError(
-            "emit",
-            f"{condition.emit} needs every B of an A in one place, and {condition.a} is "
-            f"partitioned by {a}",
-            "use emit pairs, or register the streams with a grid of 1 group",
-        )
     shaped = [name for name in condition.streams if streams[name].has_shapes]
-    if condition.output == FACTORED and shaped:
-        raise InvalidFieldError(
-            "output",
-            f"factored records tell intervals, and events of stream {shaped[0]} may carry "
-            "histograms",
-            "use output pairs",
-        )
+    errors = FieldErrors()
+    errors.refuse(
+        "b",
+        f"is partitioned by {b} ({condition.b}), a by {a} ({condition.a}), so their events "
+        "cannot meet",
+        "register both streams with the same partitioning",
+        when=a != b,
+    )
+    errors.refuse(
+        "emit",
+        f"{condition.emit} needs every B of an A in one place, and {condition.a} is "
+        f"partitioned by {a}",
+        "use emit pairs, or register the streams with a grid of 1 group",
+        when=condition.emit != PAIRS and a.groups > 1,
+    )
+    errors.refuse(
+        "output",
+        f"factored records tell intervals, and events of stream {', '.join(shaped)} may carry "
+        "histograms",
+        "use output pairs",
+        when=condition.output == FACTORED and bool(shaped),
+    )
+    errors.raise_all()
 
 
 def read_threshold(value: object) -> Decimal:
@@ -236,30 +266,39 @@ def read_threshold(value: object) -> Decimal:
     return threshold
 
 
-def _window(kind: str, values: Mapping[str, Any], threshold: Fraction) -> TimingWindow:
+def _read_ends(kind: str, values: Mapping[str, Any]) -> _Ends:
+    """Return lower, upper, floor and ceiling of the window, in µs; None is infinite."""
+
     def read(field: str, least: int = 0) -> int:
-        return check_duration(values[f"{field}_us"], field, least, DURATION_LIMIT_US)
+        duration_us: int = require(values, f"{field}_us")
+        return check_duration(duration_us, field, least, DURATION_LIMIT_US)
 
     if kind == "mutual_deadline":
         window = read("window")
-        return TimingWindow(-window, window, None, None, threshold)
+        return -window, window, None, None
+    errors = FieldErrors()
     if kind == "within":
-        lower, upper = read("lower", -DURATION_LIMIT_US), read("upper", -DURATION_LIMIT_US)
+        with errors:
+            lower = read("lower", -DURATION_LIMIT_US)
+        with errors:
+            upper = read("upper", -DURATION_LIMIT_US)
+        errors.raise_all()
         if lower > upper:
             raise InvalidFieldError(
                 "upper",
                 f"{format_duration(upper)} is less than lower ({format_duration(lower)})",
                 "write the smaller one as lower",
             )
-        return TimingWindow(lower, upper, None, None, threshold)
-    horizon = read("horizon")
-    end = read(kind, -DURATION_LIMIT_US)
+        return lower, upper, None, None
+    with errors:
+        horizon = read("horizon")
+    with errors:
+        end = read(kind, -DURATION_LIMIT_US)
+    errors.raise_all()
     if (end < -horizon) if kind == "deadline" else (end > horizon):
         raise InvalidFieldError(
             "horizon",
             f"{format_duration(horizon)} ends before the {kind} ({format_duration(end)})",
             f"use a horizon that reaches past the {kind}",
         )
-    if kind == "deadline":
-        return TimingWindow(None, end, -horizon, None, threshold)
-    return TimingWindow(end, None, None, horizon, threshold)
+    return (None, end, -horizon, None) if kind == "deadline" else (end, None, None, horizon)

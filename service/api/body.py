@@ -14,6 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from service.api.query import refuse_query
 from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaTypeError
 
 _DEPTH = 16
@@ -97,7 +98,10 @@ def new_limiter() -> CapacityLimiter:
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is read by `parse_json`."""
+    """A route that refuses unknown query parameters, and whose body is read by `parse_json`."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401  those of APIRoute
+        super().__init__(path, refuse_query(endpoint), **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Give the handler, with the body read before it."""

@@ -24,7 +24,7 @@ from service.api.common import (
     etag,
     put_responses,
 )
-from service.api.problems import ProblemItem, problem_of_field, responses
+from service.api.problems import document_problems, problem_of_field, responses
 from service.api.wording import field_problems
 from service.documents.fields import Document, ResourceName, read_number
 from service.documents.models import ConditionDocument
@@ -114,7 +114,7 @@ class ValidationAnswer(BaseModel):
     """What is wrong with a condition, or what it costs."""
 
     valid: bool = Field(description="Whether PUT would take it.")
-    errors: list[ProblemItem] = Field(description="What is wrong, field by field.")
+    errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
     document: dict[str, Any] | None = Field(description="The document as it would be stored.")
     derived: dict[str, Any] | None = Field(
         description="Buffer horizon, worst-case alarm latency, expected buffered events and chance "
@@ -125,11 +125,15 @@ class ValidationAnswer(BaseModel):
 def _unknown_rates(
     document: Mapping[str, Any], rates: Mapping[str, float]
 ) -> tuple[FieldProblem, ...]:
-    """Give what is wrong with rates of streams that the condition does not read."""
-    fields = KINDS[document["kind"]].fields
-    read = sorted({document[field.name] for field in fields if field.type == "stream"})
-    return first_problems(
-        FieldProblem(f"rates.{name}", "is no stream of the condition", f"use {', '.join(read)}")
+    """Find rates of streams that the condition does not read, where it is known what it reads."""
+    kind = KINDS.get(str(document.get("kind")))
+    fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
+    read: list[Any] = [document.get(field) for field in fields]
+    if not read or not all(isinstance(name, str) for name in read):
+        return ()
+    remedy = f"use {', '.join(sorted(set(read)))}"
+    return tuple(
+        FieldProblem(f"rates.{name}", "is no stream of the condition", remedy)
         for name in rates
         if name not in read
     )
@@ -139,20 +143,21 @@ def _unknown_rates(
 def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
     """Say what is wrong with a condition, or what it would cost; nothing is written."""
     rates = {name: float(rate) for name, rate in body.rates.items()}
-    load = Load(rates, float(body.keys))
+    strangers = _unknown_rates(body.condition, rates)
     try:
         document = _DOCUMENT.validate_python(body.condition).normalised()
-        strangers = _unknown_rates(document, rates)
-        if strangers:
-            return _invalid(strangers)
-        derived = plane.derive(document, load)
+        derived = plane.derive(document, Load(rates, float(body.keys)))
     except ValidationError as error:
-        return _invalid(field_problems(error.errors()))
-    except InvalidFieldError as error:
-        return _invalid((problem_of_field(error, body.condition),))
-    except InvalidDocumentError as error:
-        return _invalid(error.problems)
-    return ValidationAnswer(valid=True, errors=[], document=document, derived=derived)
+        problems = field_problems(error.errors(), (), "condition")
+        problems = document_problems(plane.registry, "condition", body.condition, problems)
+    except (InvalidFieldError, InvalidDocumentError) as error:
+        problems = tuple(problem_of_field(it, body.condition) for it in error.problems)
+    else:
+        if not strangers:
+            return ValidationAnswer(valid=True, errors=[], document=document, derived=derived)
+        problems = ()
+    found = first_problems((*problems, *strangers))
+    return ValidationAnswer(valid=False, errors=list(found), document=None, derived=None)
 
 
 @router.get("/conditions", responses=responses(422))
@@ -260,8 +265,3 @@ def _shown(stored: Stored) -> StoredCondition:
         document=resource.document,
         paused=resource.paused,
     )
-
-
-def _invalid(problems: tuple[FieldProblem, ...]) -> ValidationAnswer:
-    items = [ProblemItem(field=it.field, problem=it.problem, remedy=it.remedy) for it in problems]
-    return ValidationAnswer(valid=False, errors=items, document=None, derived=None)

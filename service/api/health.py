@@ -11,6 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 
 from correlation.config_records import list_unreadable
+from service.api.body import JsonRoute
 from service.api.common import Plane, WrongTopic
 from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
@@ -19,7 +20,7 @@ from service.plane import ControlPlane
 _BROKER_SECONDS = 3.0
 # One asks the broker, the others write the pages of several Prometheus servers.
 _THREADS = 4
-router = APIRouter(tags=["state"])
+router = APIRouter(tags=["state"], route_class=JsonRoute)
 
 
 class Live(BaseModel):

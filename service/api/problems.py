@@ -4,10 +4,12 @@ Every answer of 400 and above is a problem, also those that FastAPI and Starlett
 """
 
 import http
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -16,10 +18,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.resources.records import ResourceKind
 from service import errors
+from service.api.query import query_problems
 from service.api.wording import field_problems
 from service.documents.fields import name_as_written
-from service.errors import FieldProblem, ServiceError
+from service.errors import FieldProblem, InvalidQueryError, ServiceError, first_problems
+from service.registry import Registry
 
 MEDIA_TYPE = "application/problem+json"
 _LOGGER = logging.getLogger(__name__)
@@ -39,7 +44,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     RequestValidationError: Entry(422, 42202, "The request is not valid"),
     errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
-    errors.InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
+    InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
     errors.NotFoundError: Entry(404, 40401, "No such resource"),
@@ -58,14 +63,12 @@ TABLE: Mapping[type[Exception], Entry] = {
 _INTERNAL = Entry(500, 50001, "Internal error")
 _ROUTING = {404: (40400, "No such path"), 405: (40500, "The path does not take this method")}
 RETRY_AFTER_SECONDS = 5
-
-
-class ProblemItem(BaseModel):
-    """One thing that is wrong."""
-
-    field: str = Field(description="Name of the field as written; empty: the whole document.")
-    problem: str = Field(description="What is wrong with it.")
-    remedy: str = Field(description="What to write instead.")
+# Kind of the document in the body, by route.
+_DOCUMENTS: Mapping[str, ResourceKind] = {
+    "/v1/streams/{name}": "stream",
+    "/v1/conditions/{name}": "condition",
+    "/v1/templates/{name}": "template",
+}
 
 
 class Problem(BaseModel):
@@ -76,7 +79,7 @@ class Problem(BaseModel):
     status: int = Field(description="HTTP status.")
     detail: str = Field(description="What happened this time.")
     error_code: int = Field(description="Number of the kind of problem; never changes its meaning.")
-    errors: list[ProblemItem] = Field(description="What is wrong, field by field.")
+    errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -108,18 +111,38 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_anything)
 
 
-def problem_of_field(error: InvalidFieldError, document: object) -> FieldProblem:
+def problem_of_field(error: InvalidFieldError | FieldProblem, document: object) -> FieldProblem:
     """Name the field as it stands in the document.
 
     Parameters
     ----------
-    error : InvalidFieldError
-        From a value type of correlation/.
+    error : InvalidFieldError or FieldProblem
+        Found in the normalised document.
     document : object
         What the user sent.
     """
     written = document if isinstance(document, Mapping) else {}
     return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
+
+
+def document_problems(
+    registry: Registry, kind: ResourceKind, document: object, problems: tuple[FieldProblem, ...]
+) -> tuple[FieldProblem, ...]:
+    """Add what else is wrong with a document to what its model finds.
+
+    Parameters
+    ----------
+    registry : Registry
+        What the document refers to.
+    kind : {"stream", "condition", "template"}
+        Of the document.
+    document : object
+        What the user sent.
+    problems : tuple of FieldProblem
+        All that the model finds.
+    """
+    more = registry.further_problems(kind, document, problems)
+    return first_problems((*problems, *(problem_of_field(it, document) for it in more)))
 
 
 def _answer(
@@ -128,32 +151,30 @@ def _answer(
     problems: Iterable[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    body = {
-        "type": f"urn:coincide:problem:{entry.error_code}",
-        "title": entry.title,
-        "status": entry.status,
-        "detail": _printable(detail),
-        "error_code": entry.error_code,
-        "errors": [
-            {
-                "field": _printable(it.field),
-                "problem": _printable(it.problem),
-                "remedy": _printable(it.remedy),
-            }
-            for it in problems
-        ],
-    }
+    # Not validated: pydantic refuses halves of surrogate pairs.
+    body = Problem.model_construct(
+        type=f"urn:coincide:problem:{entry.error_code}",
+        title=entry.title,
+        status=entry.status,
+        detail=detail,
+        error_code=entry.error_code,
+        errors=list(problems),
+    )
     more = (
         {"Retry-After": str(RETRY_AFTER_SECONDS)}
         if entry.status == http.HTTPStatus.SERVICE_UNAVAILABLE
         else {}
     )
-    return JSONResponse(body, entry.status, {**(headers or {}), **more}, media_type=MEDIA_TYPE)
+    return _ProblemResponse(body.model_dump(), entry.status, {**(headers or {}), **more})
 
 
-def _printable(text: str) -> str:
-    """Give the text without halves of surrogate pairs, which no encoding takes."""
-    return text.encode("utf-8", "replace").decode()
+class _ProblemResponse(JSONResponse):
+    media_type = MEDIA_TYPE
+
+    def render(self, content: object) -> bytes:
+        """Write the problem without halves of surrogate pairs, which no encoding takes."""
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 def _entry(error: Exception) -> Entry:
@@ -161,11 +182,19 @@ def _entry(error: Exception) -> Entry:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
-    found = error.errors() if isinstance(error, RequestValidationError) else []
-    document = "template" if request.url.path.startswith("/v1/templates/") else ""
-    problems = field_problems(found, ("body", "query", "path", "header"), document)
+    query = query_problems(request)
+    # The value of a parameter that is given twice is not looked at.
+    twice = [("query", it.field) for it in query]
+    errors = error.errors() if isinstance(error, RequestValidationError) else []
+    found = [it for it in errors if it["loc"] not in twice]
+    kind = _DOCUMENTS.get(request.scope["route"].path_format)
+    problems = field_problems(found, ("body", "query", "path", "header"), kind or "")
+    if kind is not None and any(it["loc"][:1] == ("body",) for it in found):
+        registry, document = request.app.state.plane.registry, request.state.document
+        problems = await to_thread.run_sync(document_problems, registry, kind, document, problems)
+    problems = first_problems((*query, *problems))
     detail = f"{problems[0].field or 'request'}: {problems[0].problem}" if problems else "invalid"
-    return _answer(TABLE[RequestValidationError], detail, problems)
+    return _answer(_entry(error) if found else TABLE[InvalidQueryError], detail, problems)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
@@ -181,12 +210,13 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
 
 
 async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
-    entry = _entry(error)
+    entry, document = _entry(error), getattr(request.state, "document", None)
     if isinstance(error, InvalidFieldError):
-        problem = problem_of_field(error, getattr(request.state, "document", None))
-        return _answer(entry, f"{problem.field}: {problem.problem}", (problem,))
+        problems = first_problems(problem_of_field(it, document) for it in error.problems)
+        return _answer(entry, f"{problems[0].field}: {problems[0].problem}", problems)
     if isinstance(error, ServiceError):
-        return _answer(entry, error.detail, error.problems)
+        problems = first_problems(problem_of_field(it, document) for it in error.problems)
+        return _answer(entry, error.detail, problems)
     _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
     return _answer(entry, "see the log of the service")
 

@@ -60,10 +60,10 @@ def field_problems(
     above : tuple of str
         Parts that a location may begin with and that are not fields.
     document : str
-        "template", or empty: a stream, or a condition, whose locations name its kind.
+        "template" or "stream"; empty: a stream, or a condition, whose locations name its kind.
     """
     return first_problems(
-        problem for error in found for problem in _translated(error, above, document)
+        problem for error in found for problem in _translated(error, above, document or "stream")
     )
 
 

@@ -7,27 +7,20 @@ also have `lo_us`, `lo_ms` or `lo_s`, and the same of `hi`. Masses are decimals:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal, localcontext
 from typing import Any
 
 from correlation.errors import InvalidFieldError
 from correlation.limits import BUCKET_LIMIT
-from correlation.resources.durations import parse_duration_us, whole_us
+from correlation.resources.durations import parse_duration_us
 from correlation.resources.histogram import Histogram, bucket_parts, check_count
-from service.documents.fields import read_number, spellings
+from service.documents.fields import DURATION_PATTERN, exact_us, spellings
 
-_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _FIELDS = {*spellings("lo"), *spellings("hi"), "p"}
-# Digits that a product of any number in a request (service/api/body.py) and a unit can have.
-_EXACT_DIGITS = 80
 _BOUND = 'write whole microseconds, or a text such as "20ms"'
 _BOUND_SCHEMA = {
     "anyOf": [
         {"type": "integer"},
-        {
-            "type": "string",
-            "pattern": r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$",
-        },
+        {"type": "string", "pattern": DURATION_PATTERN},
     ]
 }
 _MASS_SCHEMA = {
@@ -107,24 +100,13 @@ def _end(bucket: Mapping[str, object], end: str, field: str) -> int:
     if len(given) > 1:
         remedy = "give it once"
         raise InvalidFieldError(f"{field}.{given[1]}", f"is given as {given[0]} too", remedy)
-    unit = given[0].removeprefix(end).removeprefix("_")
-    name, value = f"{field}.{given[0]}", bucket[given[0]]
-    return _bound_us(value, name) if not unit else _scaled_us(value, _UNITS_US[unit], name)
+    return _bound_us(bucket[given[0]], f"{field}.{given[0]}", given[0].partition("_")[2])
 
 
-def _bound_us(value: object, field: str) -> int:
-    return (
-        parse_duration_us(value, field) if isinstance(value, str) else _scaled_us(value, 1, field)
-    )
-
-
-def _scaled_us(value: object, unit_us: int, field: str) -> int:
+def _bound_us(value: object, field: str, unit: str = "") -> int:
+    if isinstance(value, str) and not unit:
+        return parse_duration_us(value, field)
     try:
-        number = read_number(value)
+        return exact_us(value, unit or "us", field)
     except InvalidFieldError as error:
         raise InvalidFieldError(field, error.problem, _BOUND) from None
-    if isinstance(number, float):
-        raise InvalidFieldError(field, "is no number that can be held", _BOUND)
-    with localcontext() as context:
-        context.prec = _EXACT_DIGITS
-        return whole_us(Decimal(number) * unit_us, field)

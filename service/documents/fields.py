@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from decimal import Decimal, localcontext
+from dataclasses import replace
+from decimal import Decimal
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -17,29 +18,30 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    ModelWrapValidatorHandler,
     PlainValidator,
+    ValidationError,
     WithJsonSchema,
     create_model,
     model_validator,
 )
 from pydantic import Field as PydanticField
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from correlation.condition_kind import Field
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.resources.checks import check_name, check_topic
-from correlation.resources.decimals import read_decimal, without_zeros
-from correlation.resources.durations import describe_limit, parse_duration_us, whole_us
+from correlation.resources.decimals import EXACTLY, read_decimal, without_zeros
+from correlation.resources.durations import UNITS_US, describe_limit, parse_duration_us, whole_us
 from service.errors import FieldProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_SCALES_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
-# Digits that a product of any number in a request (service/api/body.py) and a scale can have.
-_EXACT_DIGITS = 80
-_DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
+# Units that names of fields may end with.
+DURATION_UNITS = ("us", "ms", "s")
+DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
 _NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 _DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
@@ -57,15 +59,29 @@ def read_number(value: object) -> int | Decimal | float:
     return value
 
 
-def _read_whole(value: object) -> object:
+def exact_us(value: object, unit: str, field: str) -> int:
+    """Return a number of units as whole microseconds.
+
+    Parameters
+    ----------
+    value : object
+        The number.
+    unit : {"us", "ms", "s"}
+        Of the number.
+    field : str
+        Named in the error.
+
+    Raises
+    ------
+    InvalidFieldError
+        When it is not a number, or not a whole number of microseconds.
+    """
     number = read_number(value)
-    if isinstance(number, Decimal) and number == number.to_integral_value():
-        return int(number)
     if isinstance(number, float):
-        raise PydanticCustomError("finite_number", "out of range")
-    if not isinstance(number, int):
-        raise InvalidFieldError("", f"{number} is not a whole number", "round it")
-    return number
+        raise InvalidFieldError(
+            field, "is no number that can be held", "use a finite, smaller number"
+        )
+    return whole_us(EXACTLY.multiply(Decimal(number), UNITS_US[unit]), field)
 
 
 def _read_decimal(value: object) -> object:
@@ -107,10 +123,10 @@ def _read_path(value: object) -> object:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_read_whole)]
-Number = Annotated[Decimal, BeforeValidator(read_number), WithJsonSchema({"type": "number"})]
+Whole = Annotated[int, BeforeValidator(read_number)]
 ExactDecimal = Annotated[
     Decimal,
+    PydanticField(decimal_places=THRESHOLD_PLACES),
     BeforeValidator(_read_decimal),
     WithJsonSchema(
         {
@@ -146,33 +162,34 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     durations: ClassVar[tuple[Field, ...]] = ()
+    # The same document with no field required; None: of documents that need none.
+    part: ClassVar[type[Document] | None] = None
 
-    @model_validator(mode="after")
-    def _durations_once(self) -> Document:
-        problems = [
-            problem
-            for field in self.durations
-            for problem in _spelling_problems(field, self.model_fields_set)
-        ]
-        problems += self._more_problems()
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_problems(cls, given: Any, handler: ModelWrapValidatorHandler[Document]) -> Document:  # noqa: ANN401  any JSON value
+        """Find what is wrong between fields also where a field is wrong in itself."""
+        problems = cls._problems_between(given) if isinstance(given, Mapping) else []
+        errors: list[InitErrorDetails] = []
+        try:
+            document = handler(given)
+        except ValidationError as error:
+            if not problems:
+                raise
+            errors = [_details(it) for it in error.errors(include_url=False)]
         if problems:
-            raise PydanticCustomError(
-                "fields", "{count} fields are wrong", {"count": len(problems), "all": problems}
-            )
-        return self
+            found = PydanticCustomError("fields", "fields are wrong", {"all": problems})
+            errors.append({"type": found, "loc": (), "input": given})
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return document
 
-    def _more_problems(self) -> list[FieldProblem]:
-        """Find what is wrong between fields."""
-        return []
+    @classmethod
+    def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
+        """Find what is wrong between the fields that are given, as they were written."""
+        return [it for field in cls.durations for it in _spelling_problems(field, set(given))]
 
     def normalised(self) -> dict[str, Any]:
-        """Give the document with every default in it, durations in µs and decimals as text.
-
-        Raises
-        ------
-        InvalidFieldError
-            When a duration is not a whole number of microseconds.
-        """
+        """Give the document with every default in it, durations in µs and decimals as text."""
         spelled = {spelling for field in self.durations for spelling in spellings(field.name)}
         values = {
             name: _plain(getattr(self, name))
@@ -183,20 +200,17 @@ class Document(BaseModel):
 
     def _duration_us(self, field: Field) -> object:
         given = [name for name in spellings(field.name) if name in self.model_fields_set]
-        if not given:
-            return field.default
-        value = getattr(self, given[0])
-        if given[0] == field.name:
-            return parse_duration_us(value, field.name)
-        scale = _SCALES_US[given[0].removeprefix(f"{field.name}_")]
-        with localcontext() as context:
-            context.prec = _EXACT_DIGITS
-            return whole_us(Decimal(value) * scale, given[0])
+        return getattr(self, given[0]) if given else field.default
 
 
-def spellings(duration: str) -> tuple[str, str, str, str]:
+def _details(error: ErrorDetails) -> InitErrorDetails:
+    kind = PydanticCustomError(error["type"], error["msg"], error.get("ctx"))
+    return {"type": kind, "loc": error["loc"], "input": error["input"]}
+
+
+def spellings(duration: str) -> tuple[str, ...]:
     """List the names a duration may be given under."""
-    return (f"{duration}_us", f"{duration}_ms", f"{duration}_s", duration)
+    return (*(f"{duration}_{unit}" for unit in DURATION_UNITS), duration)
 
 
 def name_as_written(field: str, document: Mapping[str, Any]) -> str:
@@ -235,8 +249,8 @@ def _plain(value: object) -> object:
     return value
 
 
-def _read_words(field: str, value: object) -> object:
-    """Let a duration in words through; of a bare number say how it is written."""
+def _read_words(field: str, value: object) -> int:
+    """Read a duration in words; of a bare number say how it is written."""
     bare = read_decimal(value) if isinstance(value, str) else value
     if isinstance(bare, int | Decimal) and not isinstance(bare, bool):
         shown = str(value).strip()[:_SHOWN]
@@ -245,70 +259,55 @@ def _read_words(field: str, value: object) -> object:
     if not isinstance(value, str):
         remedy = f'write a number and a unit, for example "250ms", or {field}_ms: 250'
         raise InvalidFieldError(field, "is not a duration", remedy)
-    parse_duration_us(value, field)
-    return value
+    return parse_duration_us(value, field)
 
 
-def _read_amount(field: str, scale_us: int, most_us: int, value: object) -> object:
-    """Let a number of units through that is within the limit."""
+def _read_amount(field: str, unit: str, value: object) -> int:
+    """Read a number of units that is within the limit."""
     if isinstance(value, str):
         remedy = f'write a number, without quotes, or {field}: "250ms"'
         raise InvalidFieldError(field, f'"{value[:_SHOWN]}" is a text', remedy)
-    number = read_number(value)
-    limit = most_us // scale_us
-    if isinstance(number, int | Decimal) and not -limit <= number <= limit:
-        most = describe_limit(most_us)
+    number, limit = read_number(value), DURATION_LIMIT_US // UNITS_US[unit]
+    if not isinstance(number, float) and not -limit <= number <= limit:
+        most = describe_limit(DURATION_LIMIT_US)
         raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
-    return number
+    return exact_us(number, unit, field)
 
 
-def _duration_definitions(field: Field, most_us: int) -> Definitions:
-    def reader(scale_us: int) -> BeforeValidator:
-        return BeforeValidator(partial(_read_amount, field.name, scale_us, most_us))
-
-    # No `default` in the schema: null is not accepted, the field is left out.
-    hidden: dict[str, Any] = {"default": None, "json_schema_extra": _without_default}
+def _duration_definitions(field: Field) -> Definitions:
     described = f"{field.description} In {{}}; one of {', '.join(spellings(field.name))}."
-    number = {
-        f"{field.name}_{unit}": (
-            Annotated[Number, reader(scale)],
-            PydanticField(
-                ge=-most_us // scale,
-                le=most_us // scale,
-                description=described.format(unit),
-                **hidden,
-            ),
+
+    def define(reader: BeforeValidator, schema: Definitions, unit: str, **more: Any) -> Any:  # noqa: ANN401  a definition of create_model
+        # A factory: a `default` in the schema would say that null is accepted.
+        info = PydanticField(default_factory=_none, description=described.format(unit), **more)
+        return Annotated[int, reader, WithJsonSchema(schema)], info
+
+    definitions: Definitions = {}
+    for unit in DURATION_UNITS:
+        limit = DURATION_LIMIT_US // UNITS_US[unit]
+        kind = "integer" if unit == "us" else "number"
+        definitions[f"{field.name}_{unit}"] = define(
+            BeforeValidator(partial(_read_amount, field.name, unit)),
+            {"type": kind, "minimum": -limit, "maximum": limit},
+            unit.replace("us", "µs"),
         )
-        for unit, scale in _SCALES_US.items()
-        if unit != "us"
-    }
-    whole = PydanticField(ge=-most_us, le=most_us, description=described.format("µs"), **hidden)
-    words = PydanticField(
-        default=None,
-        description=described.format('words such as "250ms"'),
+    definitions[field.name] = define(
+        BeforeValidator(partial(_read_words, field.name)),
+        {"type": "string", "pattern": DURATION_PATTERN},
+        'words such as "250ms"',
         examples=["250ms"],
-        json_schema_extra=_words_schema,
     )
-    return {
-        f"{field.name}_us": (Annotated[Whole, reader(1)], whole),
-        **number,
-        field.name: (Annotated[str, BeforeValidator(partial(_read_words, field.name))], words),
-    }
+    return definitions
 
 
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-
-
-def _words_schema(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-    schema["pattern"] = _DURATION_PATTERN
+def _none() -> None:
+    """Return the value of a spelling that is not used."""
 
 
 def _definitions(field: Field) -> Definitions:
     """Turn a field of a kind into definitions for create_model."""
     if field.type == "duration":
-        return _duration_definitions(field, DURATION_LIMIT_US)
+        return _duration_definitions(field)
     types: dict[str, Any] = {
         "decimal": ExactDecimal,
         "stream": ResourceName,
@@ -320,11 +319,8 @@ def _definitions(field: Field) -> Definitions:
     found = types[field.type]
     if not field.required and field.default is None:
         found = found | None
-    limits: dict[str, Any] = {}
-    if field.type == "decimal":
-        limits = {"gt": 0, "le": 1, "decimal_places": THRESHOLD_PLACES}
     default = ... if field.required else field.default
-    return {field.name: (found, PydanticField(default, description=field.description, **limits))}
+    return {field.name: (found, PydanticField(default, description=field.description))}
 
 
 def _duration_schema(fields: Iterable[Field]) -> list[dict[str, Any]]:
@@ -369,6 +365,9 @@ def document_model(
     definitions = reduce(operator.or_, map(_definitions, fields), more or {})
     model: type[Document] = create_model(name, __base__=base, __doc__=summary, **definitions)
     model.durations = durations
+    if any(field.required for field in fields):
+        optional = tuple(replace(field, required=False) for field in fields)
+        model.part = document_model(f"{name}Part", summary, optional, None, base=base, more=more)
     model.model_config["json_schema_extra"] = extra
     model.model_rebuild(force=True)
     return model

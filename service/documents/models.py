@@ -27,12 +27,16 @@ from service.documents.fields import (
     document_model,
     spellings,
 )
-from service.errors import FieldProblem
+from service.errors import DocumentErrors, FieldProblem, top_field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
+
+    from correlation.resources.records import ResourceKind
 
 _SHOWN = 40
 
@@ -78,14 +82,17 @@ class _Mapping(Document):
         default="UTC", description="IANA name of the zone of ISO 8601 times without an offset."
     )
 
-    def _more_problems(self) -> list[FieldProblem]:
-        given = self.model_fields_set if self.time is None else set()
-        return [
-            FieldProblem(name, "goes with `time` only", "leave it out, or give `time`")
-            for duration in self.durations
-            for name in spellings(duration.name)
-            if name in given
-        ]
+    @classmethod
+    def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
+        problems = super()._problems_between(given)
+        if given.get("time") is None:
+            problems += [
+                FieldProblem(name, "goes with `time` only", "leave it out, or give `time`")
+                for duration in cls.durations
+                for name in spellings(duration.name)
+                if name in given
+            ]
+        return problems
 
 
 class _Partitioning(Document):
@@ -99,8 +106,9 @@ class _Partitioning(Document):
         description="Of a grid: each event is held once for each group, in as many slots at most.",
     )
 
-    def _more_problems(self) -> list[FieldProblem]:
-        if self.by == "key" and self.groups != 1:
+    @classmethod
+    def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
+        if given.get("by", "key") == "key" and given.get("groups", 1) != 1:
             remedy = 'leave it out, or write "by": "grid"'
             return [FieldProblem("groups", "goes with a grid only", remedy)]
         return []
@@ -158,12 +166,13 @@ class TemplateDocument(Document):
     )
     buckets: Annotated[Any, WithJsonSchema(SCHEMA)]
 
-    def _more_problems(self) -> list[FieldProblem]:
-        try:
-            read_histogram(self.buckets)
-        except InvalidFieldError as error:
-            return [FieldProblem(error.field, error.problem, error.remedy)]
-        return []
+    @classmethod
+    def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
+        errors = DocumentErrors()
+        with errors:
+            if "buckets" in given:
+                read_histogram(given["buckets"])
+        return list(errors.problems)
 
     def normalised(self) -> dict[str, Any]:
         """Give the document with bounds in µs, as offsets from the latest."""
@@ -171,6 +180,7 @@ class TemplateDocument(Document):
 
 
 _FORMATS = get_args(TimeFormat)
+_CONDITIONS = condition_models()
 
 if TYPE_CHECKING:
     # Made from data at run time; all that the type checker can know is that they are documents.
@@ -241,13 +251,13 @@ else:
         },
     )
     ConditionDocument = Annotated[
-        Union[tuple(condition_models().values())],  # noqa: UP007  made from a tuple
+        Union[tuple(_CONDITIONS.values())],  # noqa: UP007  made from a tuple
         PydanticField(discriminator="kind"),
     ]
 _ROOTS: dict[str, type[Document]] = {
-    "": StreamDocument,
+    "stream": StreamDocument,
     "template": TemplateDocument,
-    **condition_models(),
+    **_CONDITIONS,
 }
 
 
@@ -257,7 +267,7 @@ def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
     Parameters
     ----------
     kind : str
-        Of the condition, or "template"; empty: of a stream.
+        Of the condition, "stream" or "template".
     above : tuple of str
         The fields that the one in question stands below.
     """
@@ -270,3 +280,37 @@ def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
         if model is None:
             return ()
     return tuple(model.model_fields)
+
+
+def valid_values(
+    kind: ResourceKind, document: Mapping[str, Any], problems: Iterable[FieldProblem]
+) -> tuple[dict[str, Any], set[str]]:
+    """Read the fields of a document that are valid, where others are not.
+
+    Parameters
+    ----------
+    kind : {"stream", "condition", "template"}
+        Of the document.
+    document : mapping
+        What the user sent.
+    problems : iterable of FieldProblem
+        All that its model finds wrong with it.
+
+    Returns
+    -------
+    values : dict
+        The valid fields and defaults, normalised; empty where there is no model to read them.
+    faulty : set of str
+        Names of the other fields, in every spelling.
+    """
+    model = StreamDocument if kind == "stream" else _CONDITIONS.get(str(document.get("kind")))
+    faulty = {top_field(problem.field) for problem in problems}
+    if kind == "template" or model is None or model.part is None:
+        return {}, faulty
+    for duration in model.durations:
+        names = spellings(duration.name)
+        if faulty.intersection(names):
+            faulty.update(names)
+    valid = (document.keys() & model.model_fields.keys()) - faulty
+    values = model.part.model_validate({name: document[name] for name in valid}).normalised()
+    return {name: value for name, value in values.items() if name not in faulty}, faulty

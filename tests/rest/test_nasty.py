@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 JSON = {"Content-Type": "application/json"}
-PAIR = b'{"kind":"mutual_deadline","a":"x","b":"y","window":"2s","threshold":%s}'
+PAIR = b'{"kind":"mutual_deadline","a":"s","b":"s","window":"2s","threshold":%s}'
 
 SCALARS = (
     st.none()

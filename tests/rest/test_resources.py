@@ -340,3 +340,19 @@ def test_write_that_is_not_read_back_in_time_says_202_and_where(kafka_bootstrap:
             kafka_bootstrap, service.settings.topics.config, until=lambda found: len(found) == 1
         )
         assert config[0].key == b"stream/s"
+
+
+def test_answer_names_what_every_check_finds(service: Service) -> None:
+    own, known = service.settings.topics.config, put_stream(service)
+    within = {"kind": "within", "lower": "3s", "upper": "1s"}
+    reversed_ends = {k: v for k, v in pair("nobody", known, **within).items() if k != "window"}
+    for document, error_code, fields in (
+        (pair("nobody", known, output_topic=own), 42203, ["a", "output_topic"]),
+        (reversed_ends, 42203, ["a", "upper"]),
+        (reversed_ends | {"threshold": 1.2}, 42202, ["threshold", "a", "upper"]),
+    ):
+        answer = service.client.put(f"/v1/conditions/{fresh('c')}", json=document)
+        assert problem(answer, 422, error_code) == fields
+    document = stream(service, topic=own, templates=["nobody"], max_skew="-1s")
+    answer = service.client.put(f"/v1/streams/{fresh()}", json=document)
+    assert problem(answer, 422, 42203) == ["templates[0]", "max_skew", "topic"]

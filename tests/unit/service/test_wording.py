@@ -103,6 +103,7 @@ def test_duration_of_any_size_is_named() -> None:
         ),
         ({"clock": 3}, "clock", "3 is unknown", "use one of: live, replay"),
         ({"maxDelay": 1}, "maxDelay", "is not a field of this document", "did you mean max_delay?"),
+        ({"delay": 1}, "delay", "is not a field of this document", "did you mean max_delay?"),
         ({"zzz": 1}, "zzz", "is not a field of this document", "remove it, or check its spelling"),
         (
             {"mapping": {"tme": "t"}},

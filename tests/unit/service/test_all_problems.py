@@ -1,0 +1,189 @@
+"""An answer names every problem of a document and of its request, not only the first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from correlation.errors import InvalidFieldError
+from correlation.kinds import condition_from_document
+from correlation.resources.records import stream_from_document
+from service.app import create_app
+from service.settings import Settings
+
+PAIR = {"kind": "within", "a": "x", "b": "y", "lower_us": 0, "upper_us": 5, "threshold": "0.7"}
+STREAM = {"topic": "t", "max_uncertainty_us": 10, "max_delay_us": 0}
+FAR_US = 2**60
+
+
+def fields_of(error: InvalidFieldError) -> list[str]:
+    return [problem.field for problem in error.problems]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"upper_us": -5, "threshold": "1.2"}, ["upper", "threshold"]),
+        ({"lower_us": -FAR_US, "upper_us": FAR_US}, ["lower", "upper"]),
+        ({"a": "A", "b": "B", "emit": "all"}, ["a", "b", "emit"]),
+        (
+            {"output": "factored", "emit": "best", "algorithm": "simple", "b": "x"},
+            ["emit", "algorithm", "output"],
+        ),
+        (
+            {"block_size": 0, "emit": "best", "block_interval_us": -1},
+            ["block_size", "block_size", "block_interval"],
+        ),
+        ({"output_topic": "no spaces", "threshold": None}, ["threshold", "output_topic"]),
+        ({"kind": "delay", "delay_us": FAR_US, "horizon_us": -1}, ["horizon", "delay"]),
+    ],
+)
+def test_condition_names_every_wrong_value(changes: dict[str, Any], fields: list[str]) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        condition_from_document("c", 1, PAIR | changes)
+    assert fields_of(caught.value) == fields
+    assert caught.value.field == fields[0]
+    assert all(f"{problem}" in str(caught.value) for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        (
+            {"topic": "no spaces", "max_delay_us": -1, "clock": "sun"},
+            ["topic", "max_delay", "clock"],
+        ),
+        ({"min_uncertainty_us": 11, "clock": "sun"}, ["min_uncertainty", "clock"]),
+        (
+            {"mapping": {"time": "t", "latest": "l", "timezone": "Mars"}, "max_skew_us": -1},
+            ["mapping.timezone", "mapping.latest", "max_skew"],
+        ),
+        (
+            {"mapping": {"time": "t", "before_us": -1, "after_us": FAR_US, "format": "words"}},
+            ["mapping.format", "mapping.before", "mapping.after"],
+        ),
+        (
+            {"partitioning": {"by": "name"}, "mapping": {"template": "t"}, "max_delay_us": -1},
+            ["partitioning.by", "mapping.detected", "max_delay"],
+        ),
+        ({"mapping": {"histogram": "h", "key": ""}}, ["mapping.key"]),
+    ],
+)
+def test_stream_names_every_wrong_value(changes: dict[str, Any], fields: list[str]) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        stream_from_document("s", STREAM | changes)
+    assert fields_of(caught.value) == fields
+
+
+PUT = {"kind": "within", "a": "x", "b": "y", "lower": "0s", "upper": "30s", "threshold": 0.7}
+STREAM_PUT = {"topic": "t", "max_uncertainty": "1s", "max_delay": "1s"}
+# The lifespan does not begin: nothing is registered, and nothing asks for Kafka.
+APP = create_app(Settings(bootstrap="127.0.0.1:1"))
+
+
+def answer_of(method: str, target: str, document: object) -> dict[str, Any]:
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(APP)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.request(method, target, json=document)
+
+    body: dict[str, Any] = asyncio.run(asked()).json()
+    return body
+
+
+def fields_in(answer: dict[str, Any]) -> list[str]:
+    return sorted(it["field"] for it in answer["errors"])
+
+
+CONDITIONS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"lower": "40s", "threshold": 1.2}, ["a", "b", "threshold", "upper"]),
+    ({"lower_ms": 40, "threshold": 1.2}, ["a", "b", "lower", "threshold"]),
+    ({"windw": 1, "a": "A"}, ["a", "b", "windw"]),
+    ({"lower": "soon", "upper": "20000d"}, ["a", "b", "lower", "upper"]),
+    ({"lower": "soon", "output": "factored", "emit": "best"}, ["a", "b", "emit", "lower"]),
+    ({"upper": "0.1us", "threshold": 2}, ["a", "b", "threshold", "upper"]),
+    ({"a": None, "output": "factored", "b": "x", "emit": "all"}, ["a", "b", "emit"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "fields"), CONDITIONS)
+def test_put_of_a_condition_names_every_problem(changes: dict[str, Any], fields: list[str]) -> None:
+    answer = answer_of("PUT", "/v1/conditions/c", PUT | changes)
+    assert (answer["status"], answer["error_code"]) == (422, 42202)
+    assert fields_in(answer) == fields
+
+
+@pytest.mark.parametrize(("changes", "fields"), CONDITIONS)
+def test_validation_of_a_condition_names_every_problem(
+    changes: dict[str, Any], fields: list[str]
+) -> None:
+    body = {"condition": PUT | changes, "rates": {"z": 1}}
+    answer = answer_of("POST", "/v1/conditions:validate", body)
+    assert not answer["valid"]
+    # Without its streams it is not known which rates are of others.
+    strangers = ["rates.z"] if (PUT | changes)["a"] else []
+    assert fields_in(answer) == sorted(fields + strangers)
+
+
+def test_missing_duration_is_named_beside_others() -> None:
+    document = {"kind": "within", "a": "x", "upper": "1s", "upper_ms": 3, "threshold": 0}
+    answer = answer_of("PUT", "/v1/conditions/c", document)
+    assert fields_in(answer) == ["a", "b", "lower", "threshold", "upper"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"max_rate": 0, "templates": ["t"]}, ["max_rate", "templates[0]"]),
+        ({"max_dely": 0, "min_uncertainty": "2s"}, ["max_dely", "min_uncertainty"]),
+        (
+            {"max_uncertainty": "soon", "min_uncertainty": "-2s"},
+            ["max_uncertainty", "min_uncertainty"],
+        ),
+        (
+            {"topic": "no spaces", "mapping": {"template": "x"}},
+            ["mapping.detected", "topic"],
+        ),
+        ({"mapping": {"before": "1s", "tme": "x"}}, ["mapping.before", "mapping.tme"]),
+        (
+            {"partitioning": {"groups": 2, "bye": 3}, "clock": 1},
+            ["clock", "partitioning.bye", "partitioning.groups"],
+        ),
+    ],
+)
+def test_put_of_a_stream_names_every_problem(changes: dict[str, Any], fields: list[str]) -> None:
+    answer = answer_of("PUT", "/v1/streams/s", STREAM_PUT | changes)
+    assert (answer["status"], answer["error_code"]) == (422, 42202)
+    assert fields_in(answer) == fields
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "document", "fields"),
+    [
+        (
+            "PUT",
+            "/v1/streams/BAD?dry_run=maybe",
+            STREAM_PUT | {"topic": ""},
+            ["dry_run", "name", "topic"],
+        ),
+        ("PUT", "/v1/streams/BAD?dryrun=true", STREAM_PUT, ["dryrun", "name"]),
+        ("PUT", "/v1/streams/BAD?dry_run=true&dry_run=false", STREAM_PUT, ["dry_run", "name"]),
+        (
+            "PUT",
+            "/v1/conditions/c?dryrun=true",
+            PUT | {"threshold": 2},
+            ["a", "b", "dryrun", "threshold"],
+        ),
+        ("GET", "/v1/streams/BAD?limit=3", None, ["limit", "name"]),
+        ("DELETE", "/v1/conditions/BAD?prune", None, ["name", "prune"]),
+    ],
+)
+def test_request_names_every_problem(
+    method: str, target: str, document: object, fields: list[str]
+) -> None:
+    answer = answer_of(method, target, document)
+    assert (answer["status"], answer["error_code"]) == (422, 42202)
+    assert fields_in(answer) == fields
