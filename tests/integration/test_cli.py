@@ -286,7 +286,7 @@ def test_tail_shows_the_alarms_of_a_condition(kafka_bootstrap: str, topic_prefix
     pretty = coincide(*arguments, environment=environment)
     assert "near  s:1 [1970-01-01T00:00:00Z" in pretty.stdout
     assert (as_json.returncode, pretty.returncode) == (0, 0)
-    said = [f"{topic}-0@{offset} is no alarm" for offset in (0, 1)]
+    said = [f"{topic}-0@{offset} is not an alarm" for offset in (0, 1)]
     assert (as_json.stderr.splitlines(), pretty.stderr.splitlines()) == (said, said)
 
 

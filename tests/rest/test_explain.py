@@ -255,7 +255,7 @@ def test_pause_and_later_changes_are_noted(service: Service) -> None:
     service.client.put(f"{path}/pause")
     notes = explain(service, path, {"id": "x"}, {"id": "x"})["notes"]
     assert notes[0] == "the condition is paused: it is not evaluated"
-    assert notes[1].startswith("both events came before the condition was last written")
+    assert notes[1].startswith("the events came before the condition was last written")
 
 
 def test_unknown_condition_is_not_found(service: Service) -> None:
@@ -267,11 +267,11 @@ def test_unknown_condition_is_not_found(service: Service) -> None:
 @pytest.mark.parametrize(
     ("body", "error_code", "fields"),
     [
-        ({}, 42202, {"a", "b"}),
-        ({"a": {}}, 42202, {"b"}),
+        ({}, 42203, {"a", "b"}),
+        ({"a": {}}, 42203, {"b"}),
         ({"a": 1, "b": {}}, 42202, {"a"}),
         ({"a": [], "b": {}}, 42202, {"a"}),
-        ({"a": {}, "b": {}, "c": {}}, 42202, {"c"}),
+        ({"a": {}, "b": {}, "c": {}}, 42203, {"c"}),
         ({"a": {"id": None}, "b": {}}, 42203, {"a.id"}),
         ({"a": {}, "b": {"id": [1]}}, 42203, {"b.id"}),
         ({"a": {"id": True}, "b": {}}, 42203, {"a.id"}),
