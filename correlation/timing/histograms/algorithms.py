@@ -16,11 +16,11 @@ from correlation.timing.histograms.indexed import correlate_indexed
 from correlation.timing.histograms.lazy import correlate_lazy
 from correlation.timing.histograms.lazy_lookup import correlate_lazy_lookup
 from correlation.timing.histograms.locating import locate_block
-from correlation.timing.histograms.search import make_search
-from correlation.timing.histograms.simple import correlate_simple
-from correlation.timing.histograms.ssort import correlate_ssort
+from correlation.timing.histograms.search import correlate_parts, make_search
 from correlation.timing.intervals.choosing import AUTO
 from correlation.timing.intervals.pairs import Pairs
+from correlation.timing.intervals.simple import _decide_all_kernel
+from correlation.timing.intervals.ssort import _decide_near_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.histograms.windows import WindowBook
 
-_COMPUTED = {"simple": correlate_simple, "ssort": correlate_ssort}
+# The kernels of these take any kind of search.
+_COMPUTED = {"simple": _decide_all_kernel, "ssort": _decide_near_kernel}
 _LOCATED = {"eager": correlate_eager, "lazy": correlate_lazy}
 # What indexed does for a base event and a class of targets (two searches), in decisions by
 # s-window: between 4 and 16 classes both took about as long for some hundred targets in reach.
@@ -78,7 +79,7 @@ def correlate_histograms(
 
     search = prepare(None)
     if asked in _COMPUTED:
-        return _COMPUTED[asked](search), asked
+        return correlate_parts(search, _COMPUTED[asked]), asked
     grid = None
     if search.reach[0] <= search.reach[1]:
         grid = book.find_grid(

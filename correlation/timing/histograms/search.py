@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from correlation.timing.histograms.filter import (
-    DOUBTFUL,
-    SATISFIED,
-    VIOLATED,
-    _filter_pair_kernel,
-    decide_exactly,
-)
+from correlation.timing.histograms.filter import _filter_pair_kernel, decide_exactly
 from correlation.timing.histograms.pieces import Pieces, split_by_supports, split_by_windows
 from correlation.timing.histograms.quantiles import (
     KNOWN,
@@ -37,6 +31,15 @@ from correlation.timing.histograms.quantiles import (
 from correlation.timing.histograms.template_ranges import NOWHERE, _decide_cell_kernel, no_grid
 from correlation.timing.intervals.collecting import collect_parts
 from correlation.timing.intervals.pairs import PROBE, Pairs, check_groups, count_events
+from correlation.timing.intervals.search import (
+    DOUBT,
+    DOUBTFUL,
+    SATISFIED,
+    VIOLATED,
+    decide_pair,
+    probe_targets,
+)
+from correlation.timing.intervals.specialising import specialise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +52,6 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.collecting import Columns
     from correlation.timing.intervals.pairs import ProbeCounts
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
-
-# In `decided_by`, until it is decided.
-DOUBT = 255
 
 
 class Search(NamedTuple):
@@ -284,3 +284,7 @@ def _probe_kernel(
         found += 1
     search.missed[0] += missed
     return found, decided
+
+
+specialise(decide_pair, Search, _decide_kernel)
+specialise(probe_targets, Search, _probe_kernel)
