@@ -34,8 +34,7 @@ from correlation.timing.intervals.classes import (
     classify_in_reach,
 )
 from correlation.timing.intervals.collecting import make_columns
-from correlation.timing.intervals.locating import range_lengths
-from correlation.timing.intervals.pairs import Pairs, ProbeCounts, check_inputs
+from correlation.timing.intervals.pairs import Pairs, ProbeCounts, check_inputs, range_lengths
 from correlation.timing.intervals.satisfaction import _bound_pair_kernel, bounds
 from correlation.timing.intervals.searching import _gallop_kernel
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from numba import njit
 
+from correlation.timing.intervals.collecting import _fill_certain_kernel
 from correlation.timing.intervals.exact import _decide_depths_kernel
-from correlation.timing.intervals.locating import range_lengths
-from correlation.timing.intervals.pairs import PROBE, check_inputs
+from correlation.timing.intervals.pairs import PROBE, check_inputs, range_lengths
+from correlation.timing.intervals.regions import _locate_event_kernel
 from correlation.timing.intervals.satisfaction import bounds_of_scalars
 from correlation.timing.intervals.specialising import specialise
 
@@ -137,6 +138,36 @@ def probe_targets(
     return _refuse(search)
 
 
+@singledispatch
+def locate_event(
+    search: object,
+    i: int,  # noqa: ARG001 - the interface
+    begin: int,  # noqa: ARG001
+    end: int,  # noqa: ARG001
+) -> tuple[int, int, int, int]:
+    """Locate the targets in [begin, end) that base event i can match.
+
+    Returns the first of them, two numbers for `collect_located`, and the end.
+    """
+    return _refuse(search)
+
+
+@singledispatch
+def collect_located(
+    search: object,
+    i: int,  # noqa: ARG001 - the interface
+    located: tuple[int, int, int, int],  # noqa: ARG001
+    out: Columns,  # noqa: ARG001
+    found: int,  # noqa: ARG001
+) -> tuple[int, int]:
+    """Write the pairs of base event i, given what `locate_event` returned.
+
+    Targets are decided by their position where that is possible, and probed elsewhere. Returns what
+    is found, and how many were decided one by one.
+    """
+    return _refuse(search)
+
+
 def _refuse(search: object) -> NoReturn:
     raise TypeError(f"search: {type(search).__name__} is not a search; specialise the operation")
 
@@ -189,5 +220,40 @@ def _probe_targets_kernel(
     return found, evaluations
 
 
+@njit(cache=True)
+def _locate_regions_kernel(
+    search: IntervalSearch, i: int, begin: int, end: int
+) -> tuple[int, int, int, int]:
+    """left, sure, right, stop (LL10 Algorithm 2, line 1)."""
+    located: tuple[int, int, int, int] = _locate_event_kernel(
+        search.base_earliest[i],
+        search.base_latest[i],
+        search.target_latest,
+        begin,
+        end,
+        search.lengths,
+        search.window,
+    )
+    return located
+
+
+@njit(cache=True)
+def _collect_regions_kernel(
+    search: IntervalSearch, i: int, located: tuple[int, int, int, int], out: Columns, found: int
+) -> tuple[int, int]:
+    """LL10 Algorithm 2, lines 2 to 7."""
+    left, sure, right, stop = located
+    evaluations = 0
+    found = _fill_certain_kernel(i, sure, right, search.exclude_same, out[0], out[1], found)
+    for begin, end in ((left, sure), (right, stop)):
+        if begin == end:
+            continue
+        found, decided = _probe_targets_kernel(search, i, begin, end, out, found)
+        evaluations += decided
+    return found, evaluations
+
+
+specialise(locate_event, IntervalSearch, _locate_regions_kernel)
+specialise(collect_located, IntervalSearch, _collect_regions_kernel)
 specialise(decide_pair, IntervalSearch, _decide_pair_kernel)
 specialise(probe_targets, IntervalSearch, _probe_targets_kernel)
