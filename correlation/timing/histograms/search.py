@@ -295,15 +295,15 @@ def _locate_pieces_kernel(
     search: Search, i: int, begin: int, end: int
 ) -> tuple[int, int, int, int]:
     """First target, the pieces of the class from the first to the end, end of the targets."""
-    pieces = search.pieces
-    targets = search.target_latest
     latest = search.base_latest[i]
-    first = pieces.starts[search.base_codes[i]]
-    last = pieces.starts[search.base_codes[i] + 1]
+    first = search.pieces.starts[search.base_codes[i]]
+    last = search.pieces.starts[search.base_codes[i] + 1]
     if first == last:
         return begin, first, last, begin
-    begin = _search_kernel(targets, begin, end, latest + pieces.low[first])
-    stop = _search_kernel(targets, begin, end, latest + pieces.high[last - 1] + 1)
+    low = latest + search.pieces.low[first]
+    high = latest + search.pieces.high[last - 1]
+    begin = _search_kernel(search.target_latest, begin, end, low)
+    stop = _search_kernel(search.target_latest, begin, end, high + 1)
     return begin, first, last, stop
 
 
@@ -313,17 +313,21 @@ def _collect_pieces_kernel(
 ) -> tuple[int, int]:
     """Search the ends of each piece; the certain ones are pairs, the others are probed."""
     begin, first, last, end = located
-    pieces = search.pieces
-    targets = search.target_latest
     latest = search.base_latest[i]
     evaluations = 0
     for p in range(first, last):
-        begin = _search_kernel(targets, begin, end, latest + pieces.low[p])
-        stop = _search_kernel(targets, begin, end, latest + pieces.high[p] + 1)
-        if pieces.how[p] == CERTAIN:
+        # The first begin and the last end are located already.
+        if p > first:
+            low = latest + search.pieces.low[p]
+            begin = _search_kernel(search.target_latest, begin, end, low)
+        stop = end
+        if p < last - 1:
+            high = latest + search.pieces.high[p]
+            stop = _search_kernel(search.target_latest, begin, end, high + 1)
+        if search.pieces.how[p] == CERTAIN:
             found = _fill_certain_kernel(i, begin, stop, search.exclude_same, out[0], out[1], found)
-        else:
-            found, decided = _probe_kernel(search, i, begin, stop, out, found)
+        elif begin < stop:
+            found, decided = probe_targets(search, i, begin, stop, out, found)
             evaluations += decided
         begin = stop
     return found, evaluations

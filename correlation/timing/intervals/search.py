@@ -9,7 +9,7 @@ Cost. O(1) a pair.
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from numba import njit
 
@@ -18,7 +18,7 @@ from correlation.timing.intervals.exact import _decide_depths_kernel
 from correlation.timing.intervals.pairs import PROBE, check_inputs, range_lengths
 from correlation.timing.intervals.regions import _locate_event_kernel
 from correlation.timing.intervals.satisfaction import bounds_of_scalars
-from correlation.timing.intervals.specialising import specialise
+from correlation.timing.intervals.specialising import refuse, specialise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,7 @@ def decide_pair(search: object, i: int, j: int) -> int:  # noqa: ARG001 - the in
 
     Floor and ceiling are the caller's.
     """
-    return _refuse(search)
+    return refuse(search)
 
 
 @singledispatch
@@ -135,7 +135,7 @@ def probe_targets(
 
     All of them lie between floor and ceiling. Returns what is found, and how many were decided.
     """
-    return _refuse(search)
+    return refuse(search)
 
 
 @singledispatch
@@ -149,7 +149,7 @@ def locate_event(
 
     Returns the first of them, two numbers for `collect_located`, and the end.
     """
-    return _refuse(search)
+    return refuse(search)
 
 
 @singledispatch
@@ -165,11 +165,7 @@ def collect_located(
     Targets are decided by their position where that is possible, and probed elsewhere. Returns what
     is found, and how many were decided one by one.
     """
-    return _refuse(search)
-
-
-def _refuse(search: object) -> NoReturn:
-    raise TypeError(f"search: {type(search).__name__} is not a search; specialise the operation")
+    return refuse(search)
 
 
 @njit(cache=True)

@@ -12,7 +12,7 @@ Cost. None at run time: the type of the search decides when a kernel is compiled
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from numba.extending import overload
 
@@ -47,3 +47,16 @@ def specialise(
 
     # Not strict: `choose` has not the parameters of the kernel.
     overload(operation, strict=False, jit_options={"forceinline": True})(choose)
+
+
+def refuse(given: object) -> NoReturn:
+    """Raise the error of an operation that is not specialised for what it is given.
+
+    Raises
+    ------
+    TypeError
+        Always.
+    """
+    raise TypeError(
+        f"first argument: no operation for {type(given).__name__}; specialise the operation"
+    )
