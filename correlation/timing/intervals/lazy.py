@@ -53,7 +53,7 @@ def correlate_lazy(
 
 def correlate_block(search: AnySearch) -> Pairs:
     """Find the pairs of a search of any kind; those of histograms may be doubtful."""
-    rows, reached = locate_events(search)
+    rows, reached, _ = locate_events(search)
     out = make_columns(reached)
     found, evaluations = _correlate_block_kernel(search, rows, out)
     counts = ProbeCounts(int(evaluations), 0, int(evaluations))

@@ -69,12 +69,11 @@ def locate_block(
         The regions.
     """
     search = make_search(base, target, groups, window, target_lengths, exclude_same=False)
-    rows, reached = locate_events(search)
-    certain = int((rows[:, 2] - rows[:, 1]).sum())
+    rows, reached, certain = locate_events(search)
     return Located(rows, certain, reached - certain)
 
 
-def locate_events(search: AnySearch) -> tuple[NDArray[np.int64], int]:
+def locate_events(search: AnySearch) -> tuple[NDArray[np.int64], int, int]:
     """Locate the targets of all base events of a search of any kind.
 
     Returns
@@ -83,19 +82,23 @@ def locate_events(search: AnySearch) -> tuple[NDArray[np.int64], int]:
         As `search.locate_event` returns them, in order of the groups.
     reached : int
         Targets from the first to the last of each, summed.
+    between : int
+        Differences of the two middle numbers, summed: of intervals, the certain targets.
     """
     rows = np.empty((count_events(search.groups), 4), np.int64)
-    return rows, int(_locate_events_kernel(search, rows))
+    reached, between = _locate_events_kernel(search, rows)
+    return rows, int(reached), int(between)
 
 
 @njit(cache=True)
-def _locate_events_kernel(search: AnySearch, rows: NDArray[np.int64]) -> int:
-    """Fill `rows`; returns the number of targets reached."""
+def _locate_events_kernel(search: AnySearch, rows: NDArray[np.int64]) -> tuple[int, int]:
+    """Fill `rows`; see `locate_events`."""
     groups = search.groups
     targets = search.target_latest
     reach = search.reach
     row = 0
     reached = 0
+    between = 0
     for g in range(len(groups)):
         first = groups[g, 2]
         last = first
@@ -114,5 +117,6 @@ def _locate_events_kernel(search: AnySearch, rows: NDArray[np.int64]) -> int:
             rows[row, 2] = third
             rows[row, 3] = stop
             reached += stop - begin
+            between += third - second
             row += 1
-    return reached
+    return reached, between
