@@ -13,7 +13,6 @@ from benchmarks.ptj.texts import OWN
 from benchmarks.ptj.workload import WINDOWS_MS, draw_stream, draw_templates, mutual
 from benchmarks.report import Report
 from correlation.timing.histograms.classes import Classes, HistogramSide
-from correlation.timing.histograms.filter import DOUBTFUL
 from correlation.timing.histograms.lazy import correlate_lazy
 from correlation.timing.histograms.locating import HOW, locate_block
 from correlation.timing.histograms.pieces import CERTAIN
@@ -28,6 +27,7 @@ from correlation.timing.histograms.search import Search, make_search
 from correlation.timing.histograms.shapes import pack_shapes
 from correlation.timing.intervals.lazy_lookup import correlate_lazy_lookup
 from correlation.timing.intervals.pairs import Side
+from correlation.timing.intervals.search import DOUBTFUL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

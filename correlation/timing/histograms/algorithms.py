@@ -9,20 +9,23 @@ that they have, and lazy elsewhere.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from correlation.timing.histograms.eager import correlate_eager
 from correlation.timing.histograms.indexed import correlate_indexed
 from correlation.timing.histograms.lazy import correlate_lazy
 from correlation.timing.histograms.lazy_lookup import correlate_lazy_lookup
 from correlation.timing.histograms.locating import locate_block
-from correlation.timing.histograms.search import make_search
-from correlation.timing.histograms.simple import correlate_simple
-from correlation.timing.histograms.ssort import correlate_ssort
+from correlation.timing.histograms.search import correlate_parts, make_search
 from correlation.timing.intervals.choosing import AUTO
+from correlation.timing.intervals.eager import _correlate_events_kernel
 from correlation.timing.intervals.pairs import Pairs
+from correlation.timing.intervals.simple import _decide_all_kernel
+from correlation.timing.intervals.ssort import _decide_near_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -31,8 +34,15 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.histograms.windows import WindowBook
 
-_COMPUTED = {"simple": correlate_simple, "ssort": correlate_ssort}
-_LOCATED = {"eager": correlate_eager, "lazy": correlate_lazy}
+# The kernels of simple, ssort and eager take any kind of search.
+_COMPUTED: dict[str, Callable[[Search], Pairs]] = {
+    "simple": partial(correlate_parts, kernel=_decide_all_kernel),
+    "ssort": partial(correlate_parts, kernel=_decide_near_kernel),
+}
+_LOCATED: dict[str, Callable[[Search], Pairs]] = {
+    "eager": partial(correlate_parts, kernel=_correlate_events_kernel),
+    "lazy": correlate_lazy,
+}
 # What indexed does for a base event and a class of targets (two searches), in decisions by
 # s-window: between 4 and 16 classes both took about as long for some hundred targets in reach.
 _PROBES_PER_CLASS = 16

@@ -25,6 +25,7 @@ from numba import njit
 from correlation.resources.histogram import WHOLE_MASS
 from correlation.timing.histograms.exact import decide_steps
 from correlation.timing.intervals.arguments import as_columns
+from correlation.timing.intervals.search import DOUBTFUL, SATISFIED, VIOLATED
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-VIOLATED = 0
-SATISFIED = 1
-DOUBTFUL = 2
 # Probability 1 of one histogram and of two: both are floats without rounding.
 _WHOLE = float(WHOLE_MASS)
 _WHOLE_PAIR = _WHOLE * _WHOLE

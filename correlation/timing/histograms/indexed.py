@@ -20,28 +20,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numba import njit
 
-from correlation.timing.histograms.template_ranges import GAPS
+from correlation.timing.histograms.template_ranges import GAPS, GridColumns
 from correlation.timing.intervals.classes import (
-    RUN_BEGIN,
-    RUN_CLASS,
-    RUN_END,
-    RUN_GROUP,
     Classes,
     _list_in_reach_kernel,
     _order_by_length,
     _split_runs_kernel,
 )
-from correlation.timing.intervals.indexed import _double_ranges_kernel, collect_ranges
-from correlation.timing.intervals.searching import _gallop_kernel
+from correlation.timing.intervals.indexed import collect_ranges, find_window, take_span
+from correlation.timing.intervals.specialising import specialise
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from correlation.timing.histograms.search import Search
-    from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.intervals.pairs import Pairs
 
 
@@ -62,8 +57,10 @@ def correlate_indexed(search: Search) -> Pairs:
         bases,
         targets,
         len(search.groups),
-        _find_ranges_kernel,
-        search.grid,
+        # By the classes that occur in reach, as their runs count them.
+        search.grid._replace(
+            bases=search.grid.bases[bases.lengths], targets=search.grid.targets[targets.lengths]
+        ),
         search.reach,
         exclude_same=search.exclude_same,
     )
@@ -83,68 +80,26 @@ def _classify(
 
 
 @njit(cache=True)
-def _find_ranges_kernel(
-    bases: Classes,
-    targets: Classes,
-    starts: NDArray[np.int64],
-    grid: GridColumns,
-    reach: tuple[int, int],
-) -> tuple[NDArray[np.int64], int]:
-    """Find the certain ranges that are not empty; see `indexed.collect_ranges`."""
-    ranges = np.empty((len(bases.rows), 3), np.int64)
-    found = 0
-    total = 0
-    for r in range(len(bases.runs)):
-        begin = bases.runs[r, RUN_BEGIN]
-        end = bases.runs[r, RUN_END]
-        group = bases.runs[r, RUN_GROUP]
-        row = grid.bases[bases.lengths[bases.runs[r, RUN_CLASS]]]
-        earliest_reach = bases.latest[begin] + reach[0]
-        latest_reach = bases.latest[end - 1] + reach[1]
-        for q in range(starts[group], starts[group + 1]):
-            least = targets.runs[q, RUN_BEGIN]
-            stop = targets.runs[q, RUN_END]
-            if targets.latest[stop - 1] < earliest_reach or targets.latest[least] > latest_reach:
-                continue
-            cell = row + grid.targets[targets.lengths[targets.runs[q, RUN_CLASS]]]
-            for w in range(_count_spans_kernel(grid, cell)):
-                low, high = _take_span_kernel(grid, cell, w)
-                first = least
-                last = least
-                for k in range(begin, end):
-                    latest = bases.latest[k]
-                    first = _gallop_kernel(targets.latest, first, stop, latest + low)
-                    last = _gallop_kernel(targets.latest, max(first, last), stop, latest + high + 1)
-                    if first == stop:
-                        break
-                    if first == last:
-                        continue
-                    if found == len(ranges):
-                        ranges = _double_ranges_kernel(ranges)
-                    ranges[found, 0] = k
-                    ranges[found, 1] = first
-                    ranges[found, 2] = last
-                    found += 1
-                    total += last - first
-    return ranges[:found], total
-
-
-@njit(cache=True)
-def _count_spans_kernel(grid: GridColumns, cell: int) -> int:
-    """Count the intervals of a cell that is known."""
+def _find_window_kernel(
+    grid: GridColumns, base_class: int, target_class: int
+) -> tuple[int, int, int]:
+    """Read the cell of two classes, which is known."""
+    cell = grid.bases[base_class] + grid.targets[target_class]
     low = grid.cells[cell, 0]
     high = grid.cells[cell, 1]
     count: int = high if low >= GAPS else int(low <= high)
-    return count
+    return count, low, high
 
 
 @njit(cache=True)
-def _take_span_kernel(grid: GridColumns, cell: int, w: int) -> tuple[int, int]:
-    """Interval w of a cell, as max_target - max_base."""
-    low = grid.cells[cell, 0]
-    high = grid.cells[cell, 1]
+def _take_span_kernel(grid: GridColumns, low: int, high: int, number: int) -> tuple[int, int]:
+    """Interval of a cell, as max_target - max_base."""
     if low >= GAPS:
-        place = low - GAPS + w
+        place = low - GAPS + number
         low = grid.spans[place, 0]
         high = grid.spans[place, 1]
     return (low, high) if grid.sign > 0 else (-high, -low)
+
+
+specialise(find_window, GridColumns, _find_window_kernel)
+specialise(take_span, GridColumns, _take_span_kernel)

@@ -26,7 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from correlation.resources.histogram import WHOLE_MASS
-from correlation.timing.histograms.filter import DOUBTFUL, SATISFIED, VIOLATED
+from correlation.timing.intervals.search import DOUBTFUL, SATISFIED, VIOLATED
 
 if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes

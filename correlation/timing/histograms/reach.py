@@ -35,14 +35,11 @@ import numpy as np
 from numba import njit
 
 from correlation.resources.histogram import Histogram
-from correlation.timing.histograms.filter import (
-    VIOLATED,
-    _judge_lost_kernel,
-    _measure_greater_kernel,
-)
+from correlation.timing.histograms.filter import _judge_lost_kernel, _measure_greater_kernel
 from correlation.timing.histograms.s_windows import one_sided_ends
 from correlation.timing.histograms.shapes import pack_shapes
 from correlation.timing.intervals.satisfaction import bounds
+from correlation.timing.intervals.search import VIOLATED
 from correlation.timing.intervals.window import UNBOUNDED_US
 
 if TYPE_CHECKING:

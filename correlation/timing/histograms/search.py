@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from correlation.timing.histograms.filter import (
-    DOUBTFUL,
-    SATISFIED,
-    VIOLATED,
-    _filter_pair_kernel,
-    decide_exactly,
+from correlation.timing.histograms.filter import _filter_pair_kernel, decide_exactly
+from correlation.timing.histograms.pieces import (
+    CERTAIN,
+    Pieces,
+    split_by_supports,
+    split_by_windows,
 )
-from correlation.timing.histograms.pieces import Pieces, split_by_supports, split_by_windows
 from correlation.timing.histograms.quantiles import (
     KNOWN,
     Quantiles,
@@ -35,8 +34,20 @@ from correlation.timing.histograms.quantiles import (
     make_quantiles,
 )
 from correlation.timing.histograms.template_ranges import NOWHERE, _decide_cell_kernel, no_grid
-from correlation.timing.intervals.collecting import collect_parts
+from correlation.timing.intervals.collecting import _fill_certain_kernel, collect_parts
 from correlation.timing.intervals.pairs import PROBE, Pairs, check_groups, count_events
+from correlation.timing.intervals.search import (
+    DOUBT,
+    DOUBTFUL,
+    SATISFIED,
+    VIOLATED,
+    collect_located,
+    decide_pair,
+    locate_event,
+    probe_targets,
+)
+from correlation.timing.intervals.searching import _search_kernel
+from correlation.timing.intervals.specialising import specialise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,11 +58,7 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.intervals.collecting import Columns
-    from correlation.timing.intervals.pairs import ProbeCounts
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
-
-# In `decided_by`, until it is decided.
-DOUBT = 255
 
 
 class Search(NamedTuple):
@@ -157,18 +164,15 @@ def correlate_parts(
     kernel : callable
         As `collecting.collect_parts` takes it; may write doubtful pairs.
     """
-    found = collect_parts(count_events(search.groups), kernel, search)
-    return settle_pairs(
-        search, (found.base_index, found.target_index, found.decided_by), found.counts
-    )
+    return settle_pairs(search, collect_parts(count_events(search.groups), kernel, search))
 
 
-def settle_pairs(search: Search, columns: Columns, counts: ProbeCounts) -> Pairs:
+def settle_pairs(search: Search, pairs: Pairs) -> Pairs:
     """Decide what was written down as doubtful, in integers, and leave out what is violated."""
-    base_index, target_index, decided_by = columns
+    base_index, target_index, decided_by, counts = pairs
     doubtful = np.flatnonzero(decided_by == DOUBT)
     if not len(doubtful):
-        return Pairs(base_index, target_index, decided_by, counts)
+        return pairs
     satisfied = settle(search, base_index[doubtful], target_index[doubtful])
     decided_by[doubtful] = PROBE
     kept = np.ones(len(base_index), np.bool_)
@@ -284,3 +288,52 @@ def _probe_kernel(
         found += 1
     search.missed[0] += missed
     return found, decided
+
+
+@njit(cache=True)
+def _locate_pieces_kernel(
+    search: Search, i: int, begin: int, end: int
+) -> tuple[int, int, int, int]:
+    """First target, the pieces of the class from the first to the end, end of the targets."""
+    latest = search.base_latest[i]
+    first = search.pieces.starts[search.base_codes[i]]
+    last = search.pieces.starts[search.base_codes[i] + 1]
+    if first == last:
+        return begin, first, last, begin
+    low = latest + search.pieces.low[first]
+    high = latest + search.pieces.high[last - 1]
+    begin = _search_kernel(search.target_latest, begin, end, low)
+    stop = _search_kernel(search.target_latest, begin, end, high + 1)
+    return begin, first, last, stop
+
+
+@njit(cache=True)
+def _collect_pieces_kernel(
+    search: Search, i: int, located: tuple[int, int, int, int], out: Columns, found: int
+) -> tuple[int, int]:
+    """Search the ends of each piece; the certain ones are pairs, the others are probed."""
+    begin, first, last, end = located
+    latest = search.base_latest[i]
+    evaluations = 0
+    for p in range(first, last):
+        # The first begin and the last end are located already.
+        if p > first:
+            low = latest + search.pieces.low[p]
+            begin = _search_kernel(search.target_latest, begin, end, low)
+        stop = end
+        if p < last - 1:
+            high = latest + search.pieces.high[p]
+            stop = _search_kernel(search.target_latest, begin, end, high + 1)
+        if search.pieces.how[p] == CERTAIN:
+            found = _fill_certain_kernel(i, begin, stop, search.exclude_same, out[0], out[1], found)
+        elif begin < stop:
+            found, decided = probe_targets(search, i, begin, stop, out, found)
+            evaluations += decided
+        begin = stop
+    return found, evaluations
+
+
+specialise(locate_event, Search, _locate_pieces_kernel)
+specialise(collect_located, Search, _collect_pieces_kernel)
+specialise(decide_pair, Search, _decide_kernel)
+specialise(probe_targets, Search, _probe_kernel)

@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit
 
 from correlation.timing.histograms.axis import Axis
-from correlation.timing.histograms.filter import SATISFIED
 from correlation.timing.histograms.template_ranges import EMPTY, GAPS, NEVER, UNKNOWN, GridColumns
 from correlation.timing.histograms.windowing import (
     HIGH,
@@ -32,6 +31,7 @@ from correlation.timing.histograms.windowing import (
     make_runs,
 )
 from correlation.timing.intervals.arguments import as_column
+from correlation.timing.intervals.search import SATISFIED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from correlation.timing.histograms.filter import DOUBTFUL, SATISFIED, VIOLATED
+from correlation.timing.intervals.search import DOUBTFUL, SATISFIED, VIOLATED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from correlation.timing.histograms.filter import DOUBTFUL, SATISFIED
 from correlation.timing.histograms.lazy import correlate_lazy
 from correlation.timing.histograms.pieces import CERTAIN
 from correlation.timing.histograms.search import _decide_quickly_kernel
 from correlation.timing.intervals.arguments import as_column
+from correlation.timing.intervals.search import DOUBTFUL, SATISFIED
 from correlation.timing.intervals.searching import _search_kernel
 
 if TYPE_CHECKING:

@@ -28,9 +28,6 @@ import numpy as np
 from numba import njit
 
 from correlation.timing.histograms.filter import (
-    DOUBTFUL,
-    SATISFIED,
-    VIOLATED,
     _judge_lost_kernel,
     _measure_greater_kernel,
     decide_exactly,
@@ -38,6 +35,7 @@ from correlation.timing.histograms.filter import (
 from correlation.timing.histograms.integer_sets import unite
 from correlation.timing.histograms.s_windows import s_windows
 from correlation.timing.intervals.arguments import as_column
+from correlation.timing.intervals.search import DOUBTFUL, SATISFIED, VIOLATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -36,8 +36,8 @@ from correlation.timing.intervals.exact import (
     _measure_cut_kernel,
     _split_cut_kernel,
 )
-from correlation.timing.intervals.locating import _locate_event_kernel, range_lengths
-from correlation.timing.intervals.pairs import Side, check_inputs
+from correlation.timing.intervals.pairs import Side, check_inputs, range_lengths
+from correlation.timing.intervals.regions import _locate_event_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from correlation.timing.intervals.locating import _locate_event_kernel
 from correlation.timing.intervals.pairs import check_inputs
+from correlation.timing.intervals.regions import _locate_event_kernel
 from correlation.timing.intervals.searching import _search_kernel
 
 if TYPE_CHECKING:

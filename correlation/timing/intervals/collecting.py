@@ -1,26 +1,22 @@
-"""Writing pairs down: whole ranges of targets without a decision, or each after an exact one.
+"""Writing pairs down: whole ranges of targets without a decision, and part by part.
 
 The columns are those of `pairs.Pairs`; every kernel writes from `found` on and returns what is
 found then. Room is made for all located targets at once, or, where their number is not known before
 they are met, part by part.
 
-Cost. O(1) a target: a written pair, or an exact decision.
+Cost. O(1) a written pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from correlation.timing.intervals.exact import _decide_depths_kernel
-from correlation.timing.intervals.pairs import PROBE, Pairs, ProbeCounts
-
-if TYPE_CHECKING:
-    from correlation.timing.intervals.window import WindowScalars
+from correlation.timing.intervals.pairs import Pairs, ProbeCounts
 
 Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]
 
@@ -150,43 +146,3 @@ def _fill_pairs_kernel(
     for k in range(size):
         target_part[k] = begin + k
     return found + size
-
-
-@njit(cache=True)
-def _probe_targets_kernel(
-    i: int,
-    begin: int,
-    end: int,
-    base_earliest: NDArray[np.int64],
-    base_latest: NDArray[np.int64],
-    target_earliest: NDArray[np.int64],
-    target_latest: NDArray[np.int64],
-    window: WindowScalars,
-    exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
-    out: Columns,
-    found: int,
-) -> tuple[int, int]:
-    """Decide (i, begin) to (i, end - 1) one by one (LL10 Algorithm 3) and write the satisfied.
-
-    All of them lie between floor and ceiling. Returns what is found, and how many were decided.
-    """
-    base_index, target_index, decided_by = out
-    earliest = base_earliest[i]
-    latest = base_latest[i]
-    evaluations = 0
-    for j in range(begin, end):
-        if exclude_same and i == j:
-            continue
-        evaluations += 1
-        if _decide_depths_kernel(
-            window.lower + latest - target_earliest[j],
-            target_latest[j] - window.upper - earliest,
-            latest - earliest,
-            target_latest[j] - target_earliest[j],
-            window,
-        ):
-            base_index[found] = i
-            target_index[found] = j
-            decided_by[found] = PROBE
-            found += 1
-    return found, evaluations

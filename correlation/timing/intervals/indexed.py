@@ -20,7 +20,8 @@ to an s-window for each pair in reach.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -34,18 +35,40 @@ from correlation.timing.intervals.classes import (
     classify_in_reach,
 )
 from correlation.timing.intervals.collecting import make_columns
-from correlation.timing.intervals.locating import range_lengths
-from correlation.timing.intervals.pairs import Pairs, ProbeCounts, check_inputs
+from correlation.timing.intervals.pairs import Pairs, ProbeCounts, check_inputs, range_lengths
 from correlation.timing.intervals.satisfaction import _bound_pair_kernel, bounds
 from correlation.timing.intervals.searching import _gallop_kernel
+from correlation.timing.intervals.specialising import refuse, specialise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from correlation.timing.intervals.pairs import Side
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
+
+
+# Columns of `IntervalWindows.known`.
+_LENGTH, _MET_BY, _LOW, _HIGH = range(4)
+_COLUMNS = 4
+
+
+class IntervalWindows(NamedTuple):
+    """The s-windows of the base class in hand and every target class it has met.
+
+    Attributes
+    ----------
+    window : WindowScalars
+        The condition.
+    base_lengths : ndarray of int64, shape (b,)
+        Of each base class.
+    known : ndarray of int64, shape (c, 4)
+        Of each target class: its length, the base class it met last, -1 before the first, and both
+        ends of their s-window.
+    """
+
+    window: WindowScalars
+    base_lengths: NDArray[np.int64]
+    known: NDArray[np.int64]
 
 
 def correlate_indexed(
@@ -62,12 +85,13 @@ def correlate_indexed(
     base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
     reach = bounds(window, *base_lengths, *target_lengths)
     bases, targets = classify_in_reach(base, target, groups, reach)
+    known = np.full((len(targets.lengths), _COLUMNS), -1, np.int64)
+    known[:, _LENGTH] = targets.lengths
     return collect_ranges(
         bases,
         targets,
         len(groups),
-        _find_ranges_kernel,
-        window.scalars(),
+        IntervalWindows(window.scalars(), bases.lengths, known),
         reach,
         exclude_same=exclude_same,
     )
@@ -77,8 +101,9 @@ def collect_ranges(
     bases: Classes,
     targets: Classes,
     groups: int,
-    find_ranges: Callable[..., tuple[NDArray[np.int64], int]],
-    *arguments: object,
+    windows: IntervalWindows | Any,  # noqa: ANN401 - another kind that `find_window` takes
+    reach: tuple[int, int],
+    *,
     exclude_same: bool,
 ) -> Pairs:
     """Find the certain ranges of all classes and write their pairs.
@@ -89,19 +114,19 @@ def collect_ranges(
         Of either side.
     groups : int
         Number of groups.
-    find_ranges : callable
-        `(bases, targets, starts, *arguments)` gives the ranges as int64[r, 3], each a place in
-        `bases.rows` and where it begins and ends in `targets.rows`, and the number of targets in
-        them. The runs of the targets are ordered by group, those of group g begin at `starts[g]`.
-    *arguments
-        Of `find_ranges`.
+    windows : IntervalWindows or another kind that `find_window` takes
+        The s-windows of the classes.
+    reach : (int, int)
+        Least and greatest s of any satisfied pair.
     exclude_same : bool
         Leave out the pairs of equal positions.
     """
     by_group = targets.runs[np.argsort(targets.runs[:, RUN_GROUP], kind="stable")]
     sizes = np.bincount(by_group[:, RUN_GROUP], minlength=groups)
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    ranges, room = find_ranges(bases, targets._replace(runs=by_group), starts, *arguments)
+    ranges, room = _find_ranges_kernel(
+        bases, targets._replace(runs=by_group), starts, windows, reach
+    )
     base_index, target_index, decided_by = make_columns(room)
     found = _fill_ranges_kernel(
         bases.rows, targets.rows, ranges, exclude_same, base_index, target_index
@@ -109,22 +134,43 @@ def collect_ranges(
     return Pairs(base_index[:found], target_index[:found], decided_by[:found], ProbeCounts(0, 0, 0))
 
 
+@singledispatch
+def find_window(
+    windows: object,
+    base_class: int,  # noqa: ARG001 - the interface
+    target_class: int,  # noqa: ARG001
+) -> tuple[int, int, int]:
+    """Find the s-window of two classes: its number of intervals, and two numbers of `take_span`."""
+    return refuse(windows)
+
+
+@singledispatch
+def take_span(
+    windows: object,
+    low: int,  # noqa: ARG001 - the interface
+    high: int,  # noqa: ARG001
+    number: int,  # noqa: ARG001
+) -> tuple[int, int]:
+    """Return both ends of an interval of an s-window, as max_target - max_base."""
+    return refuse(windows)
+
+
 @njit(cache=True)
 def _find_ranges_kernel(
     bases: Classes,
     targets: Classes,
     starts: NDArray[np.int64],
-    window: WindowScalars,
+    windows: IntervalWindows,
     reach: tuple[int, int],
 ) -> tuple[NDArray[np.int64], int]:
-    """Find the certain ranges that are not empty; see `collect_ranges`."""
+    """Find the certain ranges that are not empty, and the number of targets in them.
+
+    The runs of the targets are ordered by group, those of group g begin at `starts[g]`. A range is
+    a place in `bases.rows`, and where it begins and ends in `targets.rows`.
+    """
     ranges = np.empty((len(bases.rows), 3), np.int64)
     found = 0
     total = 0
-    # The s-windows of the base class in hand and every target class it has met.
-    low = np.empty(len(targets.lengths), np.int64)
-    high = np.empty(len(targets.lengths), np.int64)
-    met_by = np.full(len(targets.lengths), -1, np.int64)
     for r in range(len(bases.runs)):
         begin = bases.runs[r, RUN_BEGIN]
         end = bases.runs[r, RUN_END]
@@ -133,35 +179,62 @@ def _find_ranges_kernel(
         earliest_reach = bases.latest[begin] + reach[0]
         latest_reach = bases.latest[end - 1] + reach[1]
         for q in range(starts[group], starts[group + 1]):
-            first = targets.runs[q, RUN_BEGIN]
+            least = targets.runs[q, RUN_BEGIN]
             stop = targets.runs[q, RUN_END]
-            c = targets.runs[q, RUN_CLASS]
-            if targets.latest[stop - 1] < earliest_reach or targets.latest[first] > latest_reach:
+            if targets.latest[stop - 1] < earliest_reach or targets.latest[least] > latest_reach:
                 continue
-            if met_by[c] != base_class:
-                met_by[c] = base_class
-                low[c], high[c] = _bound_pair_kernel(
-                    bases.lengths[base_class], targets.lengths[c], window
-                )
-            if low[c] > high[c]:
-                continue
-            last = first
-            for k in range(begin, end):
-                latest = bases.latest[k]
-                first = _gallop_kernel(targets.latest, first, stop, latest + low[c])
-                last = _gallop_kernel(targets.latest, max(first, last), stop, latest + high[c] + 1)
-                if first == stop:
-                    break
-                if first == last:
-                    continue
-                if found == len(ranges):
-                    ranges = _double_ranges_kernel(ranges)
-                ranges[found, 0] = k
-                ranges[found, 1] = first
-                ranges[found, 2] = last
-                found += 1
-                total += last - first
+            spans, one, other = find_window(windows, base_class, targets.runs[q, RUN_CLASS])
+            for w in range(spans):
+                low, high = take_span(windows, one, other, w)
+                first = least
+                last = least
+                for k in range(begin, end):
+                    latest = bases.latest[k]
+                    first = _gallop_kernel(targets.latest, first, stop, latest + low)
+                    last = _gallop_kernel(targets.latest, max(first, last), stop, latest + high + 1)
+                    if first == stop:
+                        break
+                    if first == last:
+                        continue
+                    if found == len(ranges):
+                        ranges = _double_ranges_kernel(ranges)
+                    ranges[found, 0] = k
+                    ranges[found, 1] = first
+                    ranges[found, 2] = last
+                    found += 1
+                    total += last - first
     return ranges[:found], total
+
+
+@njit(cache=True)
+def _find_window_kernel(
+    windows: IntervalWindows, base_class: int, target_class: int
+) -> tuple[int, int, int]:
+    """Compute the s-window of two lengths once: the runs of a base class follow each other."""
+    known = windows.known
+    if known[target_class, _MET_BY] != base_class:
+        known[target_class, _MET_BY] = base_class
+        known[target_class, _LOW], known[target_class, _HIGH] = _bound_pair_kernel(
+            windows.base_lengths[base_class], known[target_class, _LENGTH], windows.window
+        )
+    low = known[target_class, _LOW]
+    high = known[target_class, _HIGH]
+    return int(low <= high), low, high
+
+
+@njit(cache=True)
+def _take_span_kernel(
+    windows: IntervalWindows,  # noqa: ARG001 - the interface
+    low: int,
+    high: int,
+    number: int,  # noqa: ARG001
+) -> tuple[int, int]:
+    """Return the only interval."""
+    return low, high
+
+
+specialise(find_window, IntervalWindows, _find_window_kernel)
+specialise(take_span, IntervalWindows, _take_span_kernel)
 
 
 @njit(cache=True)

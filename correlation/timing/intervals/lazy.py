@@ -1,18 +1,19 @@
 """Lazy timing correlation (LL10 Algorithms 4 and 5): a block of base events at once.
 
 Problem. All satisfied pairs of the events of each group, with the targets decided by their position
-where that is possible and the searches shared by a block of base events.
+where that is possible and the searches shared by a block of base events. Events may have intervals
+or histograms (`search.locate_event`, `search.collect_located`).
 
 Algorithm. When enough events wait (Algorithm 4, the program's), a block of them is evaluated
-against the max-sorted targets: the regions of all its base events are located (timing.locating),
-then the base events are walked by descending max (Algorithm 5, line 4), the targets in [LL, RL] are
-pairs (lines 6 to 8), those in [LH, LL) and (RL, RH] are probed (lines 9 to 11, Algorithm 3), each
-by its own probability: there is no look-up table. Sorting and invalidation are the buffer's.
+against the max-sorted targets: the targets of all its base events are located (timing.locating),
+then the base events are walked by descending max (Algorithm 5, line 4), the certain targets are
+pairs (lines 6 to 8), the others in reach are probed (lines 9 to 11, Algorithm 3), each by its own
+probability: there is no look-up table. Sorting and invalidation are the buffer's.
 
-Reference. Lee and Lee 2010, section 4.2, Algorithms 4 and 5.
+Reference. Lee and Lee 2010, section 4.2, Algorithms 4 and 5; PTJ Theorem 3 for histograms.
 
-Cost. O(b log t + pairs + probed) for b base events and t targets in reach; memory O(pairs + probed)
-with 32 bytes a base event.
+Cost. O(b log t + pairs + probed) for b base events and t targets in reach, O(log t) a piece for
+histograms; memory O(pairs + probed) with 32 bytes a base event.
 """
 
 from __future__ import annotations
@@ -21,13 +22,10 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.intervals.collecting import (
-    _fill_certain_kernel,
-    _probe_targets_kernel,
-    make_columns,
-)
-from correlation.timing.intervals.locating import locate_block
-from correlation.timing.intervals.pairs import Pairs, ProbeCounts, check_inputs
+from correlation.timing.intervals.collecting import make_columns
+from correlation.timing.intervals.locating import locate_events
+from correlation.timing.intervals.pairs import Pairs, ProbeCounts
+from correlation.timing.intervals.search import collect_located, make_search
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +33,8 @@ if TYPE_CHECKING:
 
     from correlation.timing.intervals.collecting import Columns
     from correlation.timing.intervals.pairs import Side
-    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+    from correlation.timing.intervals.search import AnySearch
+    from correlation.timing.intervals.window import TimingWindow
 
 
 def correlate_lazy(
@@ -48,65 +47,35 @@ def correlate_lazy(
     target_lengths: tuple[int, int] | None = None,
 ) -> Pairs:
     """Find the satisfied pairs by the regions of a block; see `pairs.Correlate`."""
-    base, target, groups = check_inputs(base, target, groups)
-    located = locate_block(base, target, groups, window, target_lengths)
-    out = make_columns(located.certain + located.probed)
-    found, evaluations = _correlate_block_kernel(
-        base.earliest,
-        base.latest,
-        target.earliest,
-        target.latest,
-        groups,
-        located.rows,
-        window.scalars(),
-        exclude_same,
-        out,
-    )
+    search = make_search(base, target, groups, window, target_lengths, exclude_same=exclude_same)
+    return correlate_block(search)
+
+
+def correlate_block(search: AnySearch) -> Pairs:
+    """Find the pairs of a search of any kind; those of histograms may be doubtful."""
+    rows, reached, _ = locate_events(search)
+    out = make_columns(reached)
+    found, evaluations = _correlate_block_kernel(search, rows, out)
     counts = ProbeCounts(int(evaluations), 0, int(evaluations))
     return Pairs(out[0][:found], out[1][:found], out[2][:found], counts)
 
 
 @njit(cache=True)
 def _correlate_block_kernel(
-    base_earliest: NDArray[np.int64],
-    base_latest: NDArray[np.int64],
-    target_earliest: NDArray[np.int64],
-    target_latest: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    located: NDArray[np.int64],
-    window: WindowScalars,
-    exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
-    out: Columns,
+    search: AnySearch, rows: NDArray[np.int64], out: Columns
 ) -> tuple[int, int]:
-    """Write the pairs; returns their number and how many probabilities were computed."""
+    """Write the pairs; returns their number and how many were decided one by one."""
+    groups = search.groups
     found = 0
     evaluations = 0
     row = 0
     for g in range(len(groups)):
         count = groups[g, 1] - groups[g, 0]
         for k in range(count - 1, -1, -1):
-            i = groups[g, 0] + k
-            sure = located[row + k, 1]
-            right = located[row + k, 2]
-            found = _fill_certain_kernel(i, sure, right, exclude_same, out[0], out[1], found)
-            for side in (0, 2):
-                begin = located[row + k, side]
-                end = located[row + k, side + 1]
-                if begin == end:
-                    continue
-                found, decided = _probe_targets_kernel(
-                    i,
-                    begin,
-                    end,
-                    base_earliest,
-                    base_latest,
-                    target_earliest,
-                    target_latest,
-                    window,
-                    exclude_same,
-                    out,
-                    found,
-                )
-                evaluations += decided
+            located = (rows[row + k, 0], rows[row + k, 1], rows[row + k, 2], rows[row + k, 3])
+            if located[0] == located[3]:
+                continue
+            found, decided = collect_located(search, groups[g, 0] + k, located, out, found)
+            evaluations += decided
         row += count
     return found, evaluations

@@ -1,10 +1,11 @@
-"""Where the regions of base events fall among max-sorted targets.
+"""Where the targets of base events fall among max-sorted targets.
 
 Problem. LH, LL, RL and RH (`timing.regions`) of each base event as positions in its targets:
 left ≤ sure ≤ right ≤ stop, so that [left, sure) is the left probe region, [sure, right) the
-satisfaction region and [right, stop) the right probe region.
+satisfaction region and [right, stop) the right probe region. Of events with histograms: the targets
+in reach and the pieces of the class (`search.locate_event`).
 
-Algorithm. One event: four binary searches. A block, whose base events are max-sorted as well: the
+Algorithm. One event: binary searches. A block, whose base events are max-sorted as well: the
 outermost reach of any of them moves forward only (galloping), and the ends of each are searched
 inside it.
 
@@ -21,16 +22,15 @@ import numpy as np
 from numba import njit
 
 from correlation.timing.intervals.pairs import count_events
-from correlation.timing.intervals.regions import _locate_offsets_kernel
-from correlation.timing.intervals.satisfaction import bounds
-from correlation.timing.intervals.searching import _gallop_kernel, _search_kernel
-from correlation.timing.intervals.window import UNBOUNDED_US
+from correlation.timing.intervals.search import locate_event, make_search
+from correlation.timing.intervals.searching import _gallop_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.timing.intervals.pairs import Side
-    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+    from correlation.timing.intervals.search import AnySearch
+    from correlation.timing.intervals.window import TimingWindow
 
 
 class Located(NamedTuple):
@@ -68,114 +68,55 @@ def locate_block(
     Located
         The regions.
     """
-    base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
-    rows = np.empty((count_events(groups), 4), np.int64)
-    certain, probed = _locate_block_kernel(
-        base.earliest,
-        base.latest,
-        target.latest,
-        groups,
-        window.scalars(),
-        bounds(window, *base_lengths, *target_lengths),
-        target_lengths,
-        rows,
-    )
-    return Located(rows, int(certain), int(probed))
+    search = make_search(base, target, groups, window, target_lengths, exclude_same=False)
+    rows, reached, certain = locate_events(search)
+    return Located(rows, certain, reached - certain)
 
 
-def range_lengths(
-    base: Side,
-    target: Side,
-    groups: NDArray[np.int64],
-    target_lengths: tuple[int, int] | None,
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Give the shortest and longest length of either side, that of the targets if not known.
-
-    Parameters
-    ----------
-    base, target, groups, target_lengths
-        As `pairs.Correlate` takes them, checked.
+def locate_events(search: AnySearch) -> tuple[NDArray[np.int64], int, int]:
+    """Locate the targets of all base events of a search of any kind.
 
     Returns
     -------
-    base_lengths, target_lengths : (int, int)
-        Microseconds; 0, 0 of no events.
+    rows : ndarray of int64, shape (b, 4)
+        As `search.locate_event` returns them, in order of the groups.
+    reached : int
+        Targets from the first to the last of each, summed.
+    between : int
+        Differences of the two middle numbers, summed: of intervals, the certain targets.
     """
-    base_lengths = _range_lengths_kernel(base.earliest, base.latest, groups[:, :2])
-    if target_lengths is None:
-        target_lengths = _range_lengths_kernel(target.earliest, target.latest, groups[:, 2:])
-    return base_lengths, target_lengths
+    rows = np.empty((count_events(search.groups), 4), np.int64)
+    reached, between = _locate_events_kernel(search, rows)
+    return rows, int(reached), int(between)
 
 
 @njit(cache=True)
-def _range_lengths_kernel(
-    earliest: NDArray[np.int64], latest: NDArray[np.int64], ranges: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Shortest and longest length of the events inside the ranges; 0, 0 if there are none."""
-    shortest = UNBOUNDED_US
-    longest = 0
-    for g in range(len(ranges)):
-        for i in range(ranges[g, 0], ranges[g, 1]):
-            length = latest[i] - earliest[i]
-            shortest = min(shortest, length)
-            longest = max(longest, length)
-    return min(shortest, longest), longest
-
-
-@njit(cache=True)
-def _locate_block_kernel(
-    base_earliest: NDArray[np.int64],
-    base_latest: NDArray[np.int64],
-    target_latest: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    window: WindowScalars,
-    reach: tuple[int, int],
-    lengths: tuple[int, int],
-    located: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Fill `located`; returns the sizes of the satisfaction and of the probe regions."""
+def _locate_events_kernel(search: AnySearch, rows: NDArray[np.int64]) -> tuple[int, int]:
+    """Fill `rows`; see `locate_events`."""
+    groups = search.groups
+    targets = search.target_latest
+    reach = search.reach
     row = 0
-    certain = 0
-    probed = 0
+    reached = 0
+    between = 0
     for g in range(len(groups)):
         first = groups[g, 2]
         last = first
         end = groups[g, 3]
         for i in range(groups[g, 0], groups[g, 1]):
-            latest = base_latest[i]
-            first = _gallop_kernel(target_latest, first, end, latest + reach[0])
-            last = _gallop_kernel(target_latest, max(first, last), end, latest + reach[1] + 1)
+            latest = search.base_latest[i]
+            first = _gallop_kernel(targets, first, end, latest + reach[0])
+            last = _gallop_kernel(targets, max(first, last), end, latest + reach[1] + 1)
             if first == last:
-                located[row, :] = first
+                rows[row, :] = first
                 row += 1
                 continue
-            left, sure, right, stop = _locate_event_kernel(
-                base_earliest[i], latest, target_latest, first, last, lengths, window
-            )
-            located[row, 0] = left
-            located[row, 1] = sure
-            located[row, 2] = right
-            located[row, 3] = stop
-            certain += right - sure
-            probed += (sure - left) + (stop - right)
+            begin, second, third, stop = locate_event(search, i, first, last)
+            rows[row, 0] = begin
+            rows[row, 1] = second
+            rows[row, 2] = third
+            rows[row, 3] = stop
+            reached += stop - begin
+            between += third - second
             row += 1
-    return certain, probed
-
-
-@njit(cache=True)
-def _locate_event_kernel(
-    earliest: int,
-    latest: int,
-    target_latest: NDArray[np.int64],
-    begin: int,
-    end: int,
-    lengths: tuple[int, int],
-    window: WindowScalars,
-) -> tuple[int, int, int, int]:
-    """left, sure, right, stop of a base event among the targets in [begin, end)."""
-    lh, ll, rl, rh = _locate_offsets_kernel(latest - earliest, lengths[0], lengths[1], window)
-    left = _search_kernel(target_latest, begin, end, latest + lh)
-    stop = _search_kernel(target_latest, left, end, latest + rh + 1)
-    sure = _search_kernel(target_latest, left, stop, latest + ll)
-    right = _search_kernel(target_latest, sure, stop, latest + rl + 1)
-    return left, sure, right, stop
+    return reached, between

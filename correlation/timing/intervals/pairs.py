@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from numba import njit
+
 from correlation.timing.intervals.arguments import as_column
+from correlation.timing.intervals.window import UNBOUNDED_US
 
 if TYPE_CHECKING:
     import numpy as np
@@ -162,3 +165,42 @@ def check_groups(groups: NDArray[np.int64], bases: int, targets: int) -> NDArray
 def count_events(groups: NDArray[np.int64]) -> int:
     """Count the base events of all groups."""
     return int((groups[:, 1] - groups[:, 0]).sum())
+
+
+def range_lengths(
+    base: Side,
+    target: Side,
+    groups: NDArray[np.int64],
+    target_lengths: tuple[int, int] | None,
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the shortest and longest length of either side, that of the targets if not known.
+
+    Parameters
+    ----------
+    base, target, groups, target_lengths
+        As `pairs.Correlate` takes them, checked.
+
+    Returns
+    -------
+    base_lengths, target_lengths : (int, int)
+        Microseconds; 0, 0 of no events.
+    """
+    base_lengths = _range_lengths_kernel(base.earliest, base.latest, groups[:, :2])
+    if target_lengths is None:
+        target_lengths = _range_lengths_kernel(target.earliest, target.latest, groups[:, 2:])
+    return base_lengths, target_lengths
+
+
+@njit(cache=True)
+def _range_lengths_kernel(
+    earliest: NDArray[np.int64], latest: NDArray[np.int64], ranges: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Shortest and longest length of the events inside the ranges; 0, 0 without events."""
+    shortest = UNBOUNDED_US
+    longest = 0
+    for g in range(len(ranges)):
+        for i in range(ranges[g, 0], ranges[g, 1]):
+            length = latest[i] - earliest[i]
+            shortest = min(shortest, length)
+            longest = max(longest, length)
+    return min(shortest, longest), longest

@@ -15,7 +15,7 @@ Floor and ceiling cut LH and RH.
 
 Reference. LL10 section 4.1; spec section 4.
 
-Cost. O(1), two greatest depths a base event.
+Cost. O(1), two greatest depths a base event; O(log t) to find them among t targets.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from numba import njit
 
 from correlation.resources.durations import format_duration
 from correlation.timing.intervals.satisfaction import _find_depth_kernel
+from correlation.timing.intervals.searching import _search_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
@@ -148,3 +152,22 @@ def _locate_offsets_kernel(
     if window.upper - window.lower >= length + longest:
         return lh, window.lower + longest - deep_longest, window.upper - length + deep_shortest, rh
     return lh, window.upper - length + 1, window.upper - length, rh
+
+
+@njit(cache=True)
+def _locate_event_kernel(
+    earliest: int,
+    latest: int,
+    target_latest: NDArray[np.int64],
+    begin: int,
+    end: int,
+    lengths: tuple[int, int],
+    window: WindowScalars,
+) -> tuple[int, int, int, int]:
+    """left, sure, right, stop of a base event among the targets in [begin, end)."""
+    lh, ll, rl, rh = _locate_offsets_kernel(latest - earliest, lengths[0], lengths[1], window)
+    left = _search_kernel(target_latest, begin, end, latest + lh)
+    stop = _search_kernel(target_latest, left, end, latest + rh + 1)
+    sure = _search_kernel(target_latest, left, stop, latest + ll)
+    right = _search_kernel(target_latest, sure, stop, latest + rl + 1)
+    return left, sure, right, stop

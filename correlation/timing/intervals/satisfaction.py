@@ -112,11 +112,19 @@ def bounds(
         In a wide window both are reached, unless a floor or ceiling cuts them off; if least
         exceeds greatest no pair can be satisfied (docs/proofs.md, P-KEEP).
     """
-    scalars = window.scalars()
-    deepest_low = int(_find_depth_kernel(longest_a_us, shortest_b_us, scalars))
-    deepest_high = int(_find_depth_kernel(shortest_a_us, longest_b_us, scalars))
-    least = max(scalars.lower + shortest_b_us - deepest_low, scalars.floor)
-    greatest = min(scalars.upper - shortest_a_us + deepest_high, scalars.ceiling)
+    return bounds_of_scalars(
+        window.scalars(), (shortest_a_us, longest_a_us), (shortest_b_us, longest_b_us)
+    )
+
+
+def bounds_of_scalars(
+    window: WindowScalars, lengths_a: tuple[int, int], lengths_b: tuple[int, int]
+) -> tuple[int, int]:
+    """Compute `bounds` from the numbers of a window and the shortest and longest lengths."""
+    deepest_low = int(_find_depth_kernel(lengths_a[1], lengths_b[0], window))
+    deepest_high = int(_find_depth_kernel(lengths_a[0], lengths_b[1], window))
+    least = max(window.lower + lengths_b[0] - deepest_low, window.floor)
+    greatest = min(window.upper - lengths_a[0] + deepest_high, window.ceiling)
     return least, greatest
 
 

@@ -1,10 +1,12 @@
 """Simple timing correlation (LL10 Algorithm 1): every base event with every target.
 
-Problem. All satisfied pairs of the events of each group. The plain reference of the others.
+Problem. All satisfied pairs of the events of each group. The plain reference of the others: no
+position decides. Events may have intervals or histograms (`search.decide_pair`).
 
-Reference. Lee and Lee 2010, Algorithm 1, without its invalidation, which is the buffer's.
+Reference. Lee and Lee 2010, Algorithm 1, without its invalidation, which is the buffer's; PTJ
+Theorem 1 for the probability of histograms.
 
-Cost. O(base x target) exact decisions; memory O(pairs).
+Cost. O(base x target) decisions; memory O(pairs).
 """
 
 from __future__ import annotations
@@ -14,8 +16,14 @@ from typing import TYPE_CHECKING
 from numba import njit
 
 from correlation.timing.intervals.collecting import collect_parts
-from correlation.timing.intervals.exact import _decide_depths_kernel
-from correlation.timing.intervals.pairs import PROBE, check_inputs, count_events
+from correlation.timing.intervals.pairs import PROBE, count_events
+from correlation.timing.intervals.search import (
+    DOUBT,
+    DOUBTFUL,
+    VIOLATED,
+    decide_pair,
+    make_search,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +31,8 @@ if TYPE_CHECKING:
 
     from correlation.timing.intervals.collecting import Columns
     from correlation.timing.intervals.pairs import Pairs, Side
-    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+    from correlation.timing.intervals.search import AnySearch
+    from correlation.timing.intervals.window import TimingWindow
 
 
 def correlate_simple(
@@ -33,38 +42,21 @@ def correlate_simple(
     window: TimingWindow,
     *,
     exclude_same: bool,
-    target_lengths: tuple[int, int] | None = None,  # noqa: ARG001 - the common interface
+    target_lengths: tuple[int, int] | None = None,
 ) -> Pairs:
     """Find the satisfied pairs by deciding every pair; see `pairs.Correlate`."""
-    base, target, groups = check_inputs(base, target, groups)
-    scalars = window.scalars()
-    return collect_parts(
-        count_events(groups),
-        _decide_all_kernel,
-        base.earliest,
-        base.latest,
-        target.earliest,
-        target.latest,
-        groups,
-        scalars,
-        exclude_same,
-    )
+    search = make_search(base, target, groups, window, target_lengths, exclude_same=exclude_same)
+    return collect_parts(count_events(search.groups), _decide_all_kernel, search)
 
 
 @njit(cache=True)
-def _decide_all_kernel(
-    base_earliest: NDArray[np.int64],
-    base_latest: NDArray[np.int64],
-    target_earliest: NDArray[np.int64],
-    target_latest: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    window: WindowScalars,
-    exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
-    done: int,
-    out: Columns,
-) -> tuple[int, int, int, int]:
-    """Give the fields of a `Part`."""
+def _decide_all_kernel(search: AnySearch, done: int, out: Columns) -> tuple[int, int, int, int]:
+    """Return the fields of a `collecting.Part`."""
     base_index, target_index, decided_by = out
+    groups = search.groups
+    base_latest = search.base_latest
+    target_latest = search.target_latest
+    window = search.window
     found = 0
     evaluations = 0
     row = 0
@@ -76,21 +68,17 @@ def _decide_all_kernel(
                 continue
             if found + targets > len(base_index):
                 return row - 1, found, evaluations, targets
-            a = base_latest[i] - base_earliest[i]
             for j in range(groups[g, 2], groups[g, 3]):
-                if exclude_same and i == j:
+                if search.exclude_same and i == j:
                     continue
                 evaluations += 1
-                s = target_latest[j] - base_latest[i]
-                b = target_latest[j] - target_earliest[j]
-                if not window.floor <= s <= window.ceiling:
+                if not window.floor <= target_latest[j] - base_latest[i] <= window.ceiling:
                     continue
-                if not _decide_depths_kernel(
-                    window.lower - s + b, s - window.upper + a, a, b, window
-                ):
+                verdict = decide_pair(search, i, j)
+                if verdict == VIOLATED:
                     continue
                 base_index[found] = i
                 target_index[found] = j
-                decided_by[found] = PROBE
+                decided_by[found] = DOUBT if verdict == DOUBTFUL else PROBE
                 found += 1
     return row, found, evaluations, 0

@@ -1,18 +1,18 @@
 """Simple-Sort timing correlation (LL10 Algorithm 1 over a max-sorted buffer).
 
-Problem. All satisfied pairs of the events of each group, as in timing.simple.
+Problem. All satisfied pairs of the events of each group, as in timing.simple. Events may have
+intervals or histograms (`search.probe_targets`).
 
-Algorithm. Every target of a base event is decided, but for those that no event of these lengths can
-match: the s of all satisfied pairs lie in [least, greatest] (docs/proofs.md, P-KEEP), and sorted by
-max the targets outside stand together. Those below are the obsolete ones that the paper removes:
-the base events being max-sorted too, they stay obsolete, and the walk begins behind them. At the
-first target above it stops.
+Algorithm. Every target of a base event is decided, except those that no event of these lengths or
+classes can match: the s of all satisfied pairs lie within the reach of the search (docs/proofs.md,
+P-KEEP, P-SUPPORT), and the targets are sorted by max. Those below are the obsolete ones that the
+paper removes: the base events being max-sorted too, they stay obsolete, and the walk begins behind
+them. At the first target above it stops.
 
 Reference. Lee and Lee 2010, section 4.2 (Simple-Sort), without its invalidation, which is the
 buffer's.
 
-Cost. O(base + target + pairs within [least, greatest]) with an exact decision for each of the last;
-memory O(pairs).
+Cost. O(base + target + pairs within reach) with a decision for each of the last; memory O(pairs).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from correlation.timing.intervals.collecting import _probe_targets_kernel, collect_parts
-from correlation.timing.intervals.locating import range_lengths
-from correlation.timing.intervals.pairs import check_inputs, count_events
-from correlation.timing.intervals.satisfaction import bounds
+from correlation.timing.intervals.collecting import collect_parts
+from correlation.timing.intervals.pairs import count_events
+from correlation.timing.intervals.search import make_search, probe_targets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 
     from correlation.timing.intervals.collecting import Columns
     from correlation.timing.intervals.pairs import Pairs, Side
-    from correlation.timing.intervals.window import TimingWindow, WindowScalars
+    from correlation.timing.intervals.search import AnySearch
+    from correlation.timing.intervals.window import TimingWindow
 
 
 def correlate_ssort(
@@ -45,38 +45,15 @@ def correlate_ssort(
     target_lengths: tuple[int, int] | None = None,
 ) -> Pairs:
     """Find the satisfied pairs by deciding those not too far apart; see `pairs.Correlate`."""
-    base, target, groups = check_inputs(base, target, groups)
-    base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
-    scalars = window.scalars()
-    reach = bounds(window, *base_lengths, *target_lengths)
-    return collect_parts(
-        count_events(groups),
-        _decide_near_kernel,
-        base.earliest,
-        base.latest,
-        target.earliest,
-        target.latest,
-        groups,
-        scalars,
-        reach,
-        exclude_same,
-    )
+    search = make_search(base, target, groups, window, target_lengths, exclude_same=exclude_same)
+    return collect_parts(count_events(search.groups), _decide_near_kernel, search)
 
 
 @njit(cache=True)
-def _decide_near_kernel(
-    base_earliest: NDArray[np.int64],
-    base_latest: NDArray[np.int64],
-    target_earliest: NDArray[np.int64],
-    target_latest: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    window: WindowScalars,
-    reach: tuple[int, int],
-    exclude_same: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
-    done: int,
-    out: Columns,
-) -> tuple[int, int, int, int]:
-    """Give the fields of a `Part`."""
+def _decide_near_kernel(search: AnySearch, done: int, out: Columns) -> tuple[int, int, int, int]:
+    """Return the fields of a `collecting.Part`."""
+    groups = search.groups
+    targets = search.target_latest
     found = 0
     evaluations = 0
     row = 0
@@ -87,27 +64,16 @@ def _decide_near_kernel(
             row += 1
             if row <= done:
                 continue
-            while first < end and target_latest[first] < base_latest[i] + reach[0]:
+            latest = search.base_latest[i]
+            while first < end and targets[first] < latest + search.reach[0]:
                 first += 1
             stop = first
-            while stop < end and target_latest[stop] <= base_latest[i] + reach[1]:
+            while stop < end and targets[stop] <= latest + search.reach[1]:
                 stop += 1
             if first == stop:
                 continue
             if found + stop - first > len(out[0]):
                 return row - 1, found, evaluations, stop - first
-            found, decided = _probe_targets_kernel(
-                i,
-                first,
-                stop,
-                base_earliest,
-                base_latest,
-                target_earliest,
-                target_latest,
-                window,
-                exclude_same,
-                out,
-                found,
-            )
+            found, decided = probe_targets(search, i, first, stop, out, found)
             evaluations += decided
     return row, found, evaluations, 0

@@ -18,8 +18,8 @@ from numba import njit
 
 from correlation.timing.intervals.arguments import as_column
 from correlation.timing.intervals.exact import _decide_depths_kernel
-from correlation.timing.intervals.locating import _locate_event_kernel, range_lengths
-from correlation.timing.intervals.pairs import check_inputs
+from correlation.timing.intervals.pairs import check_inputs, range_lengths
+from correlation.timing.intervals.regions import _locate_event_kernel
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from correlation.limits import BUCKET_LIMIT, DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.timing.histograms.filter import (
-    DOUBTFUL,
     _filter_pair_kernel,
     _measure_lost_kernel,
     satisfied_shapes,
@@ -20,6 +19,7 @@ from correlation.timing.histograms.filter import (
 )
 from correlation.timing.histograms.shapes import pack_shapes
 from correlation.timing.intervals.satisfaction import satisfied
+from correlation.timing.intervals.search import DOUBTFUL
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import (

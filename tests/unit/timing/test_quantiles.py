@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from correlation.buffers.columns import DictionaryColumn
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
 from correlation.timing.histograms.classes import make_side
-from correlation.timing.histograms.filter import DOUBTFUL, SATISFIED, VIOLATED
 from correlation.timing.histograms.lazy import correlate_lazy
 from correlation.timing.histograms.quantiles import (
     KNOWN,
@@ -24,6 +23,7 @@ from correlation.timing.histograms.quantiles import (
 )
 from correlation.timing.histograms.search import make_search
 from correlation.timing.histograms.shapes import pack_shapes
+from correlation.timing.intervals.search import DOUBTFUL, SATISFIED, VIOLATED
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.unit.timing.histogram_strategies import cut_pairs, histograms, large_histograms, told
