@@ -219,7 +219,13 @@ def apply(
 
 @app.command()
 def produce(
-    file: Annotated[Path, typer.Argument(help="One JSON document a line; - is standard input.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="One JSON document a line; - is standard input. Without a file, --close-stream "
+            "closes streams and nothing is sent."
+        ),
+    ] = None,
     *,
     topic: Annotated[str | None, typer.Option(help="Topic to send to.")] = None,
     stream: Annotated[str | None, typer.Option(help="Stream whose topic to send to.")] = None,
@@ -247,6 +253,10 @@ def produce(
     delivery = produce_file(settings, options, Console(stderr=True, highlight=False))
     if as_json:
         _write_json(delivery._asdict())
+    elif file is None:
+        Console(soft_wrap=True, highlight=False).print(
+            f"{counted(len(options.closes), 'stream')} closed"
+        )
     else:
         Console(soft_wrap=True, highlight=False).print(
             f"{counted(delivery.sent - delivery.failed, 'record')} sent; "

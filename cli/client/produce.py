@@ -47,9 +47,9 @@ class ProduceOptions:
     Parameters
     ----------
     file
-        One JSON document a line; ``-`` is standard input.
+        One JSON document a line; ``-`` is standard input; None sends nothing.
     topic, stream
-        The topic, or the stream that names it; exactly one of them.
+        The topic, or the stream that names it; exactly one of them where there is a file.
     rate
         Events per second.
     speed
@@ -60,7 +60,7 @@ class ProduceOptions:
         Streams on which nothing will follow.
     """
 
-    file: Path
+    file: Path | None
     topic: str | None = None
     stream: str | None = None
     rate: float | None = None
@@ -69,12 +69,25 @@ class ProduceOptions:
     closes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.file is None:
+            self._check_without_file()
+            return
         if (self.topic is None) == (self.stream is None):
             raise UsageError("give either --topic or --stream")
         if self.rate is not None and self.speed is not None:
             raise UsageError("--rate and --speed exclude each other")
         if self.speed is not None and self.stream is None:
             raise UsageError("--speed needs --stream: the stream knows the events' times")
+
+    def _check_without_file(self) -> None:
+        if not self.closes:
+            raise UsageError("give a file of events, or streams to close with --close-stream")
+        of_file = (self.topic, self.stream, self.rate, self.speed, self.key_path)
+        if any(option is not None for option in of_file):
+            raise UsageError(
+                "--topic, --stream, --rate, --speed and --key say how a file is sent: give a file, "
+                "or leave them out"
+            )
 
 
 def produce_file(settings: Settings, options: ProduceOptions, console: Console) -> Delivery:
@@ -96,25 +109,39 @@ def produce_file(settings: Settings, options: ProduceOptions, console: Console) 
         harm: nothing was sent then.
     """
     streams = _find_streams(settings, {*options.closes, *filter(None, [options.stream])})
-    topic = options.topic or streams[options.stream or ""].topic
-    refuse_own(settings, topic)
     for name in options.closes:
         _refuse_live(name, streams[name])
+    delivery = Delivery(0, 0, None)
+    if options.file is not None:
+        topic = options.topic or streams[options.stream or ""].topic
+        delivery = _send_file(settings, options, options.file, topic, streams, console)
+    for name in options.closes:
+        close_stream(settings, name, streams[name].topic)
+    return delivery
+
+
+def _send_file(
+    settings: Settings,
+    options: ProduceOptions,
+    file: Path,
+    topic: str,
+    streams: dict[str, Stream],
+    console: Console,
+) -> Delivery:
+    """Send the events of a file to a topic."""
+    refuse_own(settings, topic)
     # Also tells a missing topic or broker before the first event.
     list_partitions(settings, topic)
     sender = EventSender(settings)
     with (
-        _opened(options.file) as (lines, size),
+        _opened(file) as (lines, size),
         make_progress(console, DownloadColumn(), TimeRemainingColumn()) as progress,
     ):
         task = progress.add_task(f"events to {topic}", total=size)
         schedule = _schedule(options, streams)
         for length in send_lines(sender, topic, lines, options.key_path, schedule):
             progress.update(task, advance=length)
-        delivery = sender.finish()
-    for name in options.closes:
-        close_stream(settings, name, streams[name].topic)
-    return delivery
+        return sender.finish()
 
 
 def _find_streams(settings: Settings, names: set[str]) -> dict[str, Stream]:

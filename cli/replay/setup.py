@@ -175,7 +175,7 @@ def _read_template(resource: ResourceFile) -> Resource:
     try:
         found.to_template()
     except InvalidFieldError as error:
-        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+        raise _refusal(resource, _problems(error, resource)) from error
     return found
 
 
@@ -186,7 +186,7 @@ def _read_stream(resource: ResourceFile, templates: Mapping[str, Resource]) -> S
     try:
         return checked_stream(resource.name, document, templates)
     except InvalidFieldError as error:
-        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+        raise _refusal(resource, _problems(error, resource)) from error
 
 
 def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Resource:
@@ -196,7 +196,7 @@ def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Re
     try:
         checked_condition(resource.name, 1, document, streams)
     except InvalidFieldError as error:
-        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+        raise _refusal(resource, _problems(error, resource)) from error
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
     # Files are of alarms: each line is one, however the job would write it to Kafka.
@@ -212,12 +212,16 @@ def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[st
         kind = "template" if resource.kind == "template" else ""
         raise _refusal(resource, field_problems(error.errors(), document=kind)) from error
     except InvalidFieldError as error:
-        raise _refusal(resource, [problem_of_field(error, resource.document)]) from error
+        raise _refusal(resource, _problems(error, resource)) from error
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
     except TypeError as error:
         # A date in YAML, for instance.
         raise UsageError(f"{resource.place}, {resource.kind} {resource.name}: {error}") from error
+
+
+def _problems(error: InvalidFieldError, resource: ResourceFile) -> list[FieldProblem]:
+    return [problem_of_field(it, resource.document) for it in error.problems]
 
 
 def _refusal(

@@ -184,14 +184,20 @@ def test_produce_sends_lines_with_keys_and_closes_the_stream(
     ends = dict.fromkeys(range(2), 0)
     for record in read:
         ends[record.partition] = max(ends[record.partition], record.offset + 1)
-    heartbeats = [
-        json.loads(record.value or b"")
-        for record in read_committed(kafka_bootstrap, f"{topic_prefix}.heartbeats")
-    ]
-    assert heartbeats == [
+    expected = [
         {"v": 1, "stream": "acoustic", "partition": number, "read_up_to": "end", "offset": end}
         for number, end in ends.items()
     ]
+
+    def heartbeats() -> list[object]:
+        records = read_committed(kafka_bootstrap, f"{topic_prefix}.heartbeats")
+        return [json.loads(record.value or b"") for record in records]
+
+    assert heartbeats() == expected
+    # A stream is closed without a file too.
+    closed = coincide("produce", "--close-stream", "acoustic", environment=environment)
+    assert (closed.returncode, closed.stdout) == (0, "1 stream closed\n"), closed.stderr
+    assert heartbeats() == expected * 2
 
 
 def test_stream_is_closed_behind_its_last_record_not_behind_marks_of_transactions(

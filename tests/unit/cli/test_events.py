@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -43,3 +45,17 @@ def test_produce_options_refuse_what_does_not_go_together(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         ProduceOptions(file="events.jsonl", **options)  # type: ignore[arg-type]  # a table of cases
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give a file of events, or streams to close"),
+        ({"closes": ("s",), "rate": 1.0}, "say how a file is sent"),
+        ({"closes": ("s",), "stream": "s"}, "say how a file is sent"),
+    ],
+)
+def test_options_without_a_file_only_close_streams(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ProduceOptions(None, **options)
+    assert ProduceOptions(None, closes=("s",)).closes == ("s",)
