@@ -60,18 +60,6 @@ class Steps(NamedTuple):
         return len(self.edges) == 1
 
 
-def ge(h_i: Histogram, h_j: Histogram) -> Fraction:
-    """Compute P(X_i ≥ X_j) (PTJ Definition 2).
-
-    Parameters
-    ----------
-    h_i, h_j : Histogram
-        Distributions of the independent X_i and X_j.
-    """
-    i, j = to_steps(h_i), to_steps(h_j)
-    return 1 - Fraction(count_greater(j, i, 0), 2 * i.whole * j.whole)
-
-
 def exact_probability(a: Histogram, b: Histogram, window: TimingWindow) -> Fraction:
     """Compute the satisfaction probability of a pair.
 

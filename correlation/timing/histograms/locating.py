@@ -1,6 +1,7 @@
 """Where the pieces of base events fall among max-sorted targets.
 
 Problem. The pieces (`histograms.pieces`) of each base event as ranges of positions in its targets.
+Kept apart from `intervals.locating`: the look-up walks the pieces one by one.
 
 Algorithm. The base events of a group are max-sorted too: the outermost reach of any of them moves
 forward only (galloping), and the ends of each piece are searched inside it.

@@ -18,7 +18,7 @@ lower + e_ij and upper + e_ij. Sweep over them by ascending s with value, slope 
 integers, and solve every quadratic by its integer square root, which gives its satisfied integers
 exactly (docs/proofs.md, P-SWINDOWS).
 
-Reference. PTJ Definition 8 and the configurations of section 3.1; spec section 4.
+Reference. PTJ Definition 8 and section 3.1; spec section 4.
 
 Cost. Wide: O((n + m) log length) for n and m buckets. Narrow: O(k log k), k = 2 (n + 1) (m + 1)
 breakpoints, fewer where they coincide. All in integers of some hundred bits.
@@ -32,7 +32,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from correlation.errors import InvalidFieldError
 from correlation.timing.histograms.exact import Steps, count_greater, to_steps
 from correlation.timing.histograms.integer_sets import Intervals, unite
 
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
 
     from correlation.resources.histogram import Histogram
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
-
-# Decimal places of a satisfaction time.
-STIME_PLACES = 10
 
 
 def s_windows(u: Histogram, v: Histogram, window: TimingWindow) -> Intervals:
@@ -98,41 +94,6 @@ def one_sided_ends(u: Histogram, v: Histogram, window: TimingWindow) -> tuple[in
 def _find_quantiles(u: Histogram, v: Histogram, ct: Fraction) -> tuple[int, int]:
     a, b = to_steps(u), to_steps(v)
     return _find_quantile(a, b, ct), _find_quantile(b, a, ct)
-
-
-def stime(h_i: Histogram, h_j: Histogram, delta: Fraction) -> Fraction:
-    """Compute the satisfaction time (PTJ Definition 8).
-
-    Parameters
-    ----------
-    h_i, h_j : Histogram
-        Distributions of the independent X_i and X_j.
-    delta : Fraction
-        0 < δ ≤ 1.
-
-    Returns
-    -------
-    Fraction
-        The greatest t with P(X_i + max(h_j) - t ≥ X_j) ≥ δ, microseconds, rounded down to ten
-        decimals. Where P does not stay at δ over an interval this is the only t with P = δ.
-
-    Raises
-    ------
-    InvalidFieldError
-        If δ is out of range.
-    """
-    if not 0 < delta <= 1:
-        raise InvalidFieldError("delta", f"{delta} is not above 0 and at most 1", "e.g. 0.8")
-    # t - max(h_i) is the right end of the s-window of T_j - T_i ≤ 0, here in units of 10**-10 us.
-    unit = 10**STIME_PLACES
-    i, j = (_stretch(to_steps(h.shape()), unit) for h in (h_i, h_j))
-    return h_i.latest_us - Fraction(_find_quantile(j, i, delta), unit)
-
-
-def _stretch(steps: Steps, factor: int) -> Steps:
-    """Return the distribution of `factor` times the time."""
-    edges = tuple(edge * factor for edge in steps.edges)
-    return Steps(edges, steps.changes, steps.whole if steps.is_point else steps.whole * factor)
 
 
 def _find_quantile(u: Steps, v: Steps, ct: Fraction) -> int:

@@ -45,7 +45,8 @@ def specialise(
             return implementation
         return None
 
-    # Not strict: `choose` has not the parameters of the kernel.
+    # Not strict: the parameters of `choose` differ from those of the kernel. Inlined by force: a
+    # call passes every array of the search, which costs more than most operations.
     overload(operation, strict=False, jit_options={"forceinline": True})(choose)
 
 

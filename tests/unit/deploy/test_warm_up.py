@@ -36,7 +36,7 @@ def test_warm_up_fills_the_cache_and_the_next_run_adds_nothing(tmp_path: Path) -
     # Of events with histograms, with s-windows and without.
     kernels = {".".join(name.split(".")[:2]).split("-")[0] for name in first}
     assert kernels >= {
-        "search._probe_kernel",
+        "lazy._correlate_block_kernel",
         "windowing._find_windows_kernel",
         "pieces._split_by_windows_kernel",
         "lazy_lookup._collect_probed_kernel",

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
-from correlation.timing.histograms.exact import exact_probability, ge, is_satisfied
+from correlation.timing.histograms.exact import exact_probability, is_satisfied
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.oracle import intervals
+from tests.support.ptj import ge
 from tests.unit.timing.histogram_strategies import (
     described,
     histograms,

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from correlation.errors import InvalidFieldError
 from correlation.resources.histogram import Histogram
 from correlation.timing.histograms.exact import is_satisfied, to_steps
 from correlation.timing.histograms.integer_sets import unite
-from correlation.timing.histograms.s_windows import _solve, _sweep, s_windows, stime
+from correlation.timing.histograms.s_windows import _solve, _sweep, s_windows
 from correlation.timing.intervals.satisfaction import s_window
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
+from tests.support.ptj import stime
 from tests.unit.timing.histogram_strategies import (
     described,
     histograms,
@@ -227,10 +227,3 @@ def test_stime_is_the_end_of_an_s_window(
     got = stime(i, j, delta)
     assert got // 1 == i.latest_us + high
     assert stime(i.moved(by), j, delta) == got + by
-
-
-@pytest.mark.parametrize("delta", [Fraction(0), Fraction(11, 10), Fraction(-1)])
-def test_stime_refuses_delta(delta: Fraction) -> None:
-    with pytest.raises(InvalidFieldError) as caught:
-        stime(H_3, H_2, delta)
-    assert caught.value.field == "delta"

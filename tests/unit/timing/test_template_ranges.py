@@ -13,13 +13,14 @@ from correlation.timing.histograms.classes import Classes
 from correlation.timing.histograms.exact import is_satisfied
 from correlation.timing.histograms.integer_sets import Intervals, unite
 from correlation.timing.histograms.pieces import CERTAIN, Pieces, split_by_windows
-from correlation.timing.histograms.s_windows import s_windows, stime
+from correlation.timing.histograms.s_windows import s_windows
 from correlation.timing.histograms.shapes import pack_shapes
 from correlation.timing.histograms.table import WindowTable
 from correlation.timing.histograms.template_ranges import _decide_template_kernel
 from correlation.timing.intervals.regions import locate_regions
 from correlation.timing.intervals.satisfaction import bounds
 from correlation.timing.intervals.window import TimingWindow
+from tests.support.ptj import stime
 from tests.unit.timing.histogram_strategies import (
     described,
     histograms,
