@@ -247,7 +247,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
             r"bad.yaml, document 1 \(line 1\), stream bad: max_uncertainty is missing",
         ),
         (["--events", "a=a.jsonl", "-f", "odd.yaml"], "condition odd: window_s is -1s"),
-        (["--events", "a=a.jsonl", "-f", "two.yaml"], "block_interval_s .*; emit "),
+        (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit best .*; block_interval_s "),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
         (["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"], "cannot be wri"),
@@ -259,7 +259,7 @@ def test_wrong_usage_is_one_sentence(replay: Command, arguments: list[str], mess
     replay.write("bad.yaml", '{"kind": "stream", "name": "bad", "topic": "t", "max_delay": "1s"}')
     near = '"kind": "mutual_deadline", "threshold": 0.5'
     replay.write("odd.yaml", f'{{{near}, "name": "odd", "a": "a", "b": "b", "window_s": -1}}')
-    two = '"block_interval_s": 1, "emit": "best", "output": "factored"'
+    two = '"block_interval_s": 2, "emit": "best", "output": "factored"'
     replay.write("two.yaml", f'{{{near}, "name": "two", "a": "a", "b": "b", "window_s": 1, {two}}}')
     replay.write("lost.yaml", f'{{{near}, "name": "lost", "a": "a", "b": "gone", "window_s": 1}}')
     replay.write("mixed.yaml", f'{{{near}, "name": "mixed", "a": "a", "b": "all", "window_s": 1}}')
