@@ -175,8 +175,8 @@ def test_interrupted_replay_leaves_nothing(recording: Recording) -> None:
         assert process.poll() is None
         assert time.monotonic() < deadline
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, out) == (130, b"")
+    out, told = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out) == (130, b""), told.decode()
     assert recording.topics() == before
 
 
