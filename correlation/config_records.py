@@ -7,7 +7,7 @@ tombstone, replaces the unreadable record.
 
 If the key names a resource and `v` is newer than this software, the reader stops with
 `UnknownRecordVersionError`: ignoring the record would undo a registration made with the newer
-software. The reader continues once another record of the key, or a tombstone, follows.
+software. It can start again after another record of the key, or a tombstone, has been written.
 
 Records of the topic may hold arbitrary bytes. Error messages do not contain the `repr` of a value,
 and every failure to read a value becomes an `UnreadableRecordError`.

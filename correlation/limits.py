@@ -21,7 +21,8 @@ KEEP_NOTHING = 2**62
 # Maximum number of decimal places of the masses of a histogram's buckets.
 MASS_PLACES = 10
 # Maximum number of buckets of a histogram; 100 percentiles fit. An exact decision takes at most 200
-# steps, an s-window has at most 20,402 pieces, and the float64 filter's error is below 2**-43.
+# steps, an s-window has at most 20,402 pieces, and the float64 filter leaves a range of less than
+# 2**-43 undecided.
 BUCKET_LIMIT = 100
 # Maximum number of templates of a stream. The stream's record holds them: 50 bytes per bucket, at
 # most 7 MB. Computing the s-windows of two such streams takes about 10 seconds and 16 MB.
