@@ -89,8 +89,8 @@ class Outcome:
 class Snapshot(NamedTuple):
     """Changes of the state since the last snapshot.
 
-    `manifest` lists the numbers of all live blobs. `added` are new blobs by number; they must be
-    stored before the manifest. `removed` are the numbers of blobs that are no longer used.
+    `manifest` is the state; it refers to blobs by their numbers. `added` are new blobs by number;
+    they must be stored before the manifest. `removed` are the numbers of blobs no longer used.
     """
 
     manifest: dict[str, Any]
