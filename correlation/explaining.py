@@ -54,8 +54,8 @@ class GivenRecord:
     place : Place or None
         Position in Kafka; None: the record does not come from Kafka.
     form : {"record", "event"} or None
-        Whether the stream's mapping reads it or it is a canonical event; None: a canonical event
-        if it has canonical time fields and lacks the mapping's time fields, otherwise a record.
+        "record": the stream's mapping applies; "event": a canonical event. None: "event" if the
+        record has canonical time fields and lacks time fields of the mapping, otherwise "record".
     text : bytes or None
         JSON of the value; None when `value` holds its fractions as decimals.
     """
@@ -79,7 +79,7 @@ class ReadEvent:
     given : GivenRecord
         The record.
     form : {"record", "event"}
-        Whether the stream's mapping read it or it is a canonical event.
+        Form in which the record was read, as in `GivenRecord`.
     event : MappedEvent or None
         The event; None when the record was rejected.
     reason, detail

@@ -236,8 +236,8 @@ class Operator(Protocol):
         held_from : mapping of stream to int
             The buffers hold all events read so far whose `latest` is at least this, in µs.
         before : bytes
-            State that `dump` of the previous operator returned: that of the same condition before
-            a restart, or of its previous version. Empty if it had no state or did not exist.
+            State returned by `dump` of the previous operator, which evaluated the condition before
+            a restart or its previous version. Empty without a previous operator or state.
         """
 
     def evaluate(self, view: View) -> Evaluation:

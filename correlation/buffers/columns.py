@@ -47,7 +47,7 @@ class BytesColumn:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory of the column, in bytes."""
         return int(self.data.nbytes + self.offsets.nbytes)
 
     @classmethod
@@ -129,7 +129,7 @@ class DictionaryColumn:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory of the column, in bytes."""
         return int(self.codes.nbytes) + self.values.nbytes
 
     @classmethod
@@ -264,7 +264,7 @@ def _bytes_arrays(column: BytesColumn) -> list[NDArray[Any]]:
 
 
 def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
-    """Read what `pack_columns` wrote; the arrays are views of the byte string.
+    """Read the output of `pack_columns`; the arrays are views of the byte string.
 
     Raises
     ------

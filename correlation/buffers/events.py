@@ -46,7 +46,7 @@ class Events:
     extra : mapping of name to BytesColumn
         Columns of a block that are not buffered.
     columns : mapping of name to column
-        Columns that are buffered with the events: those that the stream declares.
+        Columns that the stream declares; they are buffered with the events.
     shape : DictionaryColumn or None
         Distribution of the time on the interval: `Histogram.shape_bytes`, missing if uniform. None
         if all events are uniform.
@@ -123,7 +123,7 @@ class Events:
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Events:
-        """Read what `to_bytes` wrote."""
+        """Read the output of `to_bytes`."""
         columns, meta = unpack_columns(blob)
         shape, buffered = pop_optional(columns)
         extra = {

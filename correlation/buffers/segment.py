@@ -227,7 +227,7 @@ class Segment:
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Segment:
-        """Read what `to_bytes` wrote."""
+        """Read the output of `to_bytes`."""
         columns, _ = unpack_columns(blob)
         shape, buffered = pop_optional(columns)
         return cls(

@@ -204,7 +204,7 @@ def _took(delay_us: int) -> str:
 
 
 def _larger(declared_us: int, enough_us: int) -> str:
-    """Describe how much larger buffers are: at most, as conditions also determine their size."""
+    """Return an upper bound of how much larger buffers are; conditions also affect their size."""
     return f"up to {declared_us / enough_us:.0f} times larger" if enough_us else "larger"
 
 

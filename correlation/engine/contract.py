@@ -190,7 +190,7 @@ class ContractFacts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContractFacts:
-        """Read what `to_record` wrote.
+        """Read the output of `to_record`.
 
         Raises
         ------

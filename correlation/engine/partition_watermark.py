@@ -116,10 +116,10 @@ class PartitionWatermark:
     def _drop_waiting(self, ahead: list[int]) -> None:
         """Drop the waiting heartbeats whose loss delays the watermark the least.
 
-        A heartbeat is redundant if one at a smaller offset has the same or a larger watermark. Of
-        the other heartbeats, those with the smallest loss are dropped first: the increase of the
+        A heartbeat is redundant if a heartbeat at a smaller offset has the same or a larger
+        watermark. The other heartbeats are dropped in the order of their loss: the increase of the
         watermark times the number of offsets until the next heartbeat. The last heartbeat, and the
-        last one that closes the partition, are never dropped.
+        last heartbeat that closes the partition, are never dropped.
         """
         base = self.after if self.resets else self.watermark
         kept: list[int] = []
@@ -144,6 +144,6 @@ class PartitionWatermark:
 
     @classmethod
     def load(cls, dumped: Sequence[Any]) -> PartitionWatermark:
-        """Read what `dump` wrote."""
+        """Read the output of `dump`."""
         watermark, next_offset, waiting, resets, after = dumped
         return cls(watermark, next_offset, dict(map(tuple, waiting)), resets, after)

@@ -154,7 +154,8 @@ class Program:
         try:
             entry = Registered(read_config_record(control.key, control.record), control.offset)
         except (UnreadableRecordError, UnknownRecordVersionError) as error:
-            # A record of a newer version stops the driver. It is stored for a newer software.
+            # A record of a newer version stops the driver. It is stored so that the newer software
+            # can read it here.
             self._set_aside[name] = SetAside.of(control, error)
             self._conditions.pop(name, None)
             return

@@ -105,7 +105,7 @@ class Watermarks:
         progress : iterable of Progress
             Progress of the partitions, in any order.
         heartbeats : iterable of Heartbeat
-            Heartbeats in the order of their records: a reset discards those before it.
+            Heartbeats in the order of their records: a reset discards earlier heartbeats.
         """
         for entry in progress:
             self._take_progress(entry)
@@ -269,8 +269,8 @@ def time_of_records(
     Returns
     -------
     int or None
-        Maximum of the timestamps and of `read_up_to` plus max_skew, in µs since 1970; None without
-        both. A wrong clock falsifies the time of this block only.
+        Maximum of the timestamps and of `read_up_to` plus max_skew, in µs since 1970; None if the
+        block has neither. A wrong clock falsifies the time of this block only.
     """
     told = [
         heartbeat.read_up_to_us + skews_us[heartbeat.stream]

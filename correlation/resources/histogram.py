@@ -138,7 +138,7 @@ class Histogram:
 
     @classmethod
     def from_shape_bytes(cls, shape: bytes) -> Histogram:
-        """Read what `shape_bytes` wrote: a shape that ends at 0."""
+        """Read the output of `shape_bytes`: a shape that ends at 0."""
         numbers = struct.unpack(f"<{len(shape) // 8}q", shape)
         edges, masses = numbers[: len(numbers) // 2 + 1], numbers[len(numbers) // 2 + 1 :]
         return cls(
