@@ -19,7 +19,7 @@ from correlation.resources.streams import Stream
 
 
 class Problem(NamedTuple):
-    """Why a record is not a valid event: a reason code and a readable description."""
+    """Reason for the rejection of a record: a reason code and a readable description."""
 
     reason: Reason
     detail: str
