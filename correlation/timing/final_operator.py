@@ -301,7 +301,7 @@ class FinalOperator:
         return self._summarise_unmatched(due, matched, searches, decided)
 
     def _is_known(self, due: _Due, final_below: int) -> NDArray[np.bool_]:
-        """Mark the events of which every B was held, and no B can still come."""
+        """Mark the events for which all possible B were buffered and no further B can arrive."""
         latest = due.segment.latest
         return (latest >= self._held_from - self._min_s) & (latest < final_below)
 

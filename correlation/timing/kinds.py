@@ -1,4 +1,4 @@
-"""The four kinds of timing conditions, as registered with the rest of the software."""
+"""The four kinds of timing conditions: their fields, checks, operators and plans."""
 
 from __future__ import annotations
 

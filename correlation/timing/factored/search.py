@@ -8,8 +8,8 @@ targets. *left* and *right* are its probe regions from the first to the last sat
 target in left and right has one bit; the highest bit of a byte is the first target, and each region
 begins with a new byte.
 
-Algorithm. LL10 Algorithms 6 and 7 (timing.lazy_lookup), with room for the probe regions only. The
-pairs found by look-up tables and exact decisions are marked and packed.
+Algorithm. LL10 Algorithms 6 and 7 (intervals.lazy_lookup), with room for the probe regions only.
+The pairs found by look-up tables and exact decisions are marked and packed.
 
 Cost. O(b log t + probed) time for b base events and t targets in reach; memory 32 bytes per base
 event, 8 per target and at most 18 per probed target. Certain pairs add no cost.

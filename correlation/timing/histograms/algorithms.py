@@ -115,6 +115,6 @@ def _correlate(
 
 
 def _has_few_classes(search: Search) -> bool:
-    """Check whether the classes of targets cost less than the targets in probed pieces."""
+    """Return whether the classes of targets cost less than the targets in probed pieces."""
     bases = int((search.groups[:, 1] - search.groups[:, 0]).sum())
     return locate_block(search).probed >= _PROBES_PER_CLASS * bases * search.grid.width

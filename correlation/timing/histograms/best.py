@@ -1,8 +1,8 @@
 """The most probable target of each base event with a histogram.
 
 Problem. Of the targets that satisfy the condition with a base event, find the target of the max
-satisfaction probability, exactly. Ties are resolved as in timing.best: the better target is the one
-whose expected time is nearer to that of the base event; then the earlier target, by latest,
+satisfaction probability, exactly. Ties are resolved as in intervals.best: the better target is the
+one whose expected time is nearer to that of the base event; then the earlier target, by latest,
 earliest and id; then a target that is not late.
 
 Algorithm. The satisfied pairs are reduced step by step, for all base events at once:
@@ -13,7 +13,7 @@ Algorithm. The satisfied pairs are reduced step by step, for all base events at 
 4. Compare the remaining pairs, usually a single one, over the integers, and by id.
 (P-HISTOGRAM-BEST.)
 
-Cost. O(p log p) for p satisfied pairs; integers only where float64 cannot tell.
+Cost. O(p log p) for p satisfied pairs; integers only if float64 cannot decide.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ a sum of non-negative terms over the common intervals of both histograms (PTJ De
 integers in float64, without rounding. A pair whose probability is nearer to ct than this error is
 decided in integers.
 
-Reference. PTJ Theorem 1; filtered predicates: Fortune and Van Wyk 1993, as in timing.exact.
+Reference. PTJ Theorem 1; filtered predicates: Fortune and Van Wyk 1993, as in intervals.exact.
 
 Cost. O(n + m) per pair, O(1) if the ends of the window do not cut.
 """

@@ -1,6 +1,6 @@
 """Best target of each base event, or existence of a target, for events with histograms.
 
-Problem. As in timing.best and timing.unmatched, if some or all events have histograms.
+Problem. As in intervals.best and intervals.unmatched, if some or all events have histograms.
 
 Algorithm. The targets in reach of the base events are gathered in one segment
 (`histograms.gathering`), so that all targets of a base event are compared at once:

@@ -3,7 +3,7 @@
 Problem. Find all satisfied pairs of the events of each group without probes: no probability is
 computed, and only targets that form a pair are visited.
 
-Algorithm. The events of either side in reach are classified by shape (timing.classes does so by
+Algorithm. The events of either side in reach are classified by shape (intervals.classes does so by
 length). For each two classes that meet in a group, a target of a base event is satisfied if
 max_B - max_A lies in one of the intervals of their s-window (PTJ Theorem 2). These targets are one
 contiguous range of the class in a wide window, and one range per interval in a narrow window

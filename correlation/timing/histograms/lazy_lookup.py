@@ -60,7 +60,7 @@ def correlate_lazy_lookup(search: Search, shifts: NDArray[np.int64]) -> Pairs:
     for side in (LEFT, RIGHT):
         table = np.full(len(search.target_latest), _NO_ENTRY, np.int64)
         times = np.empty(len(table), np.int64)
-        # Mean shift of each class: how much less an entry of the class reaches.
+        # Mean shift of each class: the average loss of reach of its entries.
         short = shifts.mean(axis=1 if side == LEFT else 0) if len(shifts) else np.zeros(0)
         found, more, decided = _collect_probed_kernel(
             search,

@@ -7,9 +7,10 @@ Definitions. U = max - T. The lower end alone requires P(s + U_A - U_B ≥ lower
 or U_B shrinks in the usual stochastic order, the min s falls. The upper end is mirrored. Therefore
 only the *early* shapes of one stream (large U) and the *late* shapes of the other (small U) matter:
 
-    intervals of lengths ρ to π   early: the interval of length π     late: that of length ρ
-    declared templates            each of them                        each of them
-    own histograms                U = π for certain                   U = 0 for certain
+    stream of                     early shapes             late shapes
+    intervals of lengths ρ to π   interval of length π     interval of length ρ
+    declared templates            all templates            all templates
+    histograms of single events   point with U = π         point with U = 0
 
 Both conditions are necessary in any window (docs/proofs.md, P-HISTOGRAM-KEEP). For histograms of
 single events the bounds are the support bounds lower - π_A and upper + π_B; bounds tighter by a

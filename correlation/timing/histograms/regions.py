@@ -1,6 +1,6 @@
 """The regions of a base event by supports alone, if shapes are not known beforehand.
 
-Definitions. As in timing.regions, for targets of any shape up to π long (docs/proofs.md,
+Definitions. As in intervals.regions, for targets of any shape up to π long (docs/proofs.md,
 P-SUPPORT):
 
     LH = lower - a    LL = lower + π    RL = upper - a    RH = upper + π

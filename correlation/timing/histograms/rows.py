@@ -1,6 +1,6 @@
 """Decisions and probabilities of pairs of rows of two segments.
 
-Cost. As in `timing.satisfaction` and `timing.probability` if both segments hold intervals,
+Cost. As in `intervals.satisfaction` and `intervals.probability` if both segments hold intervals,
 otherwise as in `histograms.filter`.
 """
 

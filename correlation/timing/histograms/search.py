@@ -196,7 +196,7 @@ def settle(
 
 @njit(cache=True)
 def _decide_kernel(search: Search, i: int, j: int) -> int:
-    """Return SATISFIED, VIOLATED or DOUBTFUL by probability; the caller checks floor and ceiling."""
+    """Return SATISFIED, VIOLATED or DOUBTFUL by probability, without floor and ceiling."""
     verdict: int = _filter_pair_kernel(
         search.base_shapes,
         search.base_codes[i],

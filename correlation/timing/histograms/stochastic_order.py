@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def shift(u: Histogram, v: Histogram) -> int:
-    """Compute the min time from the end of shape v to the end of shape u for u to be later.
+    """Compute the min δ such that u is stochastically later than v if max_u - max_v ≥ δ.
 
     Parameters
     ----------

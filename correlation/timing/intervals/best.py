@@ -3,7 +3,7 @@
 Problem. Of the targets that satisfy the condition with a base event, find the target of the max
 satisfaction probability, exactly: equal lengths make ties common, and rounding must not break them.
 
-Definitions. With K, u, v, m and M as in timing.exact, the *loss* of a pair is
+Definitions. With K, u, v, m and M as in intervals.exact, the *loss* of a pair is
 (K(u) + K(v)) / 2mM = 1 - P. Of two targets the better one has the smaller loss. If the losses are
 equal, the better one is the target whose expected time is nearer to that of the base event; then
 the earlier target, by latest, earliest and id, byte by byte; then a target that is not late. Two
@@ -15,7 +15,7 @@ not exceed that of a satisfied target is satisfied. The comparison is filtered a
 the relative float64 error of a loss is less than 2**-50, and only if two losses differ by no more
 than the error, the integers K(u) + K(v) are multiplied crosswise (docs/proofs.md, P-BEST).
 
-Reference. LL10 sections 3 and 4.1; Fortune and Van Wyk, as in timing.exact.
+Reference. LL10 sections 3 and 4.1; Fortune and Van Wyk, as in intervals.exact.
 
 Cost. O(log t) per base event of t targets, and O(1) for each target in reach.
 """
@@ -148,7 +148,7 @@ def compare_targets(base: Side, one: Side, other: Side, window: TimingWindow) ->
 
 
 def _read_only(column: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """Return a contiguous read-only view; see `timing.arguments`."""
+    """Return a contiguous read-only view; see `intervals.arguments`."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view
@@ -290,7 +290,7 @@ def _compare_crosswise_kernel(
 def _count_loss_kernel(
     u: int, v: int, a: int, b: int
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
-    """Compute K(u) + K(v) and 2mM (see timing.exact for length zero), in digits of 24 bits."""
+    """Compute K(u) + K(v) and 2mM (see intervals.exact for length zero), in digits of 24 bits."""
     small = min(a, b)
     large = max(a, b)
     if large == 0:

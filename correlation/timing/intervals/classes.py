@@ -1,7 +1,7 @@
 """Shape classes: events of one length, sorted by latest time in each class.
 
-Problem. For two fixed lengths the s of the satisfied pairs form one interval (timing.satisfaction).
-Classify the events of every group by length.
+Problem. For two fixed lengths the s of the satisfied pairs form one interval
+(intervals.satisfaction). Classify the events of every group by length.
 
 Algorithm. Only events with a counterpart in reach are listed: the reach moves forward over the
 max-sorted events (galloping). The listed events are sorted by (length, row). A *run* is a range of

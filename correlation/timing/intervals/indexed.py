@@ -3,11 +3,11 @@
 Problem. Find all satisfied pairs of the events of each group without probe regions: no probability
 is computed, and only targets that form a pair are visited.
 
-Algorithm. The events of either side are classified by length (timing.classes). For each two lengths
-that meet in a group, the exact s-window [s_lo, s_hi] is computed once. The satisfied targets of a
-base event are the contiguous range of the class with s_lo ≤ max_B - max_A ≤ s_hi (docs/proofs.md,
-P-INDEXED), in narrow windows as well. Both ends of the range move forward with the base events of
-one length and are found by galloping.
+Algorithm. The events of either side are classified by length (intervals.classes). For each two
+lengths that meet in a group, the exact s-window [s_lo, s_hi] is computed once. The satisfied
+targets of a base event are the contiguous range of the class with s_lo ≤ max_B - max_A ≤ s_hi
+(docs/proofs.md, P-INDEXED), in narrow windows as well. Both ends of the range move forward with the
+base events of one length and are found by galloping.
 
 Reference. Extends Lee and Lee 2010: their regions bound the s-window over all lengths; this
 algorithm uses the s-window of each length. The s-window: P-SWINDOW.

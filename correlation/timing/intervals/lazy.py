@@ -5,7 +5,7 @@ possible, and a block of base events shares its searches. Events may have interv
 (`search.locate_event`, `search.collect_located`).
 
 Algorithm. When enough events wait (Algorithm 4, in `block_operator`), a block of them is evaluated
-against the max-sorted targets. The targets of all its base events are located (timing.locating).
+against the max-sorted targets. The targets of all its base events are located (intervals.locating).
 The base events are then visited by descending max (Algorithm 5, line 4): certain targets are pairs
 (lines 6 to 8), and the other targets in reach are probed (lines 9 to 11, Algorithm 3), each by its
 own probability, without a look-up table. The buffer does sorting and invalidation.

@@ -4,7 +4,7 @@ Problem. Find all satisfied pairs of the events of each group (a block of base e
 max-sorted buffer of targets) with as few evaluations of probabilities as possible.
 
 Algorithm. Two passes over the base events of each group, which are max-sorted as well.
-1. *Locate*: find the positions of LH, LL, RL and RH among the targets (timing.locating).
+1. *Locate*: find the positions of LH, LL, RL and RH among the targets (intervals.locating).
 2. *Collect*: the targets in [LL, RL] are pairs without an evaluation (Algorithm 6, lines 4 to 9).
    The left probe region is visited by descending max of the base events and of the targets of each,
    the right one by ascending max (lines 13 to 25). Earlier decisions are reused in two ways:

@@ -1,9 +1,9 @@
 """The satisfaction probability of a pair, in float64, for reporting.
 
 Problem. P(lower ≤ T_B - T_A ≤ upper) for T_A, T_B uniform on intervals, independent, both ends
-closed. It is never compared with a threshold; timing.exact decides.
+closed. It is never compared with a threshold; intervals.exact decides.
 
-Definitions and equation. As in timing.exact: P = 1 - (K(u) + K(v)) / 2mM.
+Definitions and equation. As in intervals.exact: P = 1 - (K(u) + K(v)) / 2mM.
 
 Reference. LL10 Theorem 1, integrated (spec section 3).
 

@@ -3,7 +3,7 @@
 Problem. Given a base event of A and targets of B with lengths in [shortest, longest], split the
 axis s = max_B - max_A into violated, probe, satisfied, probe, violated.
 
-Definitions. With W as in timing.satisfaction, the offsets from max_A are
+Definitions. With W as in intervals.satisfaction, the offsets from max_A are
 
     LH = lower + shortest - W(l_A, shortest)    LL = lower + longest - W(l_A, longest)
     RL = upper - l_A + W(l_A, shortest)         RH = upper - l_A + W(l_A, longest)

@@ -3,7 +3,7 @@
 Problem. For fixed lengths the satisfaction probability depends on s alone and the satisfied s
 form one integer interval [s_lo, s_hi] (docs/proofs.md, P-SWINDOW). Compute it exactly.
 
-Definitions. With K as in timing.exact, W(l_A, l_B) = max {w : q K(w) ≤ (q - p) 2mM} is the
+Definitions. With K as in intervals.exact, W(l_A, l_B) = max {w : q K(w) ≤ (q - p) 2mM} is the
 *max depth* to which one end of the window may cut. In a wide window only one end cuts, hence
 
     s_lo = lower + l_B - W,    s_hi = upper - l_A + W,

@@ -1,6 +1,6 @@
 """Simple-Sort timing correlation (LL10 Algorithm 1 over a max-sorted buffer).
 
-Problem. Find all satisfied pairs of the events of each group, as timing.simple does. Events may
+Problem. Find all satisfied pairs of the events of each group, as intervals.simple does. Events may
 have intervals or histograms (`search.probe_targets`).
 
 Algorithm. Every target within the reach of the search is decided. The s of all satisfied pairs of

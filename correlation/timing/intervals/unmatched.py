@@ -2,7 +2,7 @@
 
 Problem. For each base event, decide whether a satisfied target exists, without finding all targets.
 
-Algorithm. Regions as in timing.lazy (LL10 Algorithm 2): one target in the satisfaction region is
+Algorithm. Regions as in intervals.lazy (LL10 Algorithm 2): one target in the satisfaction region is
 enough. If the satisfaction region is empty, the targets in the probe regions are decided one by
 one up to the first satisfied one, beginning next to the satisfaction region, where the probability
 is highest.
