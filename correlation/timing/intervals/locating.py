@@ -2,8 +2,8 @@
 
 Problem. Find LH, LL, RL and RH (`intervals.regions`) of each base event as positions in its
 targets: left ≤ sure ≤ right ≤ stop, so that [left, sure) is the left probe region, [sure, right)
-the satisfaction region and [right, stop) the right probe region. For events with histograms: find the
-targets in reach and the pieces of the class (`search.locate_event`).
+the satisfaction region and [right, stop) the right probe region. For events with histograms: find
+the targets in reach and the pieces of the class (`search.locate_event`).
 
 Algorithm. One event: binary searches. A block, whose base events are max-sorted as well: the
 outermost reach of all its events moves forward only (galloping), and the ends of each event's
