@@ -114,7 +114,7 @@ class ConfigTopic:
 
 
 def _file(epoch: int) -> str:
-    """Return the file name of an epoch; each epoch has its own file, so no file is replaced."""
+    """Return the file name of an epoch; an acceptance adds a file and replaces none."""
     return f"config_topic-{epoch}.json"
 
 
