@@ -159,7 +159,7 @@ def cpu_seconds(pid: int) -> float:
         try:
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
-            continue  # ended meanwhile; its parent has its time
+            continue  # the process has ended; its parent includes its time
         # After the name: state, parent, ..., times of the process and of its ended children.
         parents[int(entry.name)] = int(fields[1])
         ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])

@@ -1,4 +1,4 @@
-"""The errors of this package."""
+"""Errors of this package."""
 
 from __future__ import annotations
 

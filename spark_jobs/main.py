@@ -52,7 +52,7 @@ def main() -> int:
     Returns
     -------
     int
-        0 when the job was stopped or has read all records of `until_end`, 1 when it failed, 2 when
+        0 when the job was stopped or has read all records (`until_end`), 1 when it failed, 2 when
         a setting is not valid.
     """
     logging.basicConfig(level=logging.INFO, format=_FORMAT)
@@ -66,7 +66,7 @@ def main() -> int:
         return 2
     for handler in logging.getLogger().handlers:
         handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))
-    # Inherited by Java and by the workers.
+    # Java and the workers inherit the umask.
     os.umask(int(settings.umask, 8))
     warn_of_wide_folder(settings.checkpoint, settings.umask)
     stop = threading.Event()
@@ -79,14 +79,14 @@ def run(settings: Settings, stop: threading.Event) -> int:
     Parameters
     ----------
     settings : Settings
-        Of the job.
+        Settings of the job.
     stop : threading.Event
         Set by the caller, or by SIGTERM and SIGINT.
 
     Returns
     -------
     int
-        0 when the job was stopped or has read all records of `until_end`, 1 when it failed, 2 when
+        0 when the job was stopped or has read all records (`until_end`), 1 when it failed, 2 when
         Spark or its Kafka source rejects a setting.
     """
     _stop_on_signals(stop)

@@ -31,7 +31,7 @@ class Workload:
     Parameters
     ----------
     rate : int
-        Events a second and stream.
+        Events per second and stream.
     events : int
         Number of measured events per stream.
     window : TimingWindow

@@ -80,7 +80,7 @@ class Checkpoint:
 
     @property
     def cache_folder(self) -> str:
-        """Folder of the workers' blob files: in a local checkpoint, else in each working folder."""
+        """Folder of the workers' blob files: in a local checkpoint, or relative to each worker."""
         folder = str(self._path("cache").toUri().getPath())
         return folder if self.is_local else "coincide-cache"
 

@@ -104,9 +104,9 @@ class ConfigWatch:
         Raises
         ------
         UnknownRecordVersionError
-            When a newer version of this software wrote a record, once all was read.
+            When a newer version of this software wrote a record after the first read to the end.
         KafkaException
-            When the topic cannot be read any more.
+            When the topic can no longer be read.
         """
         for message in self._consumer.consume(_MOST_RECORDS, timeout=seconds):
             if is_record(message):

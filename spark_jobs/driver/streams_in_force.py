@@ -19,7 +19,7 @@ from kafka_client.partition_offsets import Place
 from spark_jobs.driver.offsets import FoundTopic
 
 _VERSION = 2
-# Version 1 had no ids of topics.
+# Version 1 does not contain topic ids.
 _READABLE_VERSIONS = (1, _VERSION)
 
 
@@ -102,7 +102,7 @@ class StreamsInForce:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> StreamsInForce:
-        """Read what `to_bytes` wrote.
+        """Parse the stored form written by `to_bytes`.
 
         Raises
         ------

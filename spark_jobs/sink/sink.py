@@ -66,7 +66,7 @@ class KafkaSink(DataSource):
         """Return the schema: blobs of output records."""
         return OUTPUT_SCHEMA
 
-    # The name is Spark's.
+    # Spark defines the name of the method.
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaWriter:  # noqa: ARG002, FBT001, N802
         """Build the writer that is sent to the tasks."""
         return KafkaWriter(

@@ -266,7 +266,7 @@ class TransactionalProducer:
             )
 
     def _abort_transaction(self) -> None:
-        """Abort the transaction; retry after serving the client's events while it takes long."""
+        """Abort the transaction; between attempts, serve the client's events."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             try:

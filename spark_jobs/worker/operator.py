@@ -150,7 +150,7 @@ class SlotProcessor(StatefulProcessor):
         self._manifest: ValueState = handle.getValueState("manifest", _BLOB)
         self._blobs: MapState = handle.getMapState("blobs", _NUMBER, _BLOB)
 
-    # The name is Spark's, and so is a type that covers its two forms, rows and frames.
+    # Spark defines the name, and a type that covers both forms, rows and frames.
     def handleInputRows(  # type: ignore[override]  # noqa: N802
         self,
         key: Any,  # noqa: ANN401 - as Spark types it
@@ -204,7 +204,7 @@ class SlotProcessor(StatefulProcessor):
         return _Slot(program, tokens)
 
     def _fetch(self, number: int) -> bytes:
-        # One by one: an iterator over the map would put all blobs into one message.
+        # Blobs are read one by one: an iterator over the map would put all into one message.
         found = self._blobs.getValue((number,))
         if found is None:
             raise KeyError(f"the state has no blob {number}, which its manifest names")
@@ -235,7 +235,7 @@ class SlotProcessor(StatefulProcessor):
             heading = result.heading(outcome.detected_at_us)
             topic = heading.topic or f"{topics.prefix}.{heading.channel}"
             if heading.topic in topics.reserved():
-                # The service accepts no such condition; alarms would look like records of the job.
+                # The service refuses such a condition; alarms would look like records of the job.
                 detail = "it is one of the installation's own topics"
                 refusal = refusal_headers(Reason.OUTPUT_REFUSED, detail, topic)
                 headers = {name: value.decode() for name, value in refusal.items()}

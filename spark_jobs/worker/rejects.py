@@ -53,7 +53,7 @@ class Rejects:
         stream : str
             Stream for which the record was read; empty for a record without a stream.
         reason, detail
-            Reason for the rejection, as an enum value for programs and as a text for people.
+            Reason for the rejection: an enum value for programs, and a message for people.
         """
         place = (records.topic, records.partition, int(records.offsets[row]))
         headers = error_headers(reason, detail, stream, *place)
