@@ -78,7 +78,7 @@ class TemplateInUseError(ServiceError):
 
 
 class PreconditionError(ServiceError):
-    """If-Match or If-None-Match does not hold."""
+    """The resource does not match If-Match or If-None-Match."""
 
 
 class InvalidDocumentError(ServiceError):

@@ -167,7 +167,7 @@ def _sample(name: str, value: float, **labels: str) -> Sample:
 def _families(
     kind: Family, samples: Iterable[tuple[str, Labels, *tuple[Any, ...]]]
 ) -> Iterator[Metric]:
-    """Build the metric families of samples: name, labels, and the numbers that the kind takes."""
+    """Build the metric families of samples: name, labels, and the values of the family's kind."""
     found: dict[str, Any] = {}
     for name, labels, *numbers in samples:
         if name not in found:

@@ -189,7 +189,7 @@ class ControlPlane:
         Raises
         ------
         ServiceError, InvalidFieldError
-            When the write is refused or Kafka does not answer.
+            When the write is rejected or Kafka does not answer.
         """
         with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)

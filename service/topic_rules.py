@@ -91,7 +91,7 @@ class TopicRules:
         Raises
         ------
         InvalidDocumentError
-            When the broker refuses it.
+            When the broker refuses the topic.
         BrokerError
             When the broker does not answer.
         """

@@ -1,6 +1,6 @@
 """Workers of a replay: this process alone, or several worker processes.
 
-Every process parses chunks of any file, and holds some of the slots. Chunks are returned as
+Every process parses chunks of any file, and owns some of the slots. Chunks are returned as
 events, and blocks are sent to all slots; both in the order of the requests.
 """
 

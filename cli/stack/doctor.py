@@ -182,7 +182,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
 
 
 def _port_state(port: int) -> str:
-    """Return a sentence whether the port is in use."""
+    """Return whether the port is in use, as a sentence."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

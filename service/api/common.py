@@ -198,7 +198,7 @@ def make_precondition(
     Returns
     -------
     callable
-        Takes the current state; raises PreconditionError when the headers do not hold for it.
+        Takes the current state; raises PreconditionError when it does not match the headers.
     """
 
     def check(current: Stored | None) -> None:

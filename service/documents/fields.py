@@ -278,7 +278,7 @@ def _duration_definitions(field: Field) -> Definitions:
     described = f"{field.description} In {{}}; one of {', '.join(spellings(field.name))}."
 
     def define(reader: BeforeValidator, schema: Definitions, unit: str, **more: Any) -> Any:  # noqa: ANN401  a definition of create_model
-        # A factory: a `default` in the schema would say that null is accepted.
+        # A factory: with a `default`, the schema would show that null is accepted.
         info = PydanticField(default_factory=_none, description=described.format(unit), **more)
         return Annotated[int, reader, WithJsonSchema(schema)], info
 
