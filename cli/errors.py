@@ -64,6 +64,6 @@ class ProcessError(CliError):
 
 
 class VerificationError(CliError):
-    """The demo differs from the reference, or a strict replay rejected or lost events."""
+    """The demo differs from the reference, or a strict replay has rejected, late or lost events."""
 
     exit_code = 1
