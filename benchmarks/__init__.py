@@ -1,1 +1,1 @@
-"""Measurements: ratios within one run, never a gate."""
+"""Benchmarks, which compare ratios within one run and never gate a build."""

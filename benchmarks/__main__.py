@@ -1,9 +1,9 @@
 """Run the benchmarks: `python -m benchmarks [NAME ...] [--write | --quick]`.
 
-With `--write` the tables go into docs/performance.md and docs/figures.md, with the machine's
-description, and the plots into docs/figures/; those of benchmarks that were not run stay as they
-are. With `--quick` the repeated experiments (ll10, ll10.lookups, ptj) run in under a minute, too
-short for figures that mean something.
+`--write` writes the tables to docs/performance.md and docs/figures.md, with a description of the
+machine, and the plots to docs/figures/. Tables of benchmarks that were not run are kept. `--quick`
+runs the repeated experiments (ll10, ll10.lookups, ptj) in under a minute, which is too short for
+meaningful figures.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Page(NamedTuple):
     Attributes
     ----------
     path : Path
-        Of its file.
+        Path of the page.
     names : tuple of str
-        Benchmarks whose tables it holds.
+        Benchmarks whose tables are on the page.
     head : str
-        What stands above them.
+        Text above the tables.
     """
 
     path: Path
@@ -79,7 +79,7 @@ NAMES = tuple(name for page in _PAGES for name in page.names)
 
 
 def main() -> None:
-    """Run what was asked for, all by default."""
+    """Run the named benchmarks, all by default."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--write", action="store_true", help="put them into docs/")
@@ -114,7 +114,7 @@ def _run(name: str, *, quick: bool) -> list[Report]:
 
 
 def write_page(page: Page, reports: list[Report]) -> None:
-    """Put the tables into the page, and the plots beside it; those of other benchmarks stay."""
+    """Write the tables to the page, and the plots beside it; keep those of other benchmarks."""
     sections: dict[str, str] = {}
     if page.path.exists():
         for section in page.path.read_text().split("\n## ")[1:]:

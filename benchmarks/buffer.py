@@ -1,7 +1,8 @@
-"""What a buffered event costs: time of a batch over many of them, and memory.
+"""Cost of a buffered event: its memory, and the time of a block over many buffered events.
 
-Two streams, a condition whose events wait ten minutes, blocks of 20,000 events; measured once a
-million events are buffered. The least possible memory of an event is its two times and its id.
+The benchmark has two streams, a condition whose events wait ten minutes, and blocks of 20,000
+events. It measures after a million events are buffered. The min possible memory of an event is that
+of its two times and its id.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _TIMES_BYTES = 16
 
 
 def make_events(stream: str, block: int, keys: int, rng: np.random.Generator) -> Events:
-    """Draw a block of a stream, lengths 20 to 200 ms."""
+    """Draw a block of a stream, with lengths of 20 to 200 ms."""
     begin = block * STEP_US
     latest = np.sort(rng.integers(begin, begin + STEP_US, BLOCK))
     numbers = rng.integers(0, keys, BLOCK).tolist()
@@ -45,11 +46,11 @@ def make_events(stream: str, block: int, keys: int, rng: np.random.Generator) ->
 
 
 def measure(keys: int) -> list[str]:
-    """Fill the buffer and time the blocks after it."""
+    """Fill the buffer and time the following blocks."""
     rng = np.random.default_rng(2010)
     streams = {name: Stream(name, name, 200_000, 0, clock="replay") for name in "ab"}
     program = Program(streams, dict.fromkeys(streams, 1))
-    # Only the end of the wait is inside the window: many events, few pairs.
+    # The window covers only the end of the wait: many events, few pairs.
     document = {
         "kind": "within",
         "a": "a",

@@ -1,8 +1,9 @@
-"""What a pair costs in records of its own, and in factored ones.
+"""Cost of a pair in a separate record, and in a factored record.
 
-One condition, one slot, one key; streams as in LL10 section 5 (lengths 20 to 200 ms, uniform) of
-1,600 events a second each. A block of both streams is searched in the buffers that its window
-needs, its records are written as JSON and packed as they go through Spark; processor time of all.
+The benchmark has one condition, one slot and one key; the streams are those of LL10 section 5
+(lengths uniform from 20 to 200 ms) with 1,600 events a second each. A block of both streams is
+correlated with the buffers that its window needs, and its records are written as JSON and packed
+for Spark. The processor time covers all of these steps.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from correlation.operators import OutputRecord
 
 _SECOND_US = 1_000_000
-# Pairs are written up to here, and what more there are is reckoned to cost the same.
+# Max number of pairs that are written; the cost of further pairs is extrapolated.
 _MOST_RECORDS = 1_000_000
 STREAMS = {
     name: Stream(
@@ -47,7 +48,7 @@ STREAMS = {
 
 
 class Workload(NamedTuple):
-    """A window and the blocks that come, in seconds; `by_pair` where all pairs fit into memory."""
+    """Window and block length in seconds; `by_pair` if all pairs fit into memory."""
 
     window: float
     block: float
@@ -65,7 +66,7 @@ WORKLOADS = (
 
 @dataclass(slots=True)
 class Cost:
-    """Processor seconds and bytes of some pairs."""
+    """Processor seconds and bytes of a number of pairs."""
 
     pairs: int
     seconds: float
@@ -73,13 +74,13 @@ class Cost:
     packed_bytes: float
 
     def cells(self) -> list[str]:
-        """Give M pairs a second, bytes a pair, and packed bytes a pair."""
+        """Return M pairs a second, bytes a pair, and packed bytes a pair."""
         rates = (self.value_bytes / self.pairs, self.packed_bytes / self.pairs)
         return [f"{self.pairs / self.seconds / 1e6:,.2f}", *(f"{rate:,.3g}" for rate in rates)]
 
 
 def make_segment(name: str, begin_us: int, end_us: int, rng: np.random.Generator) -> Segment:
-    """Draw the events of a stream that end in a range of time."""
+    """Draw the events of a stream whose latest times are in a range."""
     count = max(int((end_us - begin_us) * RATE / 1e6), 1)
     latest = np.sort(rng.integers(begin_us, end_us, count))
     return Segment(
@@ -104,7 +105,7 @@ def make_view(workload: Workload, rng: np.random.Generator) -> View:
 
 
 def measure(view: View, window_s: float, output: str) -> Cost:
-    """Evaluate a block, and write and pack what it gives."""
+    """Evaluate a block, and write and pack its results."""
     ends = {"window_us": int(window_s * _SECOND_US), "threshold": "0.7"}
     document = {"kind": "mutual_deadline", "a": "a", "b": "b", "output": output, **ends}
     condition = condition_from_document("near", 1, document)

@@ -1,7 +1,7 @@
-"""How close the look-up correlation comes to merely writing its pairs down.
+"""Compare the look-up correlation with only writing its pairs.
 
-Streams as in LL10 section 5 (lengths 20 to 200 ms, uniform); every figure is the best of several
-runs in processor time, and what counts are the ratios within one run.
+The streams are those of LL10 section 5 (lengths uniform from 20 to 200 ms). Every figure is the
+best processor time of several runs. Only ratios within one run are meaningful.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _write_pairs_kernel(
     target_index: NDArray[np.int64],
     decided_by: NDArray[np.uint8],
 ) -> None:
-    """Write pairs one after the other, deciding nothing."""
+    """Write pairs sequentially, without any decision."""
     for k in range(len(base_index)):
         base_index[k] = k
         target_index[k] = k
@@ -120,7 +120,7 @@ def _scan_support_kernel(
 
 @njit(cache=True)
 def _integrate_kernel(c: float, length: float, other: float) -> float:
-    """LL10 Theorem 1: the area where T_B - T_A - s ≤ c."""
+    """Compute the area where T_B - T_A - s ≤ c (LL10 Theorem 1)."""
     total = 0.0
     for z, sign in ((c + other, 1.0), (c + other - length, -1.0)):
         if z > other:
@@ -131,14 +131,14 @@ def _integrate_kernel(c: float, length: float, other: float) -> float:
 
 
 def write_pairs(count: int) -> None:
-    """Allocate and write as many pairs."""
+    """Allocate and write `count` pairs."""
     _write_pairs_kernel(
         np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint8)
     )
 
 
 def scan_support(base: Side, target: Side, workload: Workload, room: int) -> int:
-    """Find the pairs by a plain loop; the memory for them is given."""
+    """Find the pairs by a plain loop, with memory for `room` pairs."""
     window = workload.window
     ends = (float(window.lower_us or 0), float(window.upper_us or 0), float(window.threshold))
     out = (np.empty(room, np.int64), np.empty(room, np.int64))
@@ -146,7 +146,7 @@ def scan_support(base: Side, target: Side, workload: Workload, room: int) -> int
 
 
 def best_seconds(*runs: Callable[[], object], repeats: int = REPEATS) -> list[float]:
-    """Return each one's least processor time; in turns, so that a busy machine is busy for all."""
+    """Return the min processor time of each run; runs take turns, so that load affects all."""
     for run in runs:
         run()  # compiles
     seconds = [float("inf")] * len(runs)
@@ -166,7 +166,7 @@ def measure(workload: Workload, rng: np.random.Generator) -> list[str]:
     lazy = ALGORITHMS["lazy_lookup"]
     pairs = lazy(base, target, groups, window, exclude_same=False)
     count = len(pairs.base_index)
-    # Near ties may go the other way in floating point: a little more room.
+    # Floating point may decide near ties differently: reserve some more room.
     room = count + count // 10 + 1000
     ours, writing, scanning = best_seconds(
         lambda: lazy(base, target, groups, window, exclude_same=False),

@@ -1,7 +1,7 @@
-"""Killed with -9 again and again under load: every pair must be there, and once.
+"""Kill the job repeatedly with -9 under load: every pair must be written exactly once.
 
-The short form is a test (tests/integration/test_kill.py, with the exact judge); this one runs
-longer. What must come out is found by the plain reference over all events.
+A short form of this benchmark is a test (tests/integration/test_kill.py, with the exact oracle).
+The expected pairs are computed by `simple` over all events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STEP_SECONDS = 1
 
 
 class Load(threading.Thread):
-    """Sends a second of both streams every second, until told to stop."""
+    """Sends a second of both streams every second, until stopped."""
 
     def __init__(self, on: Bench) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Load(threading.Thread):
             second += 1
 
     def end(self) -> dict[str, Records]:
-        """Stop and give all that was sent."""
+        """Stop and return all records that were sent."""
         self._ended.set()
         if self.ident is not None:
             self.join()
@@ -66,7 +66,7 @@ class Load(threading.Thread):
 
 
 def expected_pairs(sent: dict[str, Records], resources: list[Resource]) -> set[tuple[str, str]]:
-    """Find the pairs of all events with the plain reference, in one block."""
+    """Find the pairs of all events with `simple`, in one block."""
     streams = {
         name: Stream(name, name, MAX_UNCERTAINTY_US, DELAY_US, MIN_UNCERTAINTY_US, clock="replay")
         for name in sent
@@ -100,7 +100,7 @@ def expected_pairs(sent: dict[str, Records], resources: list[Resource]) -> set[t
 
 
 def run() -> list[Report]:
-    """Kill the job at random moments, then count."""
+    """Kill the job at random moments, then count the pairs."""
     chance = random.Random(2010)  # noqa: S311 - no secret
     resources = near_resources()
     with bench() as on:
@@ -117,7 +117,7 @@ def run() -> list[Report]:
                 threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_SECONDS))
                 job.kill()
                 job.start()
-                # Sometimes the next kill comes while the job still starts.
+                # Sometimes the next kill happens while the job still starts.
                 if chance.random() < SEEN_SHARE:
                     seen = consumed(on)
                     wait_for(job, lambda seen=seen: consumed(on) > seen)  # type: ignore[misc]

@@ -1,7 +1,7 @@
-"""An hour of stream time as fast as it goes: buffers and state must level off.
+"""Process an hour of stream time as fast as possible: buffers and state must level off.
 
-The buffer of each stream is bounded by rate x horizon: what a condition can still need, plus what
-waits for removal (at most as much again).
+The buffer of each stream is bounded by rate x horizon: the events that a condition can still need,
+plus the events that wait for removal (at most the same number).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from benchmarks.workload import (
     resources,
 )
 
-# Few pairs, 0.2 an event: an hour of many would be 25 GB of alarms.
+# Few pairs, 0.2 per event: an hour of many pairs would be 25 GB of alarms.
 JOIN_KEYS = 8_000
 HOUR_SECONDS = 3_600
 STEP_SECONDS = 300
 
 
 def gauges(on: Bench) -> dict[str, float]:
-    """Buffered events and their bytes, over all slots and streams."""
+    """Sum buffered events and their bytes over all slots and streams."""
     totals = {"buffered_events": 0.0, "state_bytes": 0.0}
     for record in on.slot_records().values():
         for name, _, value in record.get("gauges", ()):
@@ -46,7 +46,7 @@ def gauges(on: Bench) -> dict[str, float]:
 
 
 def folder_bytes(on: Bench) -> int:
-    """Size of the job's checkpoint."""
+    """Return the size of the job's checkpoint."""
     files = (on.folder / "checkpoint").rglob("*")
     return sum(path.stat().st_size for path in files if path.is_file())
 
@@ -56,7 +56,7 @@ def _has_consumed(on: Bench, expected: int) -> bool:
 
 
 def run() -> list[Report]:
-    """Push the hour through in steps and look after each."""
+    """Process the hour in steps and measure after each step."""
     rng = np.random.default_rng(2010)
     rows = []
     with bench() as on:

@@ -1,8 +1,7 @@
-"""The whole path, Kafka to Spark to Kafka, against Spark's own stream-stream join.
+"""Compare the whole path, Kafka to Spark to Kafka, with Spark's own stream-stream join.
 
-The same topics and data for both; both run warm (one batch of events first) before the measured
-events are sent. CPU seconds are those of driver, JVM and Python workers together, the broker's and
-the producer's not among them.
+Both read the same topics and data, and both are warmed up with one batch of events. CPU seconds are
+the sum of driver, JVM and Python workers, without broker and producer.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ WARM_SECONDS = 10
 
 
 class Workload(NamedTuple):
-    """How many join keys, how long after A B happens, and the stream time that is measured."""
+    """Number of join keys, distance from A to B, and measured stream time."""
 
     name: str
     keys: int
@@ -55,8 +54,8 @@ WORKLOADS = (
     Workload("many pairs: 400 keys, within 1 s", KEYS, -WINDOW_US, WINDOW_US, 90),
     Workload("a wait: 400 keys, 30 to 31 s later", KEYS, 30 * WINDOW_US, 31 * WINDOW_US, 90),
 )
-# Most events of a batch of Spark's join. It compares all that a key has within a batch, whatever
-# the time, so it gains by small ones: the job's own limit, and what suits the join best here.
+# Max events of a batch of Spark's join. It compares all events of a key within a batch, whatever
+# their times, so it gains by small batches. The values are the job's limit and the best for it.
 JOIN_BATCHES = (400_000, 25_000)
 
 
@@ -68,7 +67,7 @@ def _last_line(process: ChildProcess) -> int:
 def measure_join(
     on: Bench, workload: Workload, batch: int, warm: list[Records], measured: list[Records]
 ) -> tuple[float, float]:
-    """Run Spark's join; gives wall and CPU seconds of the measured events."""
+    """Run Spark's join; return wall and CPU seconds of the measured events."""
     topics = (f"join-a-{batch}", f"join-b-{batch}")
     process = ChildProcess(
         "join",
@@ -90,14 +89,14 @@ def measure_join(
 def measure_job(
     on: Bench, workload: Workload, warm: list[Records], measured: list[Records]
 ) -> tuple[float, float]:
-    """Run the job; gives wall and CPU seconds of the measured events."""
+    """Run the job; return wall and CPU seconds of the measured events."""
     return measure_resources(on, resources(workload.lower_us, workload.upper_us), warm, measured)
 
 
 def measure_resources(
     on: Bench, registered: list[Resource], warm: list[Records], measured: list[Records]
 ) -> tuple[float, float]:
-    """Run the job with these streams and conditions; as `measure_job`."""
+    """Run the job with these streams and conditions; return the seconds of `measure_job`."""
     on.register(*registered)
     process = job_process(on)
     topics = ("events-a", "events-b")
@@ -111,7 +110,7 @@ def _measure(
     phases: tuple[list[Records], list[Records]],
     count: Callable[[], int],
 ) -> tuple[float, float]:
-    """Send the phases one after the other; gives wall and CPU seconds of the last one."""
+    """Send the phases one after the other; return wall and CPU seconds of the last phase."""
     process.start()
     try:
         if process.name == "job":

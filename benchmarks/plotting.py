@@ -1,4 +1,4 @@
-"""Plots for the pages: one look, and the same bytes for the same figures."""
+"""Plots for the pages, in one style; equal figures produce identical files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Picture
 
-# Okabe and Ito's colours, told apart by the colour-blind too, with a marker each; an algorithm
-# looks the same in all plots.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, with one marker each. An
+# algorithm has the same style in all plots.
 STYLES = {
     "simple": ("#000000", "o"),
     "ssort": ("#e69f00", "s"),
@@ -30,26 +30,26 @@ STYLES = {
 _OTHERS = (("#777777", "*"), *STYLES.values())
 _INCHES = (7.2, 4.2)
 _FEW_DECADES = 3
-# Matplotlib's types list every setting's name; a plain dict is no such list.
+# Matplotlib's types list the name of every setting; a plain dict does not match them.
 _SETTINGS: dict[Any, Any] = {
-    # Text stays text: a tenth of the size of its outlines.
+    # Text is stored as text, a tenth of the size of its outlines.
     "svg.fonttype": "none",
-    # Ids in the file are made from this and not at random.
+    # Ids in the file are derived from this value instead of random numbers.
     "svg.hashsalt": "coincide",
     "font.size": 10,
     "font.family": "sans-serif",
-    # What a viewer has is not known: any sans-serif will do.
+    # The viewer's fonts are unknown: any sans-serif font is accepted.
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica", "sans-serif"],
 }
 
 
 def make_axes(x: str, y: str, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """Make a figure of one or more plots side by side.
+    """Build a figure of one or more plots side by side.
 
     Parameters
     ----------
     x, y : str
-        What the axes show, with units.
+        Labels of the axes, with units.
     columns : int
         Number of plots; they share the vertical axis.
 
@@ -69,7 +69,7 @@ def make_axes(x: str, y: str, columns: int = 1) -> tuple[Figure, list[Axes]]:
 
 
 def draw_lines(axis: Axes, x: Sequence[float], lines: Mapping[str, Sequence[float]]) -> None:
-    """Draw a line for each name; names that are no algorithm's take the styles that are left."""
+    """Draw a line for each name; names other than algorithms get the unused styles."""
     others = [style for style in _OTHERS if style not in {STYLES.get(name) for name in lines}]
     for name, y in lines.items():
         colour, marker = STYLES[name] if name in STYLES else others.pop(0)
@@ -77,19 +77,19 @@ def draw_lines(axis: Axes, x: Sequence[float], lines: Mapping[str, Sequence[floa
 
 
 def add_legend(figure: Figure, axis: Axes, columns: int = 4) -> None:
-    """Put one legend below all plots, where it hides nothing."""
+    """Add one legend below all plots."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def show_plain_ticks(axis: Axes, ticks: Sequence[int], *, rotated: bool = False) -> None:
-    """Label the horizontal axis at these places, in plain numbers."""
+    """Label the horizontal axis at these values, in plain numbers."""
     axis.set_xticks(list(ticks), [f"{tick:,}" for tick in ticks], rotation=45 if rotated else 0)
     axis.minorticks_off()
 
 
 def show_plain_values(axis: Axes) -> None:
-    """Label a logarithmic vertical axis in plain numbers: 1, 2, 5, 10 where decades are few."""
+    """Label a logarithmic vertical axis in plain numbers: 1, 2, 5, 10 for few decades."""
     low, high = axis.get_ylim()
     few = high < low * 10**_FEW_DECADES
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
@@ -103,22 +103,22 @@ def save(picture: Picture, folder: Path) -> Path:
     Parameters
     ----------
     picture : Picture
-        Drawn.
+        The plot.
     folder : Path
-        Where to; made if it is not there.
+        Folder of the file; created if it is missing.
 
     Returns
     -------
     Path
-        Of the file.
+        Path of the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{picture.name}.svg"
     with mpl.rc_context(_SETTINGS):
-        # Laid out once: each time again moves the axes by less than a viewer could see, but ids
-        # are made from their place.
+        # The layout is computed once: each computation moves the axes by an invisible amount, but
+        # ids are derived from their position.
         picture.figure.draw_without_rendering()
         picture.figure.set_layout_engine("none")
-        # Neither the hour nor the version of the library stands in the file.
+        # The file contains neither the date nor the version of the library.
         picture.figure.savefig(path, metadata={"Date": None, "Creator": None})
     return path

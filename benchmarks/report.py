@@ -1,4 +1,4 @@
-"""Tables of measurements: shown on the terminal and kept in docs/performance.md."""
+"""Tables of measurements, printed on the terminal and written to docs/performance.md."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Picture(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the file in docs/figures, without its ending.
+        Name of the file in docs/figures, without extension.
     shows : str
-        What it shows, for who cannot see it.
+        Alternative text of the plot.
     figure : Figure
-        Drawn.
+        The plot.
     """
 
     name: str
@@ -37,20 +37,20 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What one benchmark found.
+    """Result of a benchmark.
 
     Parameters
     ----------
     title : str
-        Of the table.
+        Title of the table.
     text : str
-        What was done, and how to read the figures.
+        Description of the measurement and of the figures.
     columns : sequence of str
         Headings.
     rows : sequence of sequence of str
         Cells.
     pictures : sequence of Picture
-        Of the same measurements.
+        Plots of the same measurements.
     """
 
     title: str
@@ -89,7 +89,7 @@ class Report:
 
 
 def describe_machine() -> str:
-    """Say on what the figures were measured."""
+    """Return a description of the machine."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

@@ -1,8 +1,8 @@
 """Response time at a steady rate: from the later latest time of a pair to its alarm.
 
-Events are stamped as they are sent: their interval ends now. An alarm's response time is taken
-twice: when its correlation completed (`detected_at`, the definition of LL10), and when a
-read_committed consumer had it.
+The interval of an event ends at the time when it is sent. The response time of an alarm is measured
+twice: at the end of its correlation (`detected_at`, the definition of LL10), and when a
+read_committed consumer receives it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STEP_SECONDS = 0.02
 
 
 def live_resources() -> list[Resource]:
-    """Put the streams of `benchmarks.path` on the wall clock."""
+    """Return the resources of `benchmarks.workload` with live streams."""
     return [
         Resource(
             found.kind,
@@ -57,7 +57,7 @@ def live_resources() -> list[Resource]:
 
 
 class Reader:
-    """Reads alarms as they come and notes how late each one is."""
+    """Reads alarms and records the time at which each alarm arrives."""
 
     def __init__(self, on: Bench) -> None:
         self._on = on
@@ -96,7 +96,7 @@ class Reader:
 
 
 def send_steadily(on: Bench, seconds: float, rng: np.random.Generator, first: int) -> int:
-    """Send both streams at the rate; gives the first number that is still free."""
+    """Send both streams at the rate; return the first unused event number."""
     producer = Producer({"bootstrap.servers": on.bootstrap, "linger.ms": 5})
     begin = time.monotonic()
     sent = 0

@@ -1,4 +1,4 @@
-"""What a hundred conditions on the same two streams cost, against one of them."""
+"""Compare the cost of a hundred conditions on the same two streams with that of one condition."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from benchmarks.stack import bench
 from benchmarks.workload import RATE, make_records, resources
 from correlation.resources.records import Resource
 
-# So many that few events of a key come near each other.
+# With this number of keys, few events of a key are near each other.
 SHARED_KEYS = 100_000
 CONDITIONS = 100
 WARM_SECONDS, MEASURED_SECONDS = 10, 300
 
 
 def conditions(count: int) -> list[Resource]:
-    """Two streams, and conditions with windows of 20 to 200 ms and thresholds of 0.3 to 0.9."""
+    """Build two streams, and conditions with windows of 20 to 200 ms and ct from 0.3 to 0.9."""
     *streams, condition = resources()
     made = []
     for number in range(count):
@@ -35,7 +35,7 @@ def conditions(count: int) -> list[Resource]:
 
 
 def run() -> list[Report]:
-    """Measure one condition and many on the same events."""
+    """Measure one condition and many conditions on the same events."""
     rng = np.random.default_rng(2010)
     spans = ((0, WARM_SECONDS), (WARM_SECONDS, WARM_SECONDS + MEASURED_SECONDS))
     phases = [[make_records(name, *span, rng, SHARED_KEYS) for name in "ab"] for span in spans]

@@ -1,9 +1,10 @@
-"""The same correlation as Spark's own stream-stream join: the yardstick of `benchmarks.path`.
+"""The same correlation as Spark's own stream-stream join, the baseline of `benchmarks.path`.
 
-It reads the same two topics, joins equal keys whose latest times lie within the window, with the
-watermarks that the streams' max_delay allows, and writes each pair as JSON to a topic with
-Spark's own Kafka sink. It computes no probability, so it does less than the job. It prints the
-number of rows read so far after each batch. Session and consumer are set as for the job.
+The join reads the same two topics, joins events of equal keys whose latest times are within the
+window, with watermarks from the streams' max_delay, and writes each pair as JSON to a topic with
+Spark's own Kafka sink. It does not compute probabilities, so it does less work than the job. It
+prints the number of rows read so far after each batch. Session and consumer settings are those of
+the job.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def read_events(session: SparkSession, settings: Settings, topic: str, delay: st
 
 
 def pairs(a: DataFrame, b: DataFrame, lower_us: int, upper_us: int) -> DataFrame:
-    """Join what happens lower to upper after A by its latest times."""
+    """Join A with the events of B whose latest times are lower to upper after that of A."""
     left, right = a.alias("a"), b.alias("b")
     near: Column = F.expr(
         f"a.key = b.key AND b.moment >= a.moment + INTERVAL {lower_us} MICROSECONDS "
@@ -73,7 +74,7 @@ def pairs(a: DataFrame, b: DataFrame, lower_us: int, upper_us: int) -> DataFrame
 def main(
     topic_a: str, topic_b: str, output: str, lower_us: str, upper_us: str, delay_us: str
 ) -> None:
-    """Run until the process is ended."""
+    """Run the query until the process is stopped."""
     settings = Settings()
     session = open_session(settings)
     session.conf.set("spark.sql.streaming.metricsEnabled", "false")

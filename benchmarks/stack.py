@@ -1,4 +1,4 @@
-"""What the benchmarks of the whole path run on: a real Kafka, the job, and their CPU time."""
+"""Environment of the whole-path benchmarks: a real Kafka, the job, and its CPU time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Bench:
-    """A Kafka with an installation's topics, and a folder for what runs leave behind."""
+    """A Kafka broker with an installation's topics, and a folder for the files of runs."""
 
     bootstrap: str
     topics: Topics
@@ -47,7 +47,7 @@ class Bench:
             created.result(30)
 
     def register(self, *resources: Resource) -> None:
-        """Write streams and conditions into the config topic."""
+        """Write streams and conditions to the config topic."""
         records = [
             (resource.key, orjson.dumps(resource.to_record()), None) for resource in resources
         ]
@@ -56,7 +56,7 @@ class Bench:
     def produce(
         self, topic: str, records: Sequence[tuple[bytes | None, bytes, int | None]]
     ) -> None:
-        """Send (key, value, partition) as fast as the broker takes them."""
+        """Send (key, value, partition) as fast as the broker accepts them."""
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -77,11 +77,11 @@ class Bench:
             raise RuntimeError(f"{topic}: not all records were taken")
 
     def count_committed(self, topic: str) -> int:
-        """Count the records of a topic that a read_committed consumer sees."""
+        """Count the committed records of a topic."""
         return sum(1 for _ in self._read(topic))
 
     def read_values(self, topic: str) -> list[dict[str, Any]]:
-        """Read the values of a topic, committed records only."""
+        """Read the values of the committed records of a topic."""
         return [orjson.loads(message.value()) for message in self._read(topic)]
 
     def slot_records(self) -> dict[bytes, dict[str, Any]]:
@@ -90,7 +90,7 @@ class Bench:
         return {message.key(): orjson.loads(message.value()) for message in found}
 
     def _read(self, topic: str) -> Iterator[Any]:
-        """Read from the beginning to the end that there is now."""
+        """Read a topic from its beginning to its current end."""
         return read_committed(CliSettings(bootstrap=self.bootstrap), topic)
 
 
@@ -107,7 +107,7 @@ def bench() -> Iterator[Bench]:
 
 
 def job_process(on: Bench, **settings: object) -> ChildProcess:
-    """Prepare the job as a child process; settings by their names in spark_jobs.settings."""
+    """Build the job as a child process, with settings by their names in spark_jobs.settings."""
     spark_jars()
     environment = {
         "COINCIDE_BOOTSTRAP": on.bootstrap,
@@ -121,7 +121,7 @@ def job_process(on: Bench, **settings: object) -> ChildProcess:
 
 
 def counted(on: Bench, counter: str) -> int:
-    """Sum a counter over the slots and its labels."""
+    """Sum a counter over all slots and labels."""
     return sum(
         value
         for record in on.slot_records().values()
@@ -136,12 +136,12 @@ def consumed(on: Bench) -> int:
 
 
 def wait_for(process: ChildProcess, done: Callable[[], bool], seconds: float = 600) -> None:
-    """Wait until something holds while the process runs."""
+    """Wait until a condition holds while the process runs."""
     process.wait_until(done, seconds)
 
 
 def wait_until_warm(on: Bench, job: ChildProcess) -> None:
-    """Wait until the job has said that it is running."""
+    """Wait until the job reports the state running."""
     wait_for(
         job,
         lambda: on.slot_records().get(b"job", {}).get("state") == "running",
@@ -150,7 +150,7 @@ def wait_until_warm(on: Bench, job: ChildProcess) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and its descendants so far, those that ended included, in seconds."""
+    """Return the CPU seconds of a process and its descendants, including ended ones."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -159,19 +159,19 @@ def cpu_seconds(pid: int) -> float:
         try:
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
-            continue  # ended meanwhile; its parent has its time
-        # After the name: state, parent, ...; times of its own and of ended children.
+            continue  # the process has ended; its parent includes its time
+        # After the name: state, parent, ..., times of the process and of its ended children.
         parents[int(entry.name)] = int(fields[1])
         ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])
     family = {pid}
-    # Spark's Python workers have a process group of their own: the tree tells who belongs here.
+    # Spark's Python workers have their own process group, so the process tree is followed.
     while grown := {child for child, parent in parents.items() if parent in family} - family:
         family |= grown
     return sum(ticks.get(member, 0) for member in family) / _TICKS_PER_SECOND
 
 
 class Stopwatch:
-    """Wall and CPU time of a process and its descendants from here on."""
+    """Wall and CPU time of a process and its descendants since construction."""
 
     def __init__(self, process: ChildProcess) -> None:
         if process.pid is None:
@@ -181,5 +181,5 @@ class Stopwatch:
         self._cpu = cpu_seconds(self._pid)
 
     def read(self) -> tuple[float, float]:
-        """Give wall and CPU seconds."""
+        """Return wall and CPU seconds."""
         return time.monotonic() - self._wall, cpu_seconds(self._pid) - self._cpu

@@ -1,4 +1,4 @@
-"""Batches of the whole job while a million events wait for their partners."""
+"""Time of the job's batches while a million events are buffered."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from benchmarks.stack import Bench, bench, consumed, job_process, wait_for, wait
 from benchmarks.workload import Records, make_records, resources
 
 JOIN_KEYS = 8_000
-# At 1,600 events/s of A so many seconds are a million events.
+# At 1,600 events/s of A, 625 s hold a million events.
 WAIT_SECONDS = 625
 MEASURED_SECONDS = 40
 _POLL_SECONDS = 0.2
-# A batch with fewer brought only heartbeats.
+# A batch with fewer records contains only heartbeats.
 _LEAST_EVENTS = 100
 _MARK_EVENTS = 4_000
 
 
 def batches(on: Bench, seconds: float) -> dict[int, tuple[float, int]]:
-    """Watch the job for a time; gives duration and records of the batches it told of."""
+    """Watch the job for a time; return duration and record count of each reported batch."""
     seen: dict[int, tuple[float, int]] = {}
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -34,7 +34,7 @@ def batches(on: Bench, seconds: float) -> dict[int, tuple[float, int]]:
 
 
 def _last_second(records: Records) -> Records:
-    """Give the end of what A sends for B: it moves B's watermark and meets next to nothing."""
+    """Return the last records of A for B: they advance B's watermark and yield few pairs."""
     return [
         (key, orjson.dumps({**orjson.loads(value), "id": f"mark-{number}"}), None)
         for number, (key, value, _) in enumerate(records[-_MARK_EVENTS:])

@@ -1,4 +1,4 @@
-"""The events and the condition that the benchmarks of the whole path share (LL10 section 5)."""
+"""Events and condition of the whole-path benchmarks (LL10 section 5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_records(
 
 
 def resources(lower_us: int = -WINDOW_US, upper_us: int = WINDOW_US) -> list[Resource]:
-    """Two recorded streams, and a condition: B happens lower to upper after A, ct 0.7."""
+    """Build two recorded streams, and a condition: B is lower to upper after A, ct 0.7."""
     streams = [
         Resource(
             "stream",

@@ -1,1 +1,1 @@
-"""The ``coincide`` command and the local stack: embedded broker, processes, demonstration."""
+"""The ``coincide`` command, its client commands, the replay, the demo and the local stack."""

@@ -1,7 +1,7 @@
-"""Start of the ``coincide`` command, which Ctrl-C ends quietly from its first moment on.
+"""Start of the ``coincide`` command; Ctrl-C ends it without a traceback, also during imports.
 
-The modules of the command line take a third of a second to import. Until they are there, an
-interrupt ends the process at once; nothing has been opened or written by then.
+The modules of the command line take a third of a second to import. During that time an interrupt
+ends the process at once; nothing has been opened or written by then.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ def main(arguments: list[str] | None = None) -> None:
     Parameters
     ----------
     arguments
-        Without the program's name; those of the process by default.
+        Arguments without the program name; those of the process by default.
 
     Raises
     ------
     SystemExit
         Always, with the exit code.
     """
-    # A process that was started with SIGINT ignored (nohup, a shell's background) keeps it so.
+    # A process that was started with SIGINT ignored (nohup, shell background) keeps ignoring it.
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, _end_at_once)
-    # Imported under the handler above.
+    # Imported while the handler above is set.
     from cli.main import main as run  # noqa: PLC0415
 
     try:
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _end_at_once(_number: int, _frame: object) -> None:
-    """End the process without the traceback of an import that was interrupted."""
+    """End the process without the traceback of an interrupted import."""
     os._exit(INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""Errors that end a command, as people read them."""
+"""Messages of errors that end a command."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafka_client.settings import describe
 
 
 def describe_error(error: Exception) -> tuple[list[str], int]:
-    """Return what is said of an error that ends a command, and the exit code.
+    """Return the sentences for an error that ends a command, and the exit code.
 
     Parameters
     ----------
     error
-        A `CliError`; what wrong settings raise; or an `OSError`.
+        A `CliError`, the `ValidationError` of settings, or an `OSError`.
     """
     if isinstance(error, ValidationError):
         return describe(error, *all_settings()), UsageError.exit_code

@@ -1,4 +1,4 @@
-"""What can go wrong at the command line; each error is one clear sentence and an exit code."""
+"""Errors of the command line; each has a message of one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ from typing import ClassVar
 
 
 class CliError(Exception):
-    """Base of all errors that the command line shows as one sentence, without a traceback."""
+    """Base of all errors; the command line shows them as one sentence, without a traceback."""
 
     exit_code: ClassVar[int] = 1
 
 
 class UsageError(CliError):
-    """An argument, an option or an input file is not what the command takes."""
+    """An argument, an option or an input file is not valid."""
 
     exit_code = 2
 
 
 class MissingJavaError(CliError):
-    """No Java runtime was found, or only one that is too old."""
+    """No Java runtime was found, or the runtime is too old."""
 
     exit_code = 3
 
 
 class JarsError(CliError):
-    """The Java archives are not there and could not be fetched."""
+    """The Java archives are missing and could not be fetched."""
 
     exit_code = 4
 
 
 class BrokerError(CliError):
-    """The embedded broker did not start, or a given one does not answer."""
+    """The embedded broker did not start, or an external broker does not answer."""
 
     exit_code = 5
 
 
 class ServiceError(CliError):
-    """The service does not answer, or it refused a document."""
+    """The service does not answer, or it rejected a request."""
 
     exit_code = 6
 
 
 class RefusedError(ServiceError):
-    """The service answers, and refuses the request.
+    """The service answers, but rejects the request.
 
     Parameters
     ----------
     message
-        What it says.
+        Message of the error.
     status
-        HTTP status of its answer.
+        HTTP status of the response.
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -58,12 +58,12 @@ class RefusedError(ServiceError):
 
 
 class ProcessError(CliError):
-    """A process of the local stack or of a replay ended, or was not ready in time."""
+    """A process of the local stack or of a replay has ended, or was not ready in time."""
 
     exit_code = 7
 
 
 class VerificationError(CliError):
-    """The demonstration differs from the plain reference; or a strict replay lacks events."""
+    """The demo differs from the reference, or a strict replay has rejected, late or lost events."""
 
     exit_code = 1

@@ -1,4 +1,4 @@
-"""Exit codes that no error of ours has."""
+"""Exit codes that do not belong to a `CliError`."""
 
-# Ended by SIGINT, as shells report it: 128 and the number of the signal.
+# Ended by SIGINT, as shells report it: 128 plus the number of the signal.
 INTERRUPTED = 130

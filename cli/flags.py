@@ -1,4 +1,4 @@
-"""Help texts in which flags, such as ``--json``, are not shown with the type of a value."""
+"""Help texts that show flags, such as ``--json``, without a value type."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 
 class FlagsCommand(TyperCommand):
-    """A command whose flags have no type in the help text."""
+    """A command whose help text shows flags without a value type."""
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:  # noqa: ANN401 - a private type
-        """Return the option for the help text; called before the options are shown."""
+        """Return the help option; typer calls this before it shows the options."""
         return _without_types(self, super().get_help_option(ctx))
 
 
 class FlagsGroup(TyperGroup):
-    """A group of commands whose flags have no type in the help text."""
+    """A group of commands whose help text shows flags without a value type."""
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:  # noqa: ANN401 - a private type
-        """Return the option for the help text; called before the options are shown."""
+        """Return the help option; typer calls this before it shows the options."""
         return _without_types(self, super().get_help_option(ctx))
 
 

@@ -1,11 +1,11 @@
-"""The ``coincide`` command: what a person or a script types.
+"""The ``coincide`` command line.
 
-Exit codes: 0 done; 1 the answer is no (a check failed); 2 wrong usage or settings; 3 Java, 4 the
-Java archives, 5 the broker, 6 the service, 7 a process that was started; 130 interrupted.
-Commands import what they need when they run, so that ``--help`` is quick.
+Exit codes: 0 success; 1 a check failed; 2 wrong usage or settings; 3 error of Java, 4 of the Java
+archives, 5 of the broker, 6 of the service, 7 of a started process; 130 interrupted.
+Commands import their dependencies when they run, so that ``--help`` is fast.
 """
 
-# Imports inside commands: Spark and Kafka's client take a second that --help need not wait for.
+# Imports inside commands: Spark and Kafka's client take a second to import; --help needs neither.
 # ruff: noqa: PLC0415
 import os
 import sys
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     Parameters
     ----------
     arguments
-        Without the program's name; those of the process by default.
+        Arguments without the program name; those of the process by default.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # What the terminal's encoding lacks is escaped; nothing fails for a sign.
+            # Characters that the terminal's encoding lacks are escaped, not an error.
             stream.reconfigure(errors="backslashreplace")
     try:
         app(args=arguments, prog_name="coincide")
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's own signature
-    """Write the version and end."""
+    """Print the version and exit."""
     if wanted:
         typer.echo(f"coincide {metadata.version('coincide')}")
         raise typer.Exit
@@ -130,7 +130,7 @@ def up(
         bool, typer.Option("--ephemeral", help="Keep nothing after the end.")
     ] = False,
 ) -> None:
-    """Start the whole local stack: broker, service and job; Ctrl-C takes it down."""
+    """Start the whole local stack: broker, service and job; Ctrl-C stops it."""
     from cli.stack.options import StackOptions
     from cli.stack.up import run_up
 
@@ -169,14 +169,14 @@ def job() -> None:
     find_java()
     folder = default_folder()
     spark_jars(folder)
-    # The job takes the folder of the connector's jars themselves.
+    # The job expects the folder that directly contains the connector's jars.
     os.environ["COINCIDE_JARS"] = str(home_of(folder, "spark"))
     raise typer.Exit(run_job())
 
 
 @app.command()
 def jars() -> None:
-    """Fetch the Java archives of Spark and of the embedded broker, where they are missing."""
+    """Fetch missing Java archives of Spark and of the embedded broker."""
     from cli.stack.jars import broker_jars, default_folder, spark_jars
 
     folder = default_folder()
@@ -197,7 +197,7 @@ def apply(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Register templates, streams and conditions of files: what is new or changed is written."""
+    """Register the templates, streams and conditions in files; unchanged ones are not written."""
     from cli.client.resources import apply_resources, read_resources
     from cli.client.rest import ServiceClient
 
@@ -245,7 +245,7 @@ def produce(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send the lines of a file to a topic, at a pace."""
+    """Send the lines of a file to a topic, optionally at a given rate."""
     from cli.client.produce import ProduceOptions, produce_file
 
     settings = read_settings(bootstrap=bootstrap, url=url)
@@ -289,7 +289,7 @@ def tail(
     bootstrap: Bootstrap = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show alarms as they come, each exactly once; or what was set aside, and why."""
+    """Show alarms as they arrive, each exactly once; or dead letters and late events."""
     from cli.client.alarms import follow_alarms, follow_set_aside
     from cli.client.lines import describe_result, describe_set_aside
 
@@ -375,7 +375,7 @@ def explain(
 
 @app.command()
 def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = False) -> None:
-    """Check what Coincide runs on: Java, packages, archives, ports, broker, service."""
+    """Check the environment of Coincide: Java, packages, archives, ports, broker, service."""
     from cli.stack.doctor import examine, show
 
     settings = read_settings(bootstrap=bootstrap, url=url)
@@ -397,7 +397,7 @@ def demo(
     rate: Annotated[float, typer.Option(help="Events per second sent to Kafka.", min=1)] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Flights and weather through Kafka and Spark; checks its own answer."""
+    """Run flights and weather data through Kafka and Spark, and check the result."""
     from cli.demo.command import run_demo
 
     report = run_demo(days, rate, Console(stderr=True, highlight=False))

@@ -1,4 +1,4 @@
-"""The progress bar of what one waits for."""
+"""The progress bar of long commands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def make_progress(console: Console, *amounts: ProgressColumn) -> Progress:
-    """Make the bar; it is gone when the work is done, and shown on terminals only.
+    """Build a progress bar; it is shown on terminals only, and removed at the end.
 
     Parameters
     ----------
     console
-        Where to.
+        Console to print to.
     *amounts
-        What stands behind the bar: how much is done, how long it takes.
+        Columns after the bar, such as the amount done and the remaining time.
     """
     return Progress(
         TextColumn("{task.description}"),

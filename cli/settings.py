@@ -1,4 +1,4 @@
-"""Settings of the command line, read from the environment once; options of a command win."""
+"""Settings of the command line, read from the environment once; options override them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kafka_client.settings import (
 
 
 def _service_url(value: str) -> str:
-    """Check the address of the service; it may hold a password, so no message repeats it."""
+    """Check the URL of the service; it may contain a password, so messages do not repeat it."""
     try:
         found = urlsplit(value)
-        # Reading the port checks it.
+        # Access to `port` validates it.
         complete = found.scheme in {"http", "https"} and found.hostname and found.port != 0
     except ValueError:
         complete = False
@@ -36,7 +36,7 @@ def _service_url(value: str) -> str:
 
 
 class Settings(ClientSettings):
-    """What the command line needs to know."""
+    """Settings of the command line."""
 
     url: Annotated[str, AfterValidator(_service_url)] = Field(
         default="http://127.0.0.1:8080",
@@ -66,7 +66,7 @@ class Settings(ClientSettings):
 
     @property
     def client(self) -> Properties:
-        """Properties common to all librdkafka clients of the command line."""
+        """Properties of all librdkafka clients of the command line."""
         return self.client_properties("coincide-cli")
 
 
@@ -76,7 +76,7 @@ def read_settings(**options: str | None) -> Settings:
     Parameters
     ----------
     **options
-        By the names of their settings; None where an option is not given.
+        Options by the names of their settings; None if an option is not given.
 
     Raises
     ------
@@ -97,24 +97,24 @@ def read_settings(**options: str | None) -> Settings:
 
 
 def options_to(settings: Settings, *names: str) -> str:
-    """Return the options with which another command finds the same addresses.
+    """Return the options with which another command uses the same addresses.
 
     Parameters
     ----------
     settings
-        Of this command.
+        Settings of this command.
     *names
         Settings that are options of the other command.
 
     Returns
     -------
     str
-        The options, each behind a space; empty where the variables lead there.
+        The options, each after a space; empty if the environment has the same addresses.
     """
     try:
         found = Settings().model_dump()
     except ValidationError:
-        # A variable that is not valid, and which an option of this command has replaced.
+        # A variable is not valid, and an option of this command overrides it.
         found = {}
     chosen = {name: getattr(settings, name) for name in names}
     return "".join(

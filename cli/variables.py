@@ -1,4 +1,4 @@
-"""Variables of the environment that nobody reads: most likely misspelt."""
+"""Warnings about unknown, probably misspelled, environment variables."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pydantic_settings import BaseSettings
 
 _PREFIX = "COINCIDE_"
-# Read elsewhere: by the tests, and by the job's workers, whom the job tells their role.
+# Read elsewhere: by the tests, and by the job's workers, for which the job sets their role.
 _OTHERS = frozenset({"COINCIDE_TEST_BOOTSTRAP", "COINCIDE_WORKER_ROLE"})
 
 
 def warn_of_unknown(environment: Mapping[str, str]) -> Iterator[str]:
-    """Give a sentence for each variable that looks like Coincide's and is none.
+    """Yield a sentence for each unknown variable with Coincide's prefix.
 
     Parameters
     ----------
     environment
-        The variables of this process.
+        Environment variables of this process.
     """
     given = [name for name in sorted(environment) if name.upper().startswith(_PREFIX)]
     if not {name.upper() for name in given} - _names(Settings):
@@ -37,13 +37,13 @@ def warn_of_unknown(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def known_variables() -> frozenset[str]:
-    """Return the names of all variables that any part reads."""
+    """Return the names of all variables that Coincide reads."""
     return _OTHERS.union(*map(_names, all_settings()))
 
 
 def all_settings() -> tuple[type[BaseSettings], ...]:
-    """Return the settings of all parts."""
-    # Imported when there is something to tell: other commands need not wait for them.
+    """Return the settings classes of command line, service and job."""
+    # Imported only for a warning or an error, because the imports are slow.
     from service.settings import Settings as ServiceSettings  # noqa: PLC0415
     from spark_jobs.settings import Settings as JobSettings  # noqa: PLC0415
 

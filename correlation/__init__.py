@@ -1,1 +1,1 @@
-"""Correlation of events whose times are uncertain: the mathematics, pure."""
+"""Correlation of events whose times are uncertain: pure computation, no I/O."""

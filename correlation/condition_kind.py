@@ -1,7 +1,7 @@
-"""What a kind of condition is: all that the rest of the software knows of it.
+"""`ConditionKind`: the interface between a kind of condition and the rest of the software.
 
 A kind is one folder and one registration (`correlation.kinds`). REST models, plans, explanations,
-the warm-up of the job, `tail` and the metrics page are made from its `ConditionKind`.
+the warm-up of the job, `tail` and the metrics page are built from its `ConditionKind`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a kind's document; the REST models are made from these.
+    """A field of a kind's document; the REST models are built from these fields.
 
     Parameters
     ----------
     name : str
-        As the user writes it; a duration is stored with `_us` behind its name.
+        Name in the user's document; the stored name of a duration ends with `_us`.
     type : str
         duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag or topic.
     description : str
-        For the API's documentation.
+        Description in the API's documentation.
     required : bool
-        Whether it must be given.
+        Whether a document must contain the field.
     default : object
-        Value of a field that is not given.
+        Value when the document omits the field.
     choices : tuple of str
-        Of a choice.
+        Accepted values of a choice.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Field:
 
     @property
     def stored_name(self) -> str:
-        """Name in the stored document."""
+        """Name of the field in the stored document."""
         return f"{self.name}_us" if self.type == "duration" else self.name
 
 
@@ -56,14 +56,14 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is expected of a condition's streams.
+    """Expected load of a condition's streams.
 
     Parameters
     ----------
     rates : mapping of stream to float
-        Events per second, where they are known.
+        Events per second; streams of unknown rate are missing.
     keys : float
-        Equally frequent join keys over which the events of each stream are spread.
+        Number of join keys of each stream, assumed to be equally frequent.
     """
 
     rates: Mapping[str, float]
@@ -77,22 +77,22 @@ class ResultReader(Protocol):
         """Return whether a record is of this kind."""
 
     def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-        """Return the results that a record holds: none, one or many.
+        """Return the results that a record holds: any number, including 0.
 
         Raises
         ------
         CorrelationError
-            The record refers to one that was not read, or another version wrote it.
+            The record refers to a record that was not read, or another version wrote it.
         ValueError
             A field is missing or has another type.
         """
 
     def describe(self, result: Mapping[str, Any]) -> str:
-        """Return a result as one line for a person, without its condition and time."""
+        """Return a result as one readable line, without its condition and time."""
 
 
 class _ResultObjects:
-    """Reads records that hold one result each and name their kind; shows their other fields."""
+    """Reader of records that hold one result each and name their kind."""
 
     _COMMON = frozenset({"v", "kind", "condition", "version", "alarm_id", "detected_at"})
 
@@ -127,35 +127,35 @@ class ConditionKind:
     summary : str
         One line for the API's documentation.
     fields : tuple of Field
-        Of its document, `kind` itself excepted.
+        Fields of its document, except `kind`.
     build : callable
         `(name, version, values) -> Condition`; raises InvalidFieldError.
     check : callable
-        `(condition, streams)`; raises InvalidFieldError where the streams do not suit it.
+        `(condition, streams)`; raises InvalidFieldError when the condition cannot use the streams.
     operator : callable
         `(condition, streams) -> Operator`.
     derive : callable
-        `(condition, streams, load) -> dict`: what the condition costs. It has at least
-        `buffer_horizon_us`: for each stream, how long its events are kept, in µs.
+        `(condition, streams, load) -> dict`: the cost of the condition. The dict contains
+        `buffer_horizon_us`: how long the events of each stream are kept, in µs.
     horizon_field : callable
         `(condition, stream) -> str`: the field that sets how long the stream's events are kept.
     plan : callable
-        `(condition, streams) -> dict`: how it is evaluated, for a person to read.
+        `(condition, streams) -> dict`: a readable description of the evaluation.
     roles : callable
         `(condition) -> {role: stream}`: the events that `explain` takes.
     explain : callable
-        `(condition, streams, given) -> dict`: what becomes of one record for each role; see
+        `(condition, streams, given) -> dict`: the evaluation of one record per role; see
         correlation.explaining.
     example : mapping
-        A document of this kind.
+        Example document of this kind.
     open_reader : callable or None
-        `() -> ResultReader` of its output records; None: a record is one result that names its
+        `() -> ResultReader` of its output records; None: each record is one result and names its
         kind.
     warm_up : callable
         `(algorithm, shapes) -> documents` of conditions on streams "a" and "b", evaluated before
         the first batch so that kernels are compiled; see spark_jobs.worker.warm_up.
     metrics : mapping of str to str
-        Help texts of the metrics that its operators count, by name without prefix.
+        Help strings of its operators' metrics, by name without prefix.
     """
 
     name: str

@@ -1,16 +1,16 @@
 """Records of the config topic, read by the same rule in the service and in the job.
 
-The newest record of a key decides. Where it cannot be read, the resource of that key is not in
-force, whatever older records of the key hold. So service and job agree, and so do a process that
-has read the older records and one that starts after Kafka has removed them. A newer record of the
-key, or a tombstone, ends it.
+Only the newest record of a key counts. If it cannot be read, the resource of that key is not in
+force, and older records of the key do not replace it. The service and the job therefore agree, and
+the result is the same before and after Kafka compacts the topic. The next record of the key, or a
+tombstone, replaces the unreadable record.
 
-A record whose key names a resource and whose `v` is newer than this software is another matter:
-ignoring it would undo what somebody registered with the newer software, so that it stops whoever
-reads it (`UnknownRecordVersionError`), until a newer record or a tombstone follows it.
+If the key names a resource and `v` is newer than this software, the reader stops with
+`UnknownRecordVersionError`: ignoring the record would undo a registration made with the newer
+software. It can start again after another record of the key, or a tombstone, has been written.
 
-Anything may be in the topic. No value is written into a message by `repr`, and every failure of
-reading a value becomes an `UnreadableRecordError`.
+Records of the topic may hold arbitrary bytes. Error messages do not contain the `repr` of a value,
+and every failure to read a value becomes an `UnreadableRecordError`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from correlation.kinds import to_condition
 from correlation.resources.checks import NAME
 from correlation.resources.records import VERSION, Resource, ResourceKind
 
-# Records that cannot be read are counted; more of them than this are not listed.
+# Maximum number of unreadable records that are listed; all of them are counted.
 MAX_LISTED = 20
 _MAX_TEXT = 200
-# Parsers read 1,000 levels and more, which neither Python's `repr` nor orjson's writer can write.
+# JSON parsers accept over 1,000 levels, which Python's `repr` and orjson's writer cannot write.
 _MAX_DEPTH = 64
 _READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
     "stream": Resource.to_stream,
     "condition": to_condition,
     "template": Resource.to_template,
 }
-# What parsing JSON and building values from a document of any form may raise.
+# Errors that parsing JSON, or building values from an arbitrary document, may raise.
 _FAILURES = (
     CorrelationError,
     ArithmeticError,
@@ -46,14 +46,14 @@ _FAILURES = (
 
 
 class Unreadable(NamedTuple):
-    """The newest record of a key, which cannot be read.
+    """An unreadable record that is the newest of its key.
 
     Parameters
     ----------
     key : bytes
-        As it is in Kafka.
+        Kafka key.
     offset : int
-        Of the record.
+        Kafka offset.
     problem : str
         Why it cannot be read.
     """
@@ -64,11 +64,11 @@ class Unreadable(NamedTuple):
 
     @property
     def shown_key(self) -> str:
-        """The key as text, cut; bytes that are not UTF-8 are escaped."""
+        """The key as a string of limited length; bytes that are not UTF-8 are escaped."""
         return _cut(self.key.decode("utf-8", "backslashreplace"))
 
     def to_document(self) -> dict[str, Any]:
-        """Return it as a JSON object of bounded size."""
+        """Return the record as a JSON object of bounded size."""
         return {"key": self.shown_key, "offset": self.offset, "problem": _cut(self.problem)}
 
 
@@ -92,14 +92,16 @@ def read_key(key: bytes) -> tuple[ResourceKind, str]:
 
 
 def parse_config_record(key: bytes, value: bytes, loads: Callable[[bytes], object]) -> Resource:
-    """Read a record from its key and value; errors as of `read_config_record`.
+    """Read a resource from the key and value of its record.
+
+    Raises the errors of `read_config_record`.
 
     Parameters
     ----------
     key, value : bytes
-        As they are in Kafka; the value is not null.
+        Kafka key and value; the value is not null.
     loads : callable
-        The parser of JSON; raises ValueError.
+        JSON parser; raises ValueError.
     """
     read_key(key)
     try:
@@ -115,7 +117,7 @@ def read_config_record(key: bytes, record: object) -> Resource:
     Raises
     ------
     UnreadableRecordError
-        When it is not a resource under its own key.
+        When the value is not a resource of this key.
     UnknownRecordVersionError
         When a newer version of this software wrote it.
     """
@@ -134,7 +136,7 @@ def read_config_record(key: bytes, record: object) -> Resource:
 
 
 def _newer_version(record: object) -> str | None:
-    """Return the version of a record that newer software wrote; None for one of this version."""
+    """Return the version of a record if newer software wrote it; otherwise None."""
     if not isinstance(record, Mapping):
         raise UnreadableRecordError("its value is not a JSON object")
     if not _is_shallow(record):
@@ -146,7 +148,7 @@ def _newer_version(record: object) -> str | None:
 
 
 def _is_shallow(record: object) -> bool:
-    """Check the depth level by level, without recursion."""
+    """Check the nesting depth level by level, without recursion."""
     level = [record]
     for _ in range(_MAX_DEPTH):
         level = [inner for it in level for inner in _inner(it)]

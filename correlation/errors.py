@@ -16,16 +16,16 @@ class CorrelationError(Exception):
 
 
 class InvalidFieldError(CorrelationError, ValueError):
-    """A value that a user gave is wrong; raised by the constructors of value types.
+    """A field of the user's input is not valid; raised by the constructors of value types.
 
     Parameters
     ----------
     field : str
-        Name of the field as the user wrote it.
+        Name of the field in the user's input.
     problem : str
-        What is wrong with it.
+        Why the value is not valid.
     remedy : str
-        What to write instead.
+        How to correct it.
     """
 
     def __init__(self, field: str, problem: str, remedy: str) -> None:
@@ -37,12 +37,12 @@ class InvalidFieldError(CorrelationError, ValueError):
 
 
 class InvalidFieldsError(InvalidFieldError):
-    """Several values that a user gave are wrong; its own field is the first of them.
+    """Several fields of the user's input are not valid; `field` is the first of them.
 
     Parameters
     ----------
     problems : sequence of InvalidFieldError
-        One for each value.
+        One error per field.
     """
 
     def __init__(self, problems: Sequence[InvalidFieldError]) -> None:
@@ -52,7 +52,7 @@ class InvalidFieldsError(InvalidFieldError):
 
 
 class FieldErrors:
-    """Collect the errors of several checks, so that all are raised at once.
+    """Collector of the errors of several checks, which are raised together.
 
     >>> errors = FieldErrors()
     >>> with errors:
@@ -76,31 +76,31 @@ class FieldErrors:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """Keep an InvalidFieldError; any other error is raised."""
+        """Collect an InvalidFieldError; any other error propagates."""
         if isinstance(error, InvalidFieldError):
             self._found.extend(error.problems)
             return True
         return False
 
     def refuse(self, field: str, problem: str, remedy: str, *, when: bool) -> None:
-        """Keep an error of a field, if the condition holds."""
+        """Collect an error of a field if `when` is true."""
         if when:
             self._found.append(InvalidFieldError(field, problem, remedy))
 
     def raise_all(self) -> None:
-        """Raise what was found.
+        """Raise the collected errors; return if there are none.
 
         Raises
         ------
         InvalidFieldError
-            The only one, or an InvalidFieldsError of all.
+            The single error, or an InvalidFieldsError of several.
         """
         if self._found:
             raise self._found[0] if len(self._found) == 1 else InvalidFieldsError(self._found)
 
 
 class UnknownRecordVersionError(CorrelationError):
-    """A stored record was written by a newer version of this software (or is not ours)."""
+    """A stored record was written by another version of this software, or by other software."""
 
 
 class UnreadableRecordError(CorrelationError):
@@ -108,14 +108,14 @@ class UnreadableRecordError(CorrelationError):
 
 
 class RejectedEventError(CorrelationError):
-    """A record cannot become an event of its stream; it belongs in the dead letter.
+    """A record is not a valid event of its stream and goes to the dead-letter topic.
 
     Parameters
     ----------
     reason : Reason
-        One of a closed list.
+        Reason code.
     detail : str
-        What was found, for a person to read.
+        Readable description of the problem.
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:

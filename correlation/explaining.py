@@ -1,13 +1,12 @@
-"""Why a pair of events is reported, or not: what every kind of condition needs to say so.
+"""Explanation of why a pair of events is reported or not: the part shared by all kinds.
 
-Someone gives two records, as they stand in Kafka or as canonical events. They are read as the job
-reads them; the kind of the condition (`ConditionKind.explain`) takes it from there and names the
-first step that failed:
+The user gives two records, in the form of their topics or as canonical events. They are read as the
+job reads them. `ConditionKind.explain` then evaluates the pair and names the first failed step:
 
-    contract      a record is no event of its stream: a dead letter, with its reason
-    same_event    a stream with itself: both are one and the same record
-    key           the events have different join keys, so that they never meet
-    expired       the events are farther apart than any pair can be: the job forgets them before
+    contract      a record is not a valid event of its stream and goes to the dead-letter topic
+    same_event    self-join: both records are the same record
+    key           the events have different join keys and are never compared
+    expired       the events are too far apart: the job drops one before it reads the other
     threshold     the condition was evaluated and does not hold
 """
 
@@ -26,14 +25,14 @@ from correlation.resources.paths import has_path
 from correlation.resources.streams import Stream
 
 Form = Literal["record", "event"]
-# What a canonical event has its time in.
+# Fields that hold the time of a canonical event.
 _CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"histogram"})
-# Of a record that nobody says has arrived: later than any time, so that no event is future-dated.
+# Timestamp of a record whose own is unknown: after any time, so the event is not future-dated.
 _NEVER_US = 2 * TIME_LIMIT_US
 
 
 class Place(NamedTuple):
-    """Where a record stands in Kafka."""
+    """Position of a record in Kafka."""
 
     topic: str
     partition: int
@@ -47,18 +46,18 @@ class GivenRecord:
     Parameters
     ----------
     value : object
-        Its value, parsed.
+        Parsed value.
     record_key : bytes or None
-        Its key.
+        Kafka key.
     record_timestamp_us : int or None
-        When Kafka took it, in µs since 1970; None: not known.
+        Kafka's timestamp, in µs since 1970; None: unknown.
     place : Place or None
-        Where it was found; None: somebody made it up.
+        Position in Kafka; None: the record does not come from Kafka.
     form : {"record", "event"} or None
-        How it is to be read: by the stream's mapping, or as a canonical event; None: a record,
-        unless only a canonical event has its times where this one has them.
+        "record": the stream's mapping applies; "event": a canonical event. None: "event" if the
+        record has canonical time fields and lacks time fields of the mapping, otherwise "record".
     text : bytes or None
-        The JSON that was parsed; None where `value` has decimals for its fractions.
+        JSON of the value; None when `value` holds its fractions as decimals.
     """
 
     value: object
@@ -71,20 +70,20 @@ class GivenRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReadEvent:
-    """A given record as its stream reads it.
+    """A given record after reading.
 
     Parameters
     ----------
     stream : Stream
-        That it was read for.
+        Stream of the record.
     given : GivenRecord
-        What was read.
+        The record.
     form : {"record", "event"}
-        How it was read.
+        Form in which the record was read, as in `GivenRecord`.
     event : MappedEvent or None
-        The event; None when the record is none.
+        The event; None when the record was rejected.
     reason, detail
-        Why it is none.
+        Why the record was rejected.
     """
 
     stream: Stream
@@ -96,7 +95,7 @@ class ReadEvent:
 
     @property
     def delay_us(self) -> int | None:
-        """From its latest time to its arrival, in µs; None where that says nothing."""
+        """Kafka's timestamp minus `latest`, in µs; None if unknown or the clock is not live."""
         if (
             self.event is None
             or self.given.record_timestamp_us is None
@@ -106,7 +105,7 @@ class ReadEvent:
         return self.given.record_timestamp_us - self.event.latest
 
     def describe(self) -> dict[str, Any]:
-        """Give it as a JSON-able dict."""
+        """Return the record and its event as a JSON-able dict."""
         event, given = self.event, self.given
         return {
             "stream": self.stream.name,
@@ -127,14 +126,14 @@ class ReadEvent:
 
 
 def read_given(stream: Stream, given: GivenRecord) -> ReadEvent:
-    """Read a record as the job reads it, for one stream.
+    """Read a record of a stream as the job reads it.
 
     Parameters
     ----------
     stream : Stream
-        Gives mapping and contract.
+        Stream with the mapping and the contract.
     given : GivenRecord
-        To be read.
+        Record to read.
     """
     form = given.form or _form_of(stream.mapping, given.value)
     reader = stream if form == "record" else replace(stream, mapping=EventMapping())
@@ -152,7 +151,7 @@ def read_given(stream: Stream, given: GivenRecord) -> ReadEvent:
 
 
 class Steps:
-    """The steps of an explanation, in their order; the first that fails is the last one taken."""
+    """The steps of an explanation, in order; the steps after a failed step are skipped."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -160,17 +159,17 @@ class Steps:
 
     @property
     def failed(self) -> str | None:
-        """Name of the step that failed, or None."""
+        """Name of the failed step, or None."""
         passed = [it for it, _ in self._taken]
         return None if all(passed) else self._names[len(passed) - 1]
 
     def take(self, *, passed: bool, detail: str) -> None:
-        """Take the next step, unless one has failed."""
+        """Record the next step, unless a step has failed."""
         if self.failed is None:
             self._taken.append((passed, detail))
 
     def describe(self) -> dict[str, Any]:
-        """Give verdict, sentence and steps as a JSON-able dict."""
+        """Return verdict, explanation and steps as a JSON-able dict."""
         skipped = [(None, None)] * (len(self._names) - len(self._taken))
         return {
             "verdict": "satisfied" if self.failed is None else "not_satisfied",

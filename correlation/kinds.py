@@ -1,4 +1,4 @@
-"""The kinds of conditions: one registration each, here or as an entry point of a package."""
+"""Registry of the kinds of conditions: built-in kinds and entry points of other packages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def to_condition(resource: Resource) -> Condition:
     Raises
     ------
     InvalidFieldError
-        Naming the field and what to write instead.
+        A field is missing or not valid.
     """
     return condition_from_document(resource.name, resource.version, resource.document)
 
@@ -51,7 +51,7 @@ def condition_from_document(name: str, version: int, document: Mapping[str, Any]
     Raises
     ------
     InvalidFieldError
-        Naming the field and what to write instead.
+        A field is missing or not valid.
     """
     kind = KINDS.get(document.get("kind", ""))
     if kind is None:
@@ -68,7 +68,7 @@ def condition_from_document(name: str, version: int, document: Mapping[str, Any]
 
 
 def open_readers() -> list[ResultReader]:
-    """Return a new reader of output records for every kind; kinds may share one."""
+    """Return new readers of the output records of all kinds; kinds may share a reader."""
     shared = {kind.open_reader for kind in KINDS.values() if kind.open_reader is not None}
     own = [kind.reader() for kind in KINDS.values() if kind.open_reader is None]
     return [*(open_reader() for open_reader in shared), *own]

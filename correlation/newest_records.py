@@ -1,4 +1,4 @@
-"""The config topic folded by key: newest records that cannot be read, and versions of names."""
+"""State of the config topic by key: unreadable newest records, and versions of names."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.resources.records import Resource
 
 _VERSION_HEADER = "coincide.version"
-# Longer ones are not versions that this software wrote.
+# This software writes no longer versions.
 _MAX_VERSION_DIGITS = 18
 Headers = Iterable[tuple[str, bytes | str | None]]
 
 
 class NewestRecords:
-    """The newest record of each key; the records are taken in their order.
+    """Fold of the config topic over its keys; records are read in the order of their offsets.
 
-    Until `follow` only the newest records count: one of a newer version that is followed by a
-    readable one, or by a tombstone, does not stop the reader.
+    Before `follow` only the newest records count: a record of a newer version does not stop the
+    reader if a readable record of the same key, or a tombstone, follows it.
 
     Parameters
     ----------
     loads : callable
-        The parser of JSON; raises ValueError.
+        JSON parser; raises ValueError.
     """
 
     def __init__(self, loads: Callable[[bytes], object]) -> None:
         self._loads = loads
         self._unreadable: dict[bytes, Unreadable] = {}
         self._newer: dict[bytes, Unreadable] = {}
-        # Also of deleted names: a condition that is registered again must not repeat alarm ids.
+        # Includes deleted names: a condition that is registered again must not repeat alarm ids.
         self._versions: dict[bytes, int] = {}
         self._is_following = False
 
@@ -42,13 +42,13 @@ class NewestRecords:
         Returns
         -------
         Resource, Unreadable or None
-            The resource that is in force from here on; for one that is out of force, why its record
-            cannot be read, or None after a tombstone.
+            The resource, now in force; or the record that cannot be read, whose resource is not in
+            force; or None for a tombstone.
 
         Raises
         ------
         UnknownRecordVersionError
-            After `follow`, when a newer version of this software wrote it.
+            After `follow`, when a newer version of this software wrote the record.
         """
         self._unreadable.pop(key, None)
         self._newer.pop(key, None)
@@ -66,17 +66,17 @@ class NewestRecords:
         else:
             self._note_version(key, resource.version)
             return resource
-        # Its version is not known. Each version of a name took a record, so that none is above
-        # the offset + 1.
+        # The version is unknown. Each version of a name is a record of its own, so the version is
+        # at most offset + 1.
         self._note_version(key, offset + 1)
         return found
 
     def _note_version(self, key: bytes, version: int) -> None:
-        # In a backup that was written back, versions are above the offsets: none goes down.
+        # In a topic restored from a backup, versions exceed the offsets. Versions never decrease.
         self._versions[key] = max(self._versions.get(key, 0), version)
 
     def follow(self) -> None:
-        """Take the records so far as the newest of their keys.
+        """Mark the records read so far as the newest of their keys.
 
         Raises
         ------
@@ -88,25 +88,25 @@ class NewestRecords:
         self._is_following = True
 
     def unreadable(self) -> list[Unreadable]:
-        """Return the records that cannot be read and are the newest of their keys, by offset."""
+        """Return the unreadable records that are the newest of their keys, sorted by offset."""
         return sorted(self._unreadable.values(), key=lambda it: it.offset)
 
     def newer(self) -> list[Unreadable]:
-        """Return those that a newer version of this software wrote, by offset."""
+        """Return the newest records that newer software wrote, sorted by offset."""
         return sorted(self._newer.values(), key=lambda it: it.offset)
 
     def version(self, key: bytes) -> int:
-        """Return the highest version that a name may have had; 0 for one that is new."""
+        """Return an upper bound on the versions that the key has had; 0 for a new key."""
         return self._versions.get(key, 0)
 
 
 def deletion_headers(version: int) -> tuple[tuple[str, bytes], ...]:
-    """Build the headers of the record that deletes a resource of a version."""
+    """Build the headers of the tombstone of a resource with a version."""
     return ((_VERSION_HEADER, str(version).encode()),)
 
 
 def _deleted_version(headers: Headers) -> int:
-    """Return the version of a deleted resource: compaction leaves nothing else of it."""
+    """Return the version of a deleted resource from the headers of its tombstone, otherwise 0."""
     version = dict(headers).get(_VERSION_HEADER) or b""
     if not isinstance(version, bytes) or not version.isdigit():
         return 0

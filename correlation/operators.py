@@ -1,4 +1,4 @@
-"""What a kind of condition gives the program: the one seam between Program and the operators."""
+"""Protocols between `Program` and the operators of the kinds of conditions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Condition(Protocol):
-    """A registered condition, whatever its kind."""
+    """A registered condition of any kind."""
 
     @property
     def name(self) -> str:
@@ -43,11 +43,11 @@ class Condition(Protocol):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams it reads, each once."""
+        """Names of its input streams, without duplicates."""
 
     @property
     def output_topic(self) -> str | None:
-        """Topic of its results; None for the installation's own."""
+        """Topic of its results; None: the installation's topic."""
 
 
 class OutputRecord(NamedTuple):
@@ -56,11 +56,11 @@ class OutputRecord(NamedTuple):
     Parameters
     ----------
     key : bytes
-        Of the record.
+        Key of the record.
     value : bytes or None
         JSON; None is a tombstone, which removes the key from a compacted topic.
     ident : str
-        Id of the record, for its CloudEvents header.
+        Id for the record's CloudEvents header.
     """
 
     key: bytes
@@ -69,9 +69,9 @@ class OutputRecord(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """What the records of a result have in common.
+    """Channel, topic and headers that all records of a result share.
 
-    `topic` None means the installation's topic of `channel`.
+    If `topic` is None, the records go to the installation's topic of `channel`.
     """
 
     channel: str
@@ -87,9 +87,9 @@ def make_heading(
     Parameters
     ----------
     condition : Condition
-        Whose results they are.
+        Condition that has the results.
     detected_at_us : int
-        When the correlation completed, in µs since 1970.
+        Time at which the correlation completed, in µs since 1970.
     ce_type : str
         CloudEvents type of the records.
     """
@@ -104,82 +104,82 @@ def make_heading(
     return Heading("alarms", condition.output_topic, headers)
 
 
-# Column of buffered events with Kafka's timestamps of their records, int64[n] in µs.
+# Column of buffered events that holds Kafka's record timestamps, int64[n] in µs.
 TIMESTAMP = "record_timestamp_us"
-# Writes a JSON-able value; the packages above have a quicker one than the standard library's.
+# Writes a value as JSON; callers may pass a faster encoder than the standard library's.
 Encode = Callable[[object], bytes]
 
 
 def encode_json(value: object) -> bytes:
-    """Write a JSON-able value with the standard library."""
+    """Write a value as JSON with the standard library."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 class Result(Protocol):
-    """Some results of one condition."""
+    """Results of one condition."""
 
     def heading(self, detected_at_us: int) -> Heading:
-        """Give what the records have in common.
+        """Return channel, topic and headers of the records.
 
         Parameters
         ----------
         detected_at_us : int
-            When the correlation completed, in µs since 1970.
+            Time at which the correlation completed, in µs since 1970.
         """
 
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Give the results as records.
+        """Return the results as records.
 
         Parameters
         ----------
         detected_at_us : int or int64[n]
-            When the correlation completed, in µs since 1970: one time, or one for each record.
+            Time at which the correlation completed, in µs since 1970: for all records or for each.
         encode : callable
-            Writes JSON.
+            JSON encoder.
         """
 
     def ready_us(self) -> Int64s:
-        """Give, for each record, from when on it could be known: max(max_A, max_B), in µs."""
+        """Return the earliest possible detection time of each record: max(max_A, max_B), in µs."""
 
 
 class Cache(Protocol):
-    """Keeps what was costly to compute, across restarts; what it lacks is computed anew."""
+    """Cache of expensive computations that survives restarts; missing entries are recomputed."""
 
     def get(self, name: str) -> bytes | None:
-        """Return what was put under a name, None if it is not there."""
+        """Return the blob stored under a name, or None if it is missing."""
 
     def put(self, name: str, blob: bytes) -> None:
-        """Keep a blob, if that is possible."""
+        """Store a blob, if possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a condition may look at when a block is evaluated.
+    """Input of an operator when a block is evaluated.
 
     Parameters
     ----------
     fresh : mapping of stream to Segment
-        The block's events; a stream without events in the block is missing.
+        The block's events; streams without events in the block are missing.
     record_timestamp_us : mapping of stream to int64[n]
         Kafka's timestamps of the fresh events, in the segment's order, in µs.
     buffers : mapping of stream to StreamBuffer
         Events of earlier blocks.
     watermarks : mapping of stream to int
-        Watermarks with the block's progress in them, in µs.
+        Watermarks after the block's progress, in µs.
     numbers : mapping of stream to int
-        Numbers that the fresh segments have in the buffers later, unless they are merged.
+        Segment numbers of the fresh segments in the buffers, unless they are merged.
     now_us : int or None
-        How late it is by the records of the block (`progress.time_of_records`), in µs.
+        Current time according to the block's records (`progress.time_of_records`), in µs.
     closed : collection of str
-        Streams that are closed with the block, or a partition of them is.
+        Streams that the block closes, wholly or in one partition.
     reset : collection of str
-        Streams whose watermark was reset with the block: only then is it less than before.
+        Streams whose watermark the block resets; only a reset lowers a watermark.
     shared : mutable mapping
-        What conditions find out about the block's segments and leave for others.
+        Results about the block's segments that conditions share with each other.
     cache : Cache or None
-        Keeps what is costly to compute across restarts.
+        Cache of expensive computations that survives restarts.
     """
 
     fresh: Mapping[str, Segment]
@@ -196,22 +196,22 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a condition found in a block.
+    """Results of a condition in a block.
 
     Parameters
     ----------
     results : sequence of Result
-        To be published.
+        Results to publish.
     alarms : int
-        Number of results in them.
+        Number of alarms in `results`.
     counts : sequence of (metric, labels, increase)
-        Beyond those that Program counts for every condition.
+        Metrics in addition to those that Program counts for every condition.
     ready_us : int64[alarms]
-        max(max_A, max_B) of each result: response time counts from here, in µs. Fewer where one
-        record tells many results: of the last of them.
+        max(max_A, max_B) of each alarm, the start of its response time, in µs. Shorter if a record
+        holds many alarms: then of the last alarm of each record.
     record_timestamp_us : int64[k]
-        Kafka's timestamp of the later record of each result that a record of the block completed
-        (time that passed completes others), in µs.
+        Kafka's timestamp of the later record of each result that a record of the block completed,
+        in µs. Results that the passing of time completed are left out.
     """
 
     results: Sequence[Result] = ()
@@ -222,45 +222,45 @@ class Evaluation:
 
 
 class Operator(Protocol):
-    """Evaluates one condition over the shared buffers of a slot."""
+    """Evaluation of one condition over the shared buffers of a slot."""
 
     def begin(
         self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
     ) -> None:
-        """Take up the work, before the first block.
+        """Prepare the operator before the first block.
 
         Parameters
         ----------
         watermarks : mapping of stream to int
             Watermarks, as in `keep_values`.
         held_from : mapping of stream to int
-            Of the events so far the buffers hold all with this `latest` or a later one, in µs.
+            The buffers hold all events read so far whose `latest` is at least this, in µs.
         before : bytes
-            What `dump` gave of the operator that did it until now: of the same condition before a
-            restart or of its last version; empty if none did, or it kept nothing.
+            State returned by `dump` of the previous operator, which evaluated the condition before
+            a restart or its previous version. Empty without a previous operator or state.
         """
 
     def evaluate(self, view: View) -> Evaluation:
         """Find the results that the block completes."""
 
     def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:
-        """Give, per stream, the least `latest` that can still matter.
+        """Return the keep value of each stream: the minimum `latest` that is still needed.
 
         Parameters
         ----------
         watermarks : mapping of stream to int
-            Watermarks: no event still to come has a smaller `latest`, in µs.
+            Watermarks: future events have at least this `latest`, in µs.
         """
 
     def held(self) -> Mapping[str, Collection[int]]:
-        """Give, per stream, the numbers of segments that must be there as they are next time."""
+        """Return, per stream, the numbers of segments that must not change before the next call."""
 
     def needs_timestamps(self) -> bool:
-        """Return whether Kafka's timestamps are to be buffered with the events of its streams."""
+        """Return whether the events of its streams are buffered with Kafka's timestamps."""
 
     def dump(self) -> bytes:
-        """Return the state it keeps beside the shared buffers; empty when there is none.
+        """Return the operator's own state outside the shared buffers; may be empty.
 
-        Only what the buffers do not determine, such as a bound or a position: it is written with
-        every batch.
+        The state is written with every batch. It contains only values that the buffers do not
+        determine, such as a bound or a position.
         """

@@ -1,4 +1,4 @@
-"""Why a record could not be processed as its stream declares: a closed list."""
+"""Reason codes of records that could not be processed as their stream declares."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the service, the job and the command line share of Kafka."""
+"""Kafka code shared by the service, the job and the command line."""

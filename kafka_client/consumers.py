@@ -1,4 +1,4 @@
-"""Consumers of committed records that assign their partitions and commit nothing."""
+"""Consumers of committed records with assigned partitions and without committed offsets."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _POLL_SECONDS = 0.1
 
 
 def open_consumer(properties: Properties, name: str, **options: str | int) -> Consumer:
-    """Open a consumer that has no partitions yet.
+    """Open a consumer without assigned partitions.
 
     Parameters
     ----------
     properties : dict
-        Of a librdkafka client: addresses, security.
+        librdkafka properties: addresses, security.
     name : str
-        Its group id, which librdkafka requires. Nobody joins the group.
+        Group id, which librdkafka requires. The consumer does not join the group.
     **options
-        Further librdkafka properties, with underscores in place of dots.
+        Further librdkafka properties, with underscores instead of dots.
 
     Raises
     ------
     KafkaException
-        librdkafka refuses the properties.
+        librdkafka rejects the properties.
     """
     return Consumer(
         {
@@ -54,7 +54,7 @@ def open_consumer(properties: Properties, name: str, **options: str | int) -> Co
 
 
 def is_record(message: Message) -> bool:
-    """Return whether a message is a record; the alternative is the end of a partition.
+    """Return whether a message is a record (True) or the end of a partition (False).
 
     Raises
     ------
@@ -70,19 +70,19 @@ def is_record(message: Message) -> bool:
 def read_ranges(
     consumer: Consumer, ranges: Mapping[Place, OffsetRange], deadline: float = math.inf
 ) -> Iterator[Message]:
-    """Yield the records of some ranges of offsets, those of a partition in order.
+    """Yield the records of ranges of offsets, in order within each partition.
 
-    A range ends earlier where its partition ends: behind the last record there may be markers of
-    transactions, and records of open ones. The partitions are assigned for as long as this runs.
+    Reading of a range also stops at the end of its partition: the last offsets may be transaction
+    markers, or records of open transactions. The partitions are unassigned at the end.
 
     Parameters
     ----------
     consumer : Consumer
-        As `open_consumer` returns it; nobody else polls it meanwhile.
+        Consumer from `open_consumer`; no other thread may poll it meanwhile.
     ranges : mapping of (topic, partition) to OffsetRange
-        What is read.
+        Ranges to read.
     deadline : float
-        Time of `time.monotonic` at which reading ends with an error.
+        Time of `time.monotonic` after which an error is raised.
 
     Raises
     ------

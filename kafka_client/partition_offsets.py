@@ -1,7 +1,7 @@
-"""First and next offsets of partitions, as the broker lists them.
+"""First and next offsets of partitions, as reported by the broker.
 
-Both ways of asking raise the same error when the broker does not answer in time. librdkafka's
-AdminClient reports an offset of -1001 instead, without an error.
+`list_offsets` and `list_ranges` raise the same error when the broker does not answer in time.
+librdkafka's AdminClient returns the offset -1001 instead, without an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 Place = tuple[str, int]
-# Of a topic, and of a partition that its topic does not have.
+# Error codes of unknown topics and of unknown partitions.
 _UNKNOWN = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -29,19 +29,19 @@ _UNKNOWN = frozenset(
     }
 )
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
-# A client needs a moment to connect, however little time is left.
+# Minimum timeout of a request, so that the client has time to connect.
 _SHORTEST_SECONDS = 0.1
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of a partition: from `begin` up to the one before `end`."""
+    """Range of offsets of a partition, from `begin` (inclusive) to `end` (exclusive)."""
 
     begin: int
     end: int
 
 
 class Edge(Enum):
-    """An edge of a partition: its oldest record, its end, or the end of what is committed."""
+    """An edge of a partition: its oldest record, its end, or the end of its committed records."""
 
     BEGIN = "begin"
     END = "end"
@@ -61,20 +61,20 @@ def list_offsets(
     Parameters
     ----------
     admin : AdminClient
-        Asks the broker.
+        Client that sends the request.
     places : iterable of (topic, partition)
         The partitions.
     edge : Edge
-        Which offset.
+        Edge whose offset is returned.
     timeout_seconds : float
-        Longest wait for the answer.
+        Maximum time to wait for the response.
     skip_unknown : bool
-        Leave out partitions that do not exist, instead of raising an error.
+        Skip partitions that do not exist instead of raising an error.
 
     Raises
     ------
     KafkaException
-        The broker does not answer in time, or refuses.
+        The broker does not answer in time, or returns an error.
     """
     spec = OffsetSpec.earliest() if edge is Edge.BEGIN else OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
     level = IsolationLevel.READ_UNCOMMITTED
@@ -106,22 +106,22 @@ def list_offsets(
 def list_ranges(
     consumer: Consumer, places: Iterable[Place], timeout_seconds: float
 ) -> dict[Place, OffsetRange]:
-    """Return the range of offsets that a consumer can read of each partition.
+    """Return the range of offsets of each partition that a consumer can read.
 
     Parameters
     ----------
     consumer : Consumer
-        Asks the broker, partition by partition. One that is polled by another thread answers
-        late: `list_offsets` serves there.
+        Consumer that sends one request per partition. If another thread polls the consumer, the
+        response is delayed: use `list_offsets` instead.
     places : iterable of (topic, partition)
         The partitions.
     timeout_seconds : float
-        Longest wait for all answers.
+        Maximum time to wait for all responses.
 
     Raises
     ------
     KafkaException
-        The broker does not answer in time, or refuses.
+        The broker does not answer in time, or returns an error.
     """
     deadline = time.monotonic() + timeout_seconds
     ranges = {}
@@ -132,11 +132,11 @@ def list_ranges(
 
 
 def is_timeout(error: KafkaException) -> bool:
-    """Return whether an error says that something did not happen in time."""
+    """Return whether an error is a timeout."""
     return bool(error.args[0].code() == _TIMED_OUT)
 
 
 def timed_out(place: Place, reason: str) -> KafkaException:
-    """Return the error of a partition of which something did not happen in time."""
+    """Return the timeout error of a partition."""
     topic, number = place
     return KafkaException(KafkaError(_TIMED_OUT, f"{topic} [{number}]: {reason}"))

@@ -1,4 +1,4 @@
-"""Secrets in the properties of Kafka and Spark: replaced in all output of the process."""
+"""Replacement of the secrets of Kafka and Spark properties in the output of the process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 HIDDEN = "[hidden]"
-# Names of properties, and of options in a JAAS configuration, whose values are secrets. Also the
-# pattern by which Spark hides properties in its own output, so it is one that Java reads too.
+# Names of properties, and of options of a JAAS configuration, whose values are secrets. Spark uses
+# the same pattern to redact its own output, so it must be valid in Java too.
 SENSITIVE_NAMES = (
     "(?i)secret|passw|token|credential|jaas|access[.]?key|account[.]?key|encryption[.]key"
     "|key[.]pem|keystore[.]key|oauthbearer[.]config|user[.]info"
 )
 _SECRET_NAME = re.compile(SENSITIVE_NAMES)
 _OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;,"']+))""")
-# A shorter value, or "true", occurs so often that hiding it would make output unreadable.
+# Shorter values, "true" and "false" are frequent: replacing them would make output unreadable.
 _SHORTEST = 4
 _PLAIN = frozenset({"true", "false"})
 
@@ -41,24 +41,24 @@ class Secrets:
             for secret in _secrets_of(str(value))
             if len(secret) >= _SHORTEST and secret not in _PLAIN
         }
-        # The longest first: one secret may be a part of another.
+        # Longest first: a secret may be part of another secret.
         alternatives = "|".join(re.escape(one) for one in sorted(found, key=len, reverse=True))
         self._pattern = re.compile(alternatives) if found else None
 
     def hide(self, text: str) -> str:
-        """Return the text with every secret replaced."""
+        """Return the string with every secret replaced."""
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
 
 class HidingFormatter(logging.Formatter):
-    """Formats log records, tracebacks among them, and hides secrets in the result.
+    """Log formatter that replaces secrets in log records and tracebacks.
 
     Parameters
     ----------
     format_string
-        As `logging.Formatter` takes it.
+        Format of `logging.Formatter`.
     secrets
-        What is hidden.
+        Secrets to replace.
     """
 
     def __init__(self, format_string: str, secrets: Secrets) -> None:
@@ -66,12 +66,12 @@ class HidingFormatter(logging.Formatter):
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, or lines, of a record."""
+        """Return the line or lines of a log record."""
         return self._secrets.hide(super().format(record))
 
 
 def _secrets_of(value: str) -> Iterator[str]:
-    """Yield a secret value, and the secret options inside it where it is a JAAS configuration."""
+    """Yield a secret value and, if it is a JAAS configuration, the secret options inside it."""
     yield value
     for name, *quoted in _OPTION.findall(value):
         if _SECRET_NAME.search(name):

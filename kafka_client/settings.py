@@ -1,7 +1,7 @@
 """Settings that the service, the job and the command line share, and their error messages.
 
-Types of settings are here too, so that a mistake is described in the same words wherever it is
-found. No message repeats a value that could be a secret.
+The types of settings are defined here, so that all processes report the same errors. Messages do
+not contain values that could be secrets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Properties = dict[str, str | int | float | bool]
 Umask = Annotated[str, Field(pattern="^0?[0-7]{3}$")]
-# The files hold events as they were sent.
+# The files contain the original events.
 DEFAULT_UMASK = "077"
 
 _JSON_TYPES = {
@@ -37,29 +37,29 @@ _JSON_TYPES = {
     float: "a number",
     type(None): "null",
 }
-# A name, an IPv4 address, or an IPv6 address in brackets; and the port.
+# A host name, an IPv4 address, or an IPv6 address in brackets, followed by the port.
 _BROKER = re.compile(r"(?:[^\s:/@\[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):([0-9]{1,5})")
 _HIGHEST_PORT = 65535
-# A prefix leaves room for the longest name below it (".dead-letter") in Kafka's 249.
+# Maximum length of a prefix: with the longest suffix (".dead-letter") it fits Kafka's limit of 249.
 _PREFIX_LENGTH = 200
-# Begins librdkafka's messages about properties that do not go together.
+# Prefix of librdkafka's messages about conflicting properties.
 _CHECKING_CLIENT = "Failed to create admin client: "
 
 
 def json_object(value: object, example: str) -> Mapping[str, Any]:
-    """Parse the text of a setting that is a JSON object.
+    """Parse a setting that is a JSON object.
 
     Parameters
     ----------
     value
-        The text; a mapping is returned as it is.
+        String of the setting; a mapping is returned unchanged.
     example
-        A valid value, for the error message.
+        A valid value for the error message.
 
     Raises
     ------
     PydanticCustomError
-        It is not JSON, not an object, or names a member twice.
+        The setting is not JSON, not an object, or contains a member twice.
     """
     if isinstance(value, Mapping):
         return value
@@ -73,19 +73,19 @@ def json_object(value: object, example: str) -> Mapping[str, Any]:
 
 
 def json_list(value: object, example: str) -> tuple[object, ...]:
-    """Parse the JSON list in a setting.
+    """Parse a setting that is a JSON list.
 
     Parameters
     ----------
     value
-        The text; a list or tuple is returned as it is.
+        String of the setting; a list or tuple is returned as a tuple.
     example
-        A valid value, for the error message.
+        A valid value for the error message.
 
     Raises
     ------
     PydanticCustomError
-        It is not JSON, or not a list.
+        The setting is not JSON, or not a list.
     """
     if isinstance(value, list | tuple):
         return tuple(value)
@@ -108,7 +108,7 @@ def string_properties(value: object, example: str) -> dict[str, str]:
     Raises
     ------
     PydanticCustomError
-        It is not such an object; the message names the member.
+        The setting is not such an object; the message names the member.
     """
     found = json_object(value, example)
     for name, member in found.items():
@@ -133,19 +133,19 @@ def _parsed(value: object, wanted: str, example: str) -> object:
 
 def wrong_setting(message: str) -> PydanticCustomError:
     """Return the error that a validator of a setting raises."""
-    # Braces would be taken for fields of a template.
+    # The message is a parameter, because braces in a template would be parsed as fields.
     return PydanticCustomError("setting", "{message}", {"message": message})
 
 
 def describe(error: ValidationError, *settings: type[BaseSettings]) -> list[str]:
-    """Return a sentence for each setting that is not valid.
+    """Return an error message for each setting that is not valid.
 
     Parameters
     ----------
     error
-        Raised by a class of settings that are read from `COINCIDE_…` variables.
+        Error of a settings class that is read from `COINCIDE_…` variables.
     *settings
-        Classes of settings, whose fields tell the accepted range of a number.
+        Settings classes, whose fields define the accepted ranges of numbers.
     """
     fields = {name: field for found in settings for name, field in found.model_fields.items()}
     sentences = []
@@ -156,12 +156,12 @@ def describe(error: ValidationError, *settings: type[BaseSettings]) -> list[str]
         if field in fields and not inside:
             message = _describe_range(fields[field]) or message
         sentences.append(f"COINCIDE_{field.upper()}: {member}{message}")
-    # A value that may be of several types has an error for each of them.
+    # A value of a union type has one error per type.
     return list(dict.fromkeys(sentences))
 
 
 def _bootstrap_servers(value: str) -> str:
-    """Check the addresses of brokers and return them without the spaces between."""
+    """Check the addresses of brokers and return them without spaces."""
     brokers = [broker.strip() for broker in value.split(",")]
     for broker in brokers:
         found = _BROKER.fullmatch(broker)
@@ -174,7 +174,7 @@ def _bootstrap_servers(value: str) -> str:
 
 
 def _describe_range(field: FieldInfo) -> str | None:
-    """Return what a number or a boolean must be; None for other types."""
+    """Return the error message with the range of a number or boolean; None for other types."""
     if field.annotation is bool:
         return "must be true or false"
     if field.annotation not in {int, float}:
@@ -196,7 +196,7 @@ def _describe_range(field: FieldInfo) -> str | None:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of a JSON object, of which none may be named twice."""
+    """Return the members of a JSON object; raise an error if a name occurs twice."""
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
@@ -220,11 +220,11 @@ def _kafka_properties(value: object) -> Properties:
 
 
 def _check_kafka_properties(properties: Mapping[str, Any]) -> None:
-    """Raise PydanticCustomError where librdkafka does not take the properties."""
+    """Raise PydanticCustomError if librdkafka rejects the properties."""
     problem = _refusal(properties)
     if problem is None:
         return
-    # Some messages do not name the property: it is the one that is refused in the same way alone.
+    # Some messages do not name the property: find the one that alone causes the same message.
     alone = [name for name in properties if _refusal({name: properties[name]}) == problem]
     culprit = f"{alone[0]}: " if alone else ""
     raise wrong_setting(
@@ -234,19 +234,19 @@ def _check_kafka_properties(properties: Mapping[str, Any]) -> None:
 
 
 def _refusal(properties: Mapping[str, Any]) -> str | None:
-    """Return what librdkafka says against the properties; None when it takes them."""
-    # Imported only where there are properties: it takes longer than all the rest of `--help`.
+    """Return librdkafka's error message about the properties; None if it accepts them."""
+    # Imported only if properties are set: the import takes longer than all the rest of `--help`.
     from confluent_kafka import KafkaException  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
 
-    # Without an address the client connects to nothing.
+    # Without an address the client does not connect.
     checked = {name: value for name, value in properties.items() if name != "bootstrap.servers"}
     try:
         AdminClient({"log_level": 0, **checked})
     except KafkaException as error:
         return str(error.args[0].str()).removeprefix(_CHECKING_CLIENT).strip().rstrip(".")
     except (TypeError, ValueError, AttributeError) as error:
-        # Properties that are Python functions or objects, which JSON cannot hold.
+        # Properties whose values must be Python functions or objects, which JSON cannot contain.
         return str(error)
     return None
 
@@ -256,7 +256,7 @@ KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_propert
 
 
 class ClientSettings(BaseSettings):
-    """Settings of every process; `COINCIDE_` and the field's name in capitals is its variable."""
+    """Settings of every process, read from variables `COINCIDE_` + name in upper case."""
 
     model_config = SettingsConfigDict(env_prefix="COINCIDE_", frozen=True, extra="ignore")
 
@@ -292,7 +292,7 @@ class ClientSettings(BaseSettings):
         return {
             "bootstrap.servers": self.bootstrap,
             "client.id": client_id,
-            # Errors are reported by each process; librdkafka repeats every failed connection.
+            # Each process reports errors itself; librdkafka would repeat every failed connection.
             "log_level": 2,
             **self.kafka_properties,
         }

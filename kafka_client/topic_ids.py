@@ -1,14 +1,14 @@
-"""Ids that Kafka gives topics: a topic that is deleted and created again has another one."""
+"""Topic ids of Kafka: a topic that is deleted and created again has a new id."""
 
 from __future__ import annotations
 
-# The answer of brokers that give topics no ids.
+# Id reported by brokers without topic ids.
 _ZERO_ID = "A" * 22
 _URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 def read_topic_id(described: object) -> str | None:
-    """Return a topic's id as Kafka's own tools write it: base64 in the alphabet of URLs.
+    """Return a topic's id in the format of Kafka's own tools: URL-safe base64.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def read_topic_id(described: object) -> str | None:
     Returns
     -------
     str or None
-        None where the broker gives topics no ids.
+        The id; None if the broker does not support topic ids.
     """
     found = str(described).translate(_URL_ALPHABET)
     return None if found == _ZERO_ID else found

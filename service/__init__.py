@@ -1,1 +1,1 @@
-"""The control plane: streams and what belongs to them over REST, kept in one compacted topic."""
+"""The control plane: streams, conditions and templates over REST, stored in a compacted topic."""

@@ -1,4 +1,4 @@
-"""The application: `create_app(settings)`. Nothing happens before its lifespan begins."""
+"""The FastAPI application: `create_app(settings)`; it is idle until its lifespan begins."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Durations are numbers with the unit in the name (`window_us`, `window_ms`, `wind
 
 
 class CoincideApp(FastAPI):
-    """FastAPI, with errors described as problems."""
+    """FastAPI application whose OpenAPI schema describes errors as problems."""
 
     def openapi(self) -> dict[str, Any]:
-        """Give the description of the interface."""
+        """Return the OpenAPI schema."""
         if self.openapi_schema is None:
             schema = super().openapi()
             for path in schema["paths"].values():
@@ -45,14 +45,14 @@ class CoincideApp(FastAPI):
 
 
 def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> FastAPI:
-    """Make the application.
+    """Build the application.
 
     Parameters
     ----------
     settings : Settings
-        Of the service.
+        Settings of the service.
     now_us : callable, optional
-        Gives the time in µs since 1970; the system's clock by default.
+        Returns the time in µs since 1970; the system clock by default.
     """
     plane = ControlPlane(settings, now_us or _system_now_us)
 
@@ -71,7 +71,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
         lifespan=lifespan,
         dependencies=[Depends(check_query)],
         redirect_slashes=False,
-        # Their pages load scripts from elsewhere; the interface itself is /openapi.json.
+        # The docs pages load scripts from other hosts; the schema itself is at /openapi.json.
         docs_url=None,
         redoc_url=None,
     )
@@ -88,7 +88,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
 
 
 class _Timed:
-    """Observes how long every request takes."""
+    """Middleware that observes the duration of each request."""
 
     def __init__(self, app: ASGIApp, histogram: Histogram) -> None:
         self._app = app
@@ -103,7 +103,7 @@ class _Timed:
 
 
 def _describe_problems(responses: dict[str, Any]) -> None:
-    """Move the schemas of errors to the media type they come with."""
+    """Move the schemas of errors to the media type of problems."""
     for status, response in responses.items():
         content = response.get("content", {})
         if status.isdecimal() and int(status) >= _FIRST_ERROR and "application/json" in content:

@@ -1,4 +1,4 @@
-"""The errors of this package; the table in service/api/problems.py gives each its HTTP status."""
+"""Errors of this package; the table in service/api/problems.py maps them to HTTP statuses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from correlation.errors import InvalidFieldError
 if TYPE_CHECKING:
     from types import TracebackType
 
-# An answer lists up to this many problems.
+# Max number of problems in a response.
 MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing that is wrong."""
+    """One problem of a document or request."""
 
     field: Annotated[
         str, Field(description="Name of the field as written; empty: the whole document.")
@@ -30,12 +30,12 @@ class FieldProblem:
 
 
 def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
-    """Return the first problems, and a last one that says whether there are more.
+    """Return the first problems, followed by a note if more problems exist.
 
     Parameters
     ----------
     problems : iterable of FieldProblem
-        Of a request; those beyond the first are not computed.
+        Problems of a request; problems beyond the limit are not computed.
     """
     found = tuple(islice(problems, MOST_PROBLEMS + 1))
     if len(found) <= MOST_PROBLEMS:
@@ -50,9 +50,9 @@ class ServiceError(Exception):
     Parameters
     ----------
     detail : str
-        A sentence for the person who asked.
+        A sentence for the user.
     problems : tuple of FieldProblem
-        What is wrong, field by field.
+        The problems, field by field.
     """
 
     def __init__(self, detail: str, problems: tuple[FieldProblem, ...] = ()) -> None:
@@ -70,7 +70,7 @@ class EventNotFoundError(ServiceError):
 
 
 class DependedUponError(ServiceError):
-    """Conditions use the stream in a way that the write would break; they are listed."""
+    """The write would break conditions that read the stream; they are listed."""
 
 
 class TemplateInUseError(ServiceError):
@@ -78,33 +78,33 @@ class TemplateInUseError(ServiceError):
 
 
 class PreconditionError(ServiceError):
-    """If-Match or If-None-Match does not hold."""
+    """The resource does not match If-Match or If-None-Match."""
 
 
 class InvalidDocumentError(ServiceError):
-    """The document is wrong; the problems name its fields."""
+    """The document is not valid; the problems name its fields."""
 
     @classmethod
     def of(cls, field: str, problem: str, remedy: str) -> InvalidDocumentError:
-        """Make the error of one field."""
+        """Build the error of one field."""
         return cls.of_all((FieldProblem(field, problem, remedy),))
 
     @classmethod
     def of_all(cls, problems: tuple[FieldProblem, ...]) -> InvalidDocumentError:
-        """Make the error of several fields."""
+        """Build the error of several fields."""
         return cls(f"{problems[0].field or 'document'}: {problems[0].problem}", problems)
 
 
 class DocumentErrors:
     """Collect the errors of several checks of a document, so that all are raised at once.
 
-    Each check is made in a `with` block of its own. Of a field, only the problems that the first
-    check finds are kept: what is wrong in itself seems wrong to later checks too.
+    Each check runs in its own `with` block. For each field, only the problems of the first failing
+    check are kept: later checks would report the same wrong value again.
 
     Parameters
     ----------
     fields : iterable of str
-        Names of fields that are known to be wrong.
+        Names of fields that are already known not to be valid.
     """
 
     def __init__(self, fields: Iterable[str] = ()) -> None:
@@ -121,7 +121,7 @@ class DocumentErrors:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """Keep an error of fields; any other error is raised."""
+        """Collect a field error; other errors propagate."""
         if not isinstance(error, InvalidFieldError | InvalidDocumentError):
             return False
         new = tuple(
@@ -136,12 +136,12 @@ class DocumentErrors:
         return True
 
     def raise_all(self) -> None:
-        """Raise what was found.
+        """Raise the collected errors.
 
         Raises
         ------
         InvalidFieldError, InvalidDocumentError
-            The only error, or one that lists the problems of all.
+            The single collected error, or an error that lists the problems of all.
         """
         if self._errors:
             only = len(self._errors) == 1
@@ -149,36 +149,36 @@ class DocumentErrors:
 
 
 def top_field(field: str) -> str:
-    """Return the field of the document itself that a nested one belongs to."""
+    """Return the top-level field of a nested field."""
     return field.partition(".")[0].partition("[")[0]
 
 
 class InvalidQueryError(ServiceError):
-    """A query parameter is unknown to the path, or given twice."""
+    """A query parameter of the path is unknown or repeated."""
 
 
 class BodyError(ServiceError):
-    """The body of a request is not JSON that can be read."""
+    """The body of a request cannot be parsed as JSON."""
 
 
 class BodyTooLargeError(ServiceError):
-    """The body of a request is longer than the service reads."""
+    """The body of a request exceeds the max size."""
 
 
 class MediaTypeError(ServiceError):
-    """The body of a request is declared to be something else than JSON."""
+    """The Content-Type of a request is not JSON."""
 
 
 class BrokerError(ServiceError):
-    """The broker did not answer in time, or refused."""
+    """The broker did not answer in time, or refused the request."""
 
 
 class BusyError(ServiceError):
-    """Other writes are being made, too many or for too long; this one has not begun."""
+    """Too many writes are waiting, or the wait was too long; this write has not begun."""
 
 
 class TopicRefusedError(ServiceError):
-    """The broker does not want a topic of this name or size."""
+    """The broker refuses to create, read or change a topic."""
 
 
 class LogStoppedError(ServiceError):
@@ -186,4 +186,4 @@ class LogStoppedError(ServiceError):
 
 
 class NotReadyError(ServiceError):
-    """The service has not read what was there when it was asked."""
+    """The service has not caught up with the config topic, or too many lookups are running."""

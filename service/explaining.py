@@ -1,4 +1,4 @@
-"""Explaining events: from a request, or from Kafka, to the kind of condition that explains them."""
+"""Explanation of events: given in the request or looked up in Kafka, explained by the kind."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 _FORMS: tuple[Form, ...] = ("record", "event")
 _MORE = {"record_key", "appended_at"}
-# What the job's parser holds as a whole number.
+# Integers that the job's parser reads as integers.
 _WHOLE = range(-(2**63), 2**64)
 _read_iso = iso8601_reader("UTC")
 
 
 class Explainer:
-    """Explains what registered conditions make of given events.
+    """Explains how registered conditions evaluate events.
 
     Parameters
     ----------
     settings : Settings
-        Where the broker is, and the bounds of finding records.
+        Broker address, and the bounds of a lookup.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -47,7 +47,7 @@ class Explainer:
         asked: Mapping[str, Document],
         span: Span,
     ) -> dict[str, Any]:
-        """Explain what a condition makes of events.
+        """Explain how a condition evaluates events.
 
         Parameters
         ----------
@@ -56,18 +56,18 @@ class Explainer:
         streams : mapping of name to Stream
             The registered streams.
         asked : mapping of role to document
-            An event for each role of the kind, as the request has them.
+            An event for each role of the kind, as in the request.
         span : Span
-            Where in Kafka's time to look for ids.
+            Range of Kafka timestamps in which ids are looked up.
 
         Raises
         ------
         InvalidDocumentError, InvalidFieldError
-            When an event is not given in one of the ways there are.
+            When the form of an event is not valid.
         EventNotFoundError
             When an id was not found.
         BrokerError, NotReadyError
-            When Kafka cannot be asked.
+            When Kafka does not answer, or too many lookups are running.
         """
         condition = to_condition(stored.resource)
         kind = KINDS[condition.kind]
@@ -104,7 +104,7 @@ class Explainer:
 
 
 def _check_roles(roles: Mapping[str, str], asked: Mapping[str, Document]) -> None:
-    """Refuse a request that has not one event for each role."""
+    """Check that the request has exactly one event for each role."""
     problems = [
         FieldProblem(role, "is missing", f"give an event of stream {stream}")
         for role, stream in roles.items()
@@ -121,12 +121,12 @@ def _check_roles(roles: Mapping[str, str], asked: Mapping[str, Document]) -> Non
 
 
 def read_moment_us(field: str, value: object) -> int:
-    """Read one of Kafka's times: µs since 1970, or an RFC 3339 text.
+    """Read a Kafka timestamp: µs since 1970, or an RFC 3339 string.
 
     Raises
     ------
     InvalidFieldError
-        Naming the field.
+        When the value is not valid; names the field.
     """
     remedy = 'write µs since 1970, or a text such as "2026-01-01T12:00:00Z"'
     if isinstance(value, Decimal) and value != value.to_integral_value():
@@ -142,7 +142,7 @@ def read_moment_us(field: str, value: object) -> int:
 
 
 def _read_given(role: str, document: Document) -> GivenRecord:
-    """Read an event as it was given: plain, or under the name of its form."""
+    """Read an event of a request: plain, or as the value of its form's name."""
     named = [form for form in _FORMS if form in document and set(document) <= {form, *_MORE}]
     if not named:
         return GivenRecord(_as_parsed(role, document))
@@ -166,7 +166,7 @@ def _read_given(role: str, document: Document) -> GivenRecord:
 
 
 def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON value
-    """Return the value as the job reads it: a number beyond 64 bits is not an id or key."""
+    """Return the value as the job parses it: a number beyond 64 bits cannot be an id or key."""
     if isinstance(value, Mapping):
         return {name: _as_parsed(f"{field}.{name}", found) for name, found in value.items()}
     if isinstance(value, list):
@@ -185,7 +185,7 @@ def _read_id(role: str, value: object) -> bytes:
 
 
 def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], span: Span) -> None:
-    """Refuse when an id was not found, saying where it was looked for."""
+    """Raise EventNotFoundError for ids that were not found, with the range searched."""
     problems = []
     for role, finding in findings.items():
         if finding.record is not None:
@@ -218,7 +218,7 @@ def _describe_matches(role: str, finding: Finding) -> list[str]:
 
 
 def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> list[str]:
-    """Say where the job may not have held the pair against the condition as it stands."""
+    """List reasons why the job may not have evaluated the pair with the present condition."""
     resource, notes = stored.resource, []
     if resource.paused:
         notes.append("the condition is paused: it is not evaluated")

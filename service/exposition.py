@@ -1,4 +1,4 @@
-"""The Prometheus page: the job's totals and the service's own numbers as metric families."""
+"""The Prometheus endpoint: metrics of the job and of the service as metric families."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ _HELP = {
 
 
 class JobCollector(Collector):
-    """Reads the numbers when Prometheus asks for them.
+    """Collects the metrics at each Prometheus scrape.
 
     Parameters
     ----------
     plane : ControlPlane
-        Whose view of the metrics topic is exposed.
+        Control plane whose metrics are exposed.
     """
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
 
     def collect(self) -> Iterator[Metric]:
-        """Give every family once."""
+        """Yield every metric family once."""
         view = self._plane.metrics
         unreadable = _sample("metrics_records_unreadable_total", view.unreadable)
         counters = [*view.counters(), unreadable]
@@ -92,7 +92,7 @@ class JobCollector(Collector):
         yield from _families(HistogramMetricFamily, histograms)
 
     def describe(self) -> Iterator[Metric]:
-        """Give nothing: the families come with the job's records."""
+        """Return no families: they are known only from the job's records."""
         return iter(())
 
     def _own_gauges(self) -> Iterator[Sample]:
@@ -124,12 +124,12 @@ class JobCollector(Collector):
 
 
 def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]:
-    """Make the registry of one service, and the histogram of its own requests.
+    """Build the metrics registry of a service, and the histogram of its requests.
 
     Parameters
     ----------
     plane : ControlPlane
-        Of the service.
+        Control plane of the service.
     """
     registry = CollectorRegistry()
     registry.register(JobCollector(plane))
@@ -142,7 +142,7 @@ def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]
 
 
 def _contract_gauges(stream: Stream, facts: ContractFacts | None) -> Iterator[Sample]:
-    """Give what a stream promises and what was seen of it."""
+    """Yield the declared limits of a stream and its observed values."""
     for limit in LIMITS:
         declared_us = getattr(stream, f"{limit}_us")
         yield _sample("declared_seconds", declared_us / 1e6, stream=stream.name, limit=limit)
@@ -167,7 +167,7 @@ def _sample(name: str, value: float, **labels: str) -> Sample:
 def _families(
     kind: Family, samples: Iterable[tuple[str, Labels, *tuple[Any, ...]]]
 ) -> Iterator[Metric]:
-    """Build the metric families of samples: name, labels, and the numbers that the kind takes."""
+    """Build the metric families of samples: name, labels, and the values of the family's kind."""
     found: dict[str, Any] = {}
     for name, labels, *numbers in samples:
         if name not in found:

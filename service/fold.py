@@ -1,4 +1,4 @@
-"""The config topic folded by key: what is registered, and the records that cannot be read."""
+"""Fold of the config topic by key: registered resources and unreadable records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stored(NamedTuple):
 
 
 class ConfigFold:
-    """What is registered; `apply` is called by one thread, any thread may read."""
+    """Registered resources; `apply` is called by one thread, any thread may read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class ConfigFold:
         self._is_following = False
 
     def apply(self, record: LogRecord) -> None:
-        """Take one record; one that cannot be read takes its resource out of force.
+        """Apply one record; an unreadable record removes its resource.
 
         Raises
         ------
@@ -55,12 +55,12 @@ class ConfigFold:
             _log_unreadable(found)
 
     def follow(self) -> None:
-        """Take the records so far as the newest of their keys.
+        """End the initial read: from now on, a record of a newer version is an error at once.
 
         Raises
         ------
         UnknownRecordVersionError
-            When a newer version of this software wrote one of them.
+            When a newer version of this software wrote the newest record of a key.
         """
         with self._lock:
             self._newest.follow()
@@ -70,7 +70,7 @@ class ConfigFold:
             _log_unreadable(unreadable)
 
     def _remove(self, key: bytes) -> None:
-        """Forget what the key stood for; the lock is held."""
+        """Remove the resource of the key; the caller holds the lock."""
         try:
             kind, name = read_key(key)
         except UnreadableRecordError:
@@ -88,12 +88,12 @@ class ConfigFold:
             return dict(self._stored[kind])
 
     def version(self, kind: ResourceKind, name: str) -> int:
-        """Return the highest version that a name may have had; 0 for one that is new."""
+        """Return the highest version that a name may have had; 0 for a new name."""
         with self._lock:
             return self._newest.version(resource_key(kind, name))
 
     def unreadable(self) -> list[Unreadable]:
-        """Return the records that cannot be read and are the newest of their keys, by offset."""
+        """Return the unreadable records that are the newest of their keys, by offset."""
         with self._lock:
             return self._newest.unreadable()
 

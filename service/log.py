@@ -1,9 +1,9 @@
 """A Kafka topic as a log that a service reads from its beginning and writes to.
 
-One partition is read by one background thread, which hands every record to a function and keeps
-the position. `wait_for` gives read-your-writes: a writer waits until its own record came back.
-Caught up means position ≥ end; an empty partition is caught up. The position comes from the
-consumer, also over what it does not deliver (compacted records, markers of transactions).
+A background thread reads the single partition, passes each record to a function and tracks the
+position. `wait_for` provides read-your-writes: a writer waits until its own record is read. The
+log is caught up when position ≥ end; an empty partition is caught up. The position comes from the
+consumer, so it also passes undelivered offsets (compacted records, transaction markers).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
-# How often the reader asks whether the topic is still the same, and how long it waits for that.
+# Interval and timeout of the check that the topic was not created again.
 _IDENTITY_SECONDS = 2.0
 _IDENTITY_TIMEOUT_SECONDS = 1.0
-# Errors after which the records seen so far are no longer what the topic holds.
+# Errors after which the records read so far no longer match the topic.
 _BROKEN_LOG = frozenset(
     {
         KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  librdkafka's own codes carry the underscore
@@ -48,7 +48,7 @@ _BROKEN_LOG = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-# Errors of a topic that was created, or moved, a moment ago.
+# Transient errors of a topic that was just created or whose leader just moved.
 _SETTLING = frozenset(
     {
         KafkaError._NOENT,  # noqa: SLF001  as above; "No leaders found"
@@ -74,18 +74,18 @@ class LogRecord(NamedTuple):
 
 
 class TopicLog:
-    """The one partition of a topic, read from the beginning and kept up with.
+    """Reader and writer of a topic with one partition.
 
     Parameters
     ----------
     settings : Settings
-        Where the broker is and how long it may take.
+        Broker address and timeouts.
     topic : str
-        A topic of one partition.
+        A topic with one partition.
     apply : callable
-        Takes each record, in order, in the reader's thread. An exception stops the log for good.
+        Called with each record, in order, in the reader's thread. An exception stops the log.
     on_failure : callable, optional
-        Called in the reader's thread when the log stops by itself.
+        Called in the reader's thread when an error stops the log.
     """
 
     def __init__(
@@ -116,16 +116,16 @@ class TopicLog:
 
     @property
     def failure(self) -> Exception | None:
-        """Why the log stopped by itself, or None."""
+        """Error that stopped the log, or None."""
         return self._failure
 
     def start(self) -> None:
-        """Begin to read; returns when every record that was there has been applied.
+        """Start reading; return when every existing record is applied.
 
         Raises
         ------
         BrokerError
-            When the broker does not answer, or the topic is not read in the time set.
+            When the broker does not answer, or reading takes longer than the timeout.
         LogStoppedError
             When a record cannot be read; the cause is chained.
         """
@@ -136,9 +136,9 @@ class TopicLog:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                # A stream's record holds its templates.
+                # The record of a stream contains its templates.
                 "message.max.bytes": CONFIG_RECORD_BYTES,
-                # A write that nobody waits for any more must not be stored minutes later.
+                # A write whose caller has timed out must not be stored minutes later.
                 "message.timeout.ms": max(1000, timeout_ms),
             }
         )
@@ -148,7 +148,7 @@ class TopicLog:
             auto_offset_reset="error",
         )
         self._admin = self._new_admin()
-        # Before the first record is read, so that all of them are of this topic.
+        # Checked before the first record is read, so that all records are of this topic.
         self._identity.check(self._admin, self._settings.broker_timeout_seconds)
         self._consumer.assign([self._partition])
         self._thread = threading.Thread(
@@ -158,7 +158,7 @@ class TopicLog:
         self.read_to_end(self._settings.start_timeout_seconds)
 
     def stop(self) -> None:
-        """Stop reading and let go of the clients."""
+        """Stop reading and close the clients."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -171,12 +171,12 @@ class TopicLog:
             self._producer = None
 
     def end_offset(self, timeout_seconds: float | None = None) -> int:
-        """Ask the broker where the partition ends.
+        """Return the end offset of the partition, as the broker reports it.
 
         Raises
         ------
         BrokerError
-            When it does not answer in time.
+            When the broker does not answer in time.
         LogStoppedError
             When the topic was deleted and created again.
         """
@@ -195,21 +195,21 @@ class TopicLog:
                 self._fail(error)
                 raise
             except KafkaException as error:
-                # The client keeps an outdated leader for ever: ask with a new one.
+                # The client never refreshes an outdated leader: retry with a new client.
                 self._admin = self._new_admin()
                 settled = _code(error) not in _SETTLING or time.monotonic() > deadline
                 if settled or self._stopping.wait(_POLL_SECONDS):
                     raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
 
     def read_to_end(self, timeout_seconds: float) -> int:
-        """Wait until everything that is in the partition now was applied; gives the end.
+        """Wait until every record now in the partition is applied; return the end offset.
 
         Raises
         ------
         BrokerError
-            When the broker does not answer, or reading took longer.
+            When the broker does not answer, or reading takes longer than the timeout.
         LogStoppedError
-            When the log stopped by itself.
+            When an error has stopped the log.
         """
         end = self.end_offset()
         if not self.wait_for(end - 1, timeout_seconds):
@@ -220,12 +220,12 @@ class TopicLog:
         return end
 
     def wait_for(self, offset: int, timeout_seconds: float) -> bool:
-        """Wait until the record at `offset` was applied; False when it was not in time.
+        """Wait until the record at `offset` is applied; return False after the timeout.
 
         Raises
         ------
         LogStoppedError
-            When the log stopped by itself.
+            When an error has stopped the log.
         """
         with self._moved:
             self._moved.wait_for(
@@ -240,17 +240,17 @@ class TopicLog:
     def send(
         self, key: bytes, value: bytes | None, timeout_seconds: float, headers: Headers = ()
     ) -> int | None:
-        """Write one record and wait until the broker has it.
+        """Write one record and wait until the broker acknowledges it.
 
         Returns
         -------
         int or None
-            Its offset; None when the broker has not answered in time.
+            Offset of the record; None when the broker did not answer in time.
 
         Raises
         ------
         BrokerError
-            When the record was not stored, or an earlier one is still on its way.
+            When the record was not stored, or an earlier record is still in flight.
         """
         producer = self._producer
         if producer is None:
@@ -284,11 +284,11 @@ class TopicLog:
 
     def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
         place = (self._partition.topic, self._partition.partition)
-        # Not asked of the consumer: its calls wait for each other, and it is always polling.
+        # Not read through the consumer: its calls are serialised, and it is always polling.
         return list_offsets(admin, [place], Edge.COMMITTED_END, timeout_seconds)[place]
 
     def _read(self) -> None:
-        """Body of the reader's thread."""
+        """Run the reader's thread."""
         consumer = self._consumer
         if consumer is None:
             return
@@ -301,7 +301,7 @@ class TopicLog:
                 if time.monotonic() >= next_check:
                     self._check_identity()
                     next_check = time.monotonic() + _IDENTITY_SECONDS
-        # Whatever it is: a service that no longer follows its log must not go on answering.
+        # Any error: a service that no longer follows its log must stop answering.
         except Exception as error:  # noqa: BLE001  see the line above
             self._fail(error)
 
@@ -311,7 +311,7 @@ class TopicLog:
             self._identity.check(admin, _IDENTITY_TIMEOUT_SECONDS)
 
     def _fail(self, error: Exception) -> None:
-        """Stop for good; only the first error counts."""
+        """Stop the log; only the first error is kept."""
         with self._moved:
             if self._failure is not None:
                 return
@@ -333,7 +333,7 @@ class TopicLog:
         elif error is not None and error.code() == END_OF_PARTITION and offset is not None:
             self._move(offset)
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
-            # Mostly because the topic is another one; then that is the better answer.
+            # Usually the topic was created again; that check raises the better message.
             self._check_identity()
             raise LogStoppedError(error.str())
         elif error is not None:

@@ -1,9 +1,8 @@
-"""Finding records by their ids: the newest part of a topic is read, and no more.
+"""Lookup of records by id in the newest part of a topic.
 
-Kafka has no index of ids, so that a lookup is bounded three times: by a number of records, the
-newest ones, evenly over the partitions; by a range of Kafka's timestamps, if one is given; and by
-a time limit. An id of the form topic-partition-offset, which records without an id of their own
-have, is read at its place.
+Kafka has no index of ids. A lookup is therefore bounded by a number of records (the newest, split
+evenly over the partitions), by a range of Kafka timestamps, if given, and by a time limit. The id
+of a record without an id field is topic-partition-offset; such a record is read at its offset.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ if TYPE_CHECKING:
 
     Ranges = Mapping[Partition, OffsetRange]
 
-# At a time: each takes a connection, and up to a core while it parses what it reads.
+# Max number of concurrent lookups: each uses a connection, and up to one core for parsing.
 _LOOKUPS = 2
-# However little time is left, the broker is asked.
+# Min timeout of a request to the broker, also when the time limit is nearly reached.
 _SHORTEST_SECONDS = 0.1
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)
-# A partition without a record that is new enough; the client's name for it has no public spelling.
+# Offset for a partition without a record that is new enough; the client has no public constant.
 _NO_OFFSET = -1
 
 
 class Wanted(NamedTuple):
-    """A record that is looked for: id, and how ids are read in its topic."""
+    """A record to look up: its topic, the mapping that reads ids in it, and the id."""
 
     topic: str
     mapping: EventMapping
@@ -59,7 +58,7 @@ class Wanted(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A range of Kafka's timestamps, in ms since 1970, both ends in it; None: open."""
+    """A range of Kafka timestamps in ms since 1970, both ends included; None: unbounded."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -67,18 +66,18 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Finding:
-    """What a lookup brought.
+    """The result of a lookup.
 
     Parameters
     ----------
     record : GivenRecord or None
         The newest record with the id.
     matches : int
-        Records with the id.
+        Number of records with the id.
     searched : int
-        Records looked at.
+        Number of records searched.
     exhaustive : bool
-        Whether these were all of the topic, or of the range that was asked for.
+        Whether all records of the topic, or of the requested range, were searched.
     in_time : bool
         False when the time limit ended the search.
     """
@@ -91,12 +90,12 @@ class Finding:
 
 
 class RecordFinder:
-    """Looks for records by id.
+    """Looks up records by id.
 
     Parameters
     ----------
     settings : Settings
-        Where the broker is, and the bounds of a lookup.
+        Broker address, and the bounds of a lookup.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -104,14 +103,14 @@ class RecordFinder:
         self._running = threading.BoundedSemaphore(_LOOKUPS)
 
     def find(self, wanted: Mapping[str, Wanted], span: Span) -> dict[str, Finding]:
-        """Look for records; each topic is read once.
+        """Look up records; each topic is read once.
 
         Parameters
         ----------
         wanted : mapping of name to Wanted
-            By names of the caller's own.
+            Records to look up, under names that the caller chooses.
         span : Span
-            Only records that Kafka took in this range.
+            Range of Kafka timestamps to search.
 
         Raises
         ------
@@ -148,7 +147,7 @@ class _Search:
         self._deadline = time.monotonic() + seconds
 
     def find(self, wanted: Mapping[str, Wanted]) -> dict[str, Finding]:
-        """Look for each at its place if it names one, and then for the rest, topic by topic."""
+        """Look up ids that name an offset at that offset, then search each topic for the rest."""
         found: dict[str, Finding] = {}
         for topic in sorted({it.topic for it in wanted.values()}):
             mine = {name: it for name, it in wanted.items() if it.topic == topic}
@@ -173,7 +172,7 @@ class _Search:
         return max(_SHORTEST_SECONDS, self._deadline - time.monotonic())
 
     def _ranges(self, topic: str) -> Ranges:
-        """First and next offset of each partition; none of a topic that does not exist."""
+        """Return the begin and end offset of each partition; empty for a missing topic."""
         described = self._consumer.list_topics(topic, timeout=self._left()).topics[topic]
         if described.error is not None:
             if described.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -183,11 +182,11 @@ class _Search:
         return list_ranges(self._consumer, places, self._left())
 
     def _newest(self, ranges: Ranges) -> tuple[Ranges, bool]:
-        """Offsets to be read of each partition, and whether they are all that was asked for."""
+        """Return the offsets to read, and whether they cover the whole requested range."""
         each = max(1, self._records // max(1, len(ranges)))
         firsts = {place: it.begin for place, it in ranges.items()}
         stops = {place: it.end for place, it in ranges.items()}
-        # Where no record is new enough the client gives the end.
+        # For a partition without a record that is new enough, the begin is its end.
         if self._span.since_ms is not None:
             firsts = self._offsets_at(self._span.since_ms, stops)
         if self._span.until_ms is not None:
@@ -201,7 +200,7 @@ class _Search:
     def _offsets_at(
         self, moment_ms: int, otherwise: Mapping[Partition, int]
     ) -> dict[Partition, int]:
-        """Offset of the first record of each partition that Kafka took at a time or later."""
+        """Return each partition's first offset with a Kafka timestamp at or after a time."""
         if not otherwise:
             return {}
         asked = [TopicPartition(*place, moment_ms) for place in otherwise]
@@ -212,7 +211,7 @@ class _Search:
         }
 
     def _read(self, wanted: Mapping[str, Wanted], ranges: Ranges) -> dict[str, Finding]:
-        """Compare the records of some ranges with the ids."""
+        """Read ranges of offsets and compare their records with the ids."""
         found = {name: Finding() for name in wanted}
         readers = [
             (found[name], it.event_id, compile_id_reader(it.mapping)) for name, it in wanted.items()
@@ -243,7 +242,7 @@ def _compare(
 
 
 def _parse(message: Message, place: Place) -> GivenRecord | None:
-    """Give the record; None for what is no JSON, which has no id."""
+    """Parse a record; return None if its value is not JSON."""
     value, key = message.value(), message.key()
     if value is None:
         return None
@@ -270,7 +269,7 @@ def _age(record: GivenRecord) -> tuple[int, int]:
 
 
 def _place_in(wanted: Wanted, ranges: Ranges) -> Ranges | None:
-    """Give the one offset that an id of the form topic-partition-offset names."""
+    """Return the offset that an id of the form topic-partition-offset names, or None."""
     topic, *numbers = wanted.event_id.decode("utf-8", "replace").rsplit("-", 2)
     if topic != wanted.topic or not all(map(_OFFSET.fullmatch, numbers)) or not numbers[1:]:
         return None

@@ -1,4 +1,4 @@
-"""Running the service as a process."""
+"""Process entry point of the service."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WRONG_SETTING = 2
 
 
 def serve(settings: Settings) -> int:
-    """Run the service until it is told to stop.
+    """Run the service until a signal stops it.
 
     Parameters
     ----------
     settings : Settings
-        Of the service.
+        Settings of the service.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def serve(settings: Settings) -> int:
     try:
         server.run()
     except SystemExit:
-        # uvicorn's way out when its port is taken; it has said so.
+        # uvicorn exits this way when its port is taken, after logging it.
         return FAILED
     finally:
         plane.stop()

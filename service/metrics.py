@@ -1,7 +1,7 @@
-"""What the job says of itself: the newest record of each slot and of the job, by metrics topic.
+"""Metrics of the job: the newest record of each slot and of the job in the metrics topic.
 
-A slot's record holds totals since the slot began, so the newest one is all there is to know and a
-restart of either side loses nothing. Totals and histogram buckets are summed over the slots.
+A slot's record holds totals since the slot began. The newest record is therefore sufficient, and a
+restart of the job or the service loses no counts. Totals and buckets are summed over the slots.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 _JOB = b"job"
 _SLOT = b"slot/"
-# A slot that fell this far behind the others belongs to an earlier checkpoint: its totals stay in
-# the sums, its present state does not.
+# A slot whose record is this much older than the newest belongs to an earlier checkpoint: its
+# totals are summed, its gauges, watermarks and condition states are ignored.
 _FORGOTTEN_US = 600_000_000
 Labels = tuple[tuple[str, str], ...]
 _Number = tuple[str, dict[str, str], float]
@@ -35,7 +35,7 @@ _ByPartition = dict[str, dict[str, int]]
 
 
 class _Part(BaseModel):
-    """A part of a record; what it has beside these fields is not looked at."""
+    """A part of a record; unknown fields are ignored."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True, frozen=True, hide_input_in_errors=True)
 
@@ -62,7 +62,7 @@ class _Buckets(_Part):
 class _Slot(_Part):
     v: Literal[1]
     at: int
-    # Of the checkpoint: what does not say so is not forgotten.
+    # Number of slots of the checkpoint; a slot whose record lacks it is always counted.
     slots: int = sys.maxsize
     conditions: dict[str, _ConditionInSlot] = {}
     watermarks: dict[str, _StreamInSlot] = {}
@@ -107,14 +107,14 @@ class _Job(_Part):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, value: object) -> object:
-        """Take null for what is not there."""
+        """Treat null as a missing field."""
         if not isinstance(value, dict):
             return value
         return {name: it for name, it in value.items() if it is not None}
 
 
 class Sample(NamedTuple):
-    """A number under a name and labels."""
+    """A metric value with its name and labels."""
 
     name: str
     labels: Labels
@@ -122,7 +122,7 @@ class Sample(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """Cumulative counts by upper bound, and the sum of what was counted."""
+    """Cumulative counts by upper bound, and the sum of the observed values."""
 
     name: str
     labels: Labels
@@ -131,7 +131,7 @@ class Histogram(NamedTuple):
 
 
 class ConditionFacts(NamedTuple):
-    """What the slots say of one condition; None where no slot has said anything."""
+    """State of one condition over all slots; None while a slot has not reported it."""
 
     state: str
     applied_version: int | None
@@ -150,7 +150,7 @@ class MetricsView:
         self.unreadable = 0
 
     def apply(self, record: LogRecord) -> None:
-        """Take one record; one that cannot be read is counted and logged, and changes nothing."""
+        """Apply one record; an unreadable record is counted and logged, and changes nothing."""
         key = record.key or b""
         try:
             value = None if record.value is None else _read(key, record.value)
@@ -169,30 +169,30 @@ class MetricsView:
                 self._slots.pop(key, None)
 
     def _with_known_losses(self, job: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return a record of the job with the losses of the last one where it has none yet.
+        """Return the job's record; while its losses are unknown, with those of the last record.
 
-        A job that starts does not know them before it has read its checkpoint; a counter that
-        vanished meanwhile, or went back to 0, would look like new losses when it is there again.
+        A starting job does not know its losses before it has read its checkpoint. A counter that
+        vanished meanwhile, or fell to 0, would look like new losses when it returns.
         """
         if job is None or job["lost"] is not None or self._job is None:
             return job
         return {**job, "lost": self._job["lost"]}
 
     def job(self) -> Mapping[str, Any] | None:
-        """Give the newest record of the job, or None."""
+        """Return the newest record of the job, or None."""
         with self._lock:
             return self._job
 
     def counters(self) -> list[Sample]:
-        """Totals, summed over the slots."""
+        """Return the totals, summed over the slots."""
         return _summed(entry for slot in self._all() for entry in slot.counters)
 
     def gauges(self) -> list[Sample]:
-        """Sizes as of the newest batch, summed over the slots; of times the least."""
+        """Return the gauges of the newest batch: sums over the slots; for times, the min."""
         return _summed(entry for slot in self._living() for entry in slot.gauges)
 
     def histograms(self) -> list[Histogram]:
-        """Histograms, summed over the slots bucket by bucket."""
+        """Return the histograms, summed over the slots bucket by bucket."""
         buckets: dict[tuple[str, Labels], dict[str, int]] = defaultdict(lambda: defaultdict(int))
         totals: dict[tuple[str, Labels], float] = defaultdict(float)
         for slot in self._all():
@@ -207,7 +207,7 @@ class MetricsView:
         ]
 
     def contract(self, stream: Stream) -> ContractFacts | None:
-        """Merge what all slots saw of a stream as it is declared now; None: nothing yet."""
+        """Merge the slots' statistics of a stream under its present declaration, or None."""
         declared, merged = declaration(stream), None
         for slot in self._all():
             facts = slot.contracts.get(stream.name)
@@ -216,7 +216,7 @@ class MetricsView:
         return merged
 
     def by_label(self, name: str, label: str, **labels: str) -> dict[str, int]:
-        """Sum a counter over everything with these labels, by another label."""
+        """Return the samples of a counter with these labels, keyed by another label."""
         wanted = set(labels.items())
         return {
             dict(it.labels)[label]: int(it.value)
@@ -225,12 +225,12 @@ class MetricsView:
         }
 
     def slots(self) -> int | None:
-        """Give the job's number of slots; None where it has not said anything."""
+        """Return the job's number of slots; None before its first record."""
         newest = max(self._living(), key=lambda slot: slot.at, default=None)
         return None if newest is None else newest.slots
 
     def watermarks(self) -> dict[str, int | None]:
-        """Watermark of each stream, in µs: the least over the slots, None while one knows none."""
+        """Return the watermark of each stream in µs: min over slots; None if one is unknown."""
         marks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
             for stream, found in slot.watermarks.items():
@@ -238,7 +238,7 @@ class MetricsView:
         return {stream: _least(found) for stream, found in sorted(marks.items())}
 
     def partition_marks(self, stream: str) -> dict[str, int | None]:
-        """Watermark of each Kafka partition of a stream, in µs, the least over the slots."""
+        """Return the watermark of each Kafka partition of a stream in µs: min over slots."""
         marks: dict[str, list[int | None]] = defaultdict(list)
         for slot in self._living():
             if stream in slot.watermarks:
@@ -247,12 +247,12 @@ class MetricsView:
         return {partition: _least(found) for partition, found in sorted(marks.items())}
 
     def refused_heartbeats(self, stream: str) -> int:
-        """Heartbeats of a stream that were refused; every slot gets all of them."""
+        """Return the number of a stream's refused heartbeats; every slot reads all of them."""
         found = [slot.watermarks[stream] for slot in self._living() if stream in slot.watermarks]
         return max((it.refused_heartbeats for it in found), default=0)
 
     def condition(self, name: str) -> ConditionFacts:
-        """Sum up what the slots say of a condition; the slot that is furthest behind counts."""
+        """Return the state of a condition, as reported by the slot that is furthest behind."""
         slots = self._living()
         found = [slot.conditions[name] for slot in slots if name in slot.conditions]
         if not found or len(found) < len(slots):
@@ -268,20 +268,20 @@ class MetricsView:
         )
 
     def total(self, name: str, **labels: str) -> int:
-        """Sum of a counter over everything with these labels."""
+        """Return the sum of a counter over all samples with these labels."""
         wanted = set(labels.items())
         return int(
             sum(it.value for it in self.counters() if it.name == name and wanted <= set(it.labels))
         )
 
     def gauge(self, name: str, **labels: str) -> int | None:
-        """Sum of a gauge over everything with these labels; None when there is none."""
+        """Return the sum of a gauge over all samples with these labels; None without samples."""
         wanted = set(labels.items())
         found = [it.value for it in self.gauges() if it.name == name and wanted <= set(it.labels)]
         return int(sum(found)) if found else None
 
     def hit_ratios(self) -> list[Sample]:
-        """Share of the events in probe regions decided by the look-up tables."""
+        """Compute the share of events in probe regions that the look-up tables decided."""
         probed = {it.labels: it.value for it in self.counters() if it.name == PROBED}
         hits = {it.labels: it.value for it in self.counters() if it.name == HITS}
         return [
@@ -293,7 +293,7 @@ class MetricsView:
     def _all(self) -> list[_Slot]:
         with self._lock:
             found = list(self._slots.values())
-        # A new checkpoint may have fewer slots than the one whose records still stand here.
+        # A new checkpoint may have fewer slots than the previous one, whose records remain.
         slots = max(found, key=lambda slot: slot.at).slots if found else 0
         return [slot for slot in found if slot.number < slots]
 
@@ -308,7 +308,7 @@ HITS = "lookup_hits_total"
 
 
 def _read(key: bytes, value: bytes) -> _Slot | dict[str, Any]:
-    """Read a record; raises ValueError, TypeError or LookupError where it is not one."""
+    """Parse a record; raise ValueError, TypeError or LookupError if it is not valid."""
     if key != _JOB:
         number = int(key.removeprefix(_SLOT))
         return _Slot.model_validate_json(value).model_copy(update={"number": number})

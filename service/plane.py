@@ -1,7 +1,7 @@
-"""The control plane: what a write means, from its checks to its record being read back.
+"""The control plane: checks a write, writes its record and waits until the record is read back.
 
-One write at a time: read to the end of the log, check, produce, read back. So what a write was
-checked against is what it changes. A rejected write is never produced.
+Writes run one at a time: read the log to its end, check, produce, read back. A write is therefore
+checked against the state that it changes. A rejected write is never produced.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _LOGGER = logging.getLogger(__name__)
-# The job speaks in every batch, and heartbeats make batches when nothing else does.
+# The job writes its record in every batch; heartbeats cause batches when no events arrive.
 JOB_SILENCE_US = 60_000_000
 
 
 class Written(NamedTuple):
-    """What became of a write.
+    """The result of a write.
 
     Parameters
     ----------
     resource : Resource
-        As it stands afterwards (before, for a delete).
+        The resource after the write; for a delete, before it.
     offset : int or None
-        Of its record; None for a dry run, or when the broker has not answered in time.
+        Offset of its record; None for a dry run, or when the broker did not answer in time.
     created : bool
-        Whether there was none of this name before.
+        Whether no resource had this name before.
     applied : bool
-        Whether its record was read back in time; also true when nothing had to be written.
+        Whether its record was read back in time; also true when no record was needed.
     """
 
     resource: Resource
@@ -72,14 +72,14 @@ class Written(NamedTuple):
 
 
 class ControlPlane:
-    """Everything behind the REST interface; nothing happens before `start`.
+    """The operations of the REST API; it is idle until `start`.
 
     Parameters
     ----------
     settings : Settings
-        Of the service.
+        Settings of the service.
     now_us : callable
-        Gives the time in µs since 1970.
+        Returns the time in µs since 1970.
     """
 
     def __init__(self, settings: Settings, now_us: Callable[[], int]) -> None:
@@ -102,7 +102,7 @@ class ControlPlane:
 
     @property
     def failure(self) -> Exception | None:
-        """Why the service cannot go on, or None."""
+        """Error that stopped the service, or None."""
         return self.log.failure or self._metrics_log.failure
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class ControlPlane:
         ServiceError
             When the broker does not answer.
         UnknownRecordVersionError
-            When a newer version of this software wrote what is registered.
+            When a newer version of this software wrote a record of the config topic.
         """
         if self._started:
             return
@@ -137,18 +137,18 @@ class ControlPlane:
         self._started = True
 
     def stop(self) -> None:
-        """Let go of Kafka."""
+        """Close the Kafka clients."""
         self.log.stop()
         self._metrics_log.stop()
         self._started = False
 
     def find(self, kind: ResourceKind, name: str) -> Stored:
-        """Give a resource.
+        """Return a resource.
 
         Raises
         ------
         NotFoundError
-            When there is none of this name.
+            When no resource has this name, or its newest record cannot be read.
         """
         stored = self.registry.get(kind, name)
         if stored is not None:
@@ -173,24 +173,23 @@ class ControlPlane:
     ) -> Written:
         """Create or replace a resource; an unchanged document writes no record.
 
-        Its topic is created where it is missing, also for an unchanged document: it may have been
-        deleted meanwhile.
+        A missing topic is created, also for an unchanged document: it may have been deleted.
 
         Parameters
         ----------
         kind, name
-            Of the resource.
+            Kind and name of the resource.
         document : dict
-            With durations in µs and all defaults.
+            The document, with durations in µs and all defaults.
         precondition : callable
             Raises PreconditionError for a current state that the caller did not expect.
         dry_run : bool
-            Check everything, write nothing.
+            Run all checks, write nothing.
 
         Raises
         ------
         ServiceError, InvalidFieldError
-            When the write is refused or Kafka does not answer.
+            When the write is rejected or Kafka does not answer.
         """
         with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
@@ -223,7 +222,7 @@ class ControlPlane:
         Raises
         ------
         ServiceError
-            When there is none, it is in use, or Kafka does not answer.
+            When it does not exist or is in use, or Kafka does not answer.
         """
         with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
@@ -238,12 +237,12 @@ class ControlPlane:
             return self._write(resource, None)
 
     def pause(self, name: str, *, paused: bool) -> Written:
-        """Pause or resume a condition; its version stays, for its document does.
+        """Pause or resume a condition; its document and version do not change.
 
         Raises
         ------
         ServiceError
-            When there is none, or Kafka does not answer.
+            When it does not exist, or Kafka does not answer.
         """
         with self._turns.take():
             self.log.read_to_end(self.settings.broker_timeout_seconds)
@@ -257,19 +256,19 @@ class ControlPlane:
             return self._write(resource, orjson.dumps(resource.to_record()))
 
     def derive(self, document: Document, load: Load) -> Document:
-        """Check a condition's document and compute what it would cost.
+        """Check a condition's document and compute its cost.
 
         Parameters
         ----------
         document : dict
-            With durations in µs and all defaults.
+            The document, with durations in µs and all defaults.
         load : Load
-            What is expected of the streams.
+            Expected load of the streams.
 
         Raises
         ------
         ServiceError, InvalidFieldError
-            When the document is wrong.
+            When the document is not valid.
         """
         errors = DocumentErrors()
         with errors:
@@ -281,32 +280,32 @@ class ControlPlane:
         return KINDS[condition.kind].derive(condition, streams, load)
 
     def plan(self, name: str) -> Document:
-        """Say how a condition is evaluated.
+        """Return the evaluation plan of a condition.
 
         Raises
         ------
         NotFoundError
-            When there is none of this name, or a stream of it cannot be read.
+            When the condition or one of its streams does not exist or cannot be read.
         """
         condition = to_condition(self.find("condition", name).resource)
         return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
     def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
-        """Explain what a condition makes of events.
+        """Explain how a condition evaluates events.
 
         Parameters
         ----------
         name : str
-            Of the condition.
+            Name of the condition.
         asked : mapping of role to document
             Events, records or ids, one for each role of the kind.
         span : Span
-            Where in Kafka's time to look for ids.
+            Range of Kafka timestamps in which ids are looked up.
 
         Raises
         ------
         ServiceError
-            When there is no such condition or event, or Kafka does not answer.
+            When the condition or an event does not exist, or Kafka does not answer.
         """
         stored = self.find("condition", name)
         streams = self._streams_of(to_condition(stored.resource))
@@ -317,7 +316,7 @@ class ControlPlane:
         return {name: self.find("stream", name).resource.to_stream() for name in condition.streams}
 
     def job_is_up(self) -> bool:
-        """Say whether the job's newest record says that it runs, and is not old."""
+        """Return whether the job's newest record is recent and has the state running."""
         job = self.metrics.job()
         if job is None or job["state"] != "running":
             return False
@@ -326,7 +325,7 @@ class ControlPlane:
     def _check(
         self, kind: ResourceKind, name: str, version: int, document: Document
     ) -> tuple[Document, str | None]:
-        """Check a document; return it as it is stored, and the topic to create for it."""
+        """Check a document; return its stored form and the topic to create for it."""
         missing = None
         errors = DocumentErrors()
         with errors:
@@ -360,7 +359,7 @@ class ControlPlane:
 
 
 def _as_written_now(resource: Resource) -> Document:
-    """Give the document with the fields that its kind has got since it was written."""
+    """Return the document with defaults for the fields added since it was written."""
     if resource.kind == "stream":
         return stream_to_document(resource.to_stream())
     if resource.kind == "condition":
@@ -371,4 +370,4 @@ def _as_written_now(resource: Resource) -> Document:
 
 
 def _do_nothing() -> None:
-    """Stand where nobody wants to know."""
+    """No-op callback."""

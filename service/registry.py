@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
     from service.log import LogRecord
 
-# Stands in for the fields of a stream that are not valid, so that the others can be checked.
+# Placeholders for fields of a stream that are not valid, so that the others can be checked.
 _HARMLESS = {"topic": "unnamed", "max_uncertainty_us": LENGTH_LIMIT_US, "max_delay_us": 0}
 
 
 class Registry:
-    """Streams, conditions and templates as the records read so far make them.
+    """The streams, conditions and templates that the records read so far define.
 
     `apply` is called by one thread; any thread may read.
 
     Parameters
     ----------
     max_buffered_events : int
-        Most events of a stream that a condition may have the job keep.
+        Max number of events of a stream that the job may keep for a condition.
     """
 
     def __init__(self, max_buffered_events: int) -> None:
@@ -56,23 +56,23 @@ class Registry:
         self._fold = ConfigFold()
 
     def apply(self, record: LogRecord) -> None:
-        """Take one record of the config topic; see `ConfigFold.apply`."""
+        """Apply one record of the config topic; see `ConfigFold.apply`."""
         self._fold.apply(record)
 
     def follow(self) -> None:
-        """Take the records so far as the newest of their keys; see `ConfigFold.follow`."""
+        """End the initial read of the config topic; see `ConfigFold.follow`."""
         self._fold.follow()
 
     def unreadable(self) -> list[Unreadable]:
-        """Return the records that cannot be read and are the newest of their keys, by offset."""
+        """Return the unreadable records that are the newest of their keys, by offset."""
         return self._fold.unreadable()
 
     def get(self, kind: ResourceKind, name: str) -> Stored | None:
-        """Give a resource, or None."""
+        """Return a resource, or None."""
         return self._fold.get(kind, name)
 
     def page(self, kind: ResourceKind, limit: int, after: str) -> tuple[list[Stored], str | None]:
-        """Give up to `limit` resources with names over `after`, and the name to go on after."""
+        """Return up to `limit` resources with names after `after`, and the next `after`."""
         stored = self._fold.all(kind)
         names = sorted(stored)
         first = bisect_right(names, after)
@@ -80,27 +80,27 @@ class Registry:
         return found, found[-1].resource.name if first + limit < len(names) else None
 
     def next_version(self, kind: ResourceKind, name: str) -> int:
-        """Give the version that a new document of this name gets."""
+        """Return the version of the next document of this name."""
         return self._fold.version(kind, name) + 1
 
     def streams(self) -> dict[str, Stream]:
-        """Give every stream."""
+        """Return all streams by name."""
         return {name: it.resource.to_stream() for name, it in self._fold.all("stream").items()}
 
     def conditions_on(self, stream: str) -> list[str]:
-        """List the conditions that read a stream, by name."""
+        """Return the names of the conditions that read a stream, sorted."""
         return sorted(it.name for it in self._conditions() if stream in it.streams)
 
     def check_stream(self, stream: Stream) -> None:
-        """Refuse a change of a stream that its conditions would not survive.
+        """Check that a changed stream does not break the conditions that read it.
 
         Raises
         ------
         DependedUponError
             When the partitioning changes while conditions read the stream.
         InvalidDocumentError
-            When a condition that reads the stream writes its alarms to the topic, also through
-            others, or would keep too many of its events, or cannot take their histograms.
+            When a condition on the stream writes alarms to its topic, directly or through other
+            conditions, would keep too many of its events, or does not support their histograms.
         """
         conditions = self._conditions()
         streams = self.streams() | {stream.name: stream}
@@ -128,12 +128,12 @@ class Registry:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot change")
 
     def check_unused(self, stream: str, detail: str) -> None:
-        """Refuse when conditions read the stream.
+        """Check that no condition reads the stream.
 
         Raises
         ------
         DependedUponError
-            Listing the conditions.
+            When conditions read it; they are listed.
         """
         conditions = self.conditions_on(stream)
         if conditions:
@@ -153,14 +153,14 @@ class Registry:
         Raises
         ------
         InvalidFieldError
-            When a value is wrong in itself.
+            When a value is not valid.
         InvalidDocumentError
-            When it names a template that is not there.
+            When it names an unknown template.
         """
         return checked_stream(name, document, self._templates())
 
     def template_users(self, template: str) -> dict[str, int]:
-        """Give the streams that use a template, and the version that each has of it."""
+        """Return the streams that use a template, each with the version that it uses."""
         return {
             name: entry["version"]
             for name, it in sorted(self._fold.all("stream").items())
@@ -169,12 +169,12 @@ class Registry:
         }
 
     def check_template_unused(self, template: str) -> None:
-        """Refuse when streams use the template.
+        """Check that no stream uses the template.
 
         Raises
         ------
         TemplateInUseError
-            Listing the streams.
+            When streams use it; they are listed.
         """
         streams = self.template_users(template)
         if streams:
@@ -196,11 +196,11 @@ class Registry:
         Raises
         ------
         InvalidFieldError
-            When a value is wrong in itself.
+            When a value is not valid.
         InvalidDocumentError
-            When it names a stream that is not there, or streams whose events cannot meet, or
-            would write its alarms among the events that it reads, also through other conditions,
-            or would keep too many events.
+            When it names an unknown stream, or streams whose events cannot form pairs, or would
+            write alarms to a topic that it reads, directly or through other conditions, or would
+            keep too many events.
         """
         streams = self.streams()
         condition = checked_condition(name, version, document, streams)
@@ -216,16 +216,16 @@ class Registry:
     def further_problems(
         self, kind: ResourceKind, document: object, problems: tuple[FieldProblem, ...]
     ) -> tuple[FieldProblem, ...]:
-        """Find what else is wrong with a document that its model refuses.
+        """Find further problems of a document that its model rejects.
 
         Parameters
         ----------
         kind : {"stream", "condition", "template"}
-            Of the document.
+            Kind of the document.
         document : object
-            What the user sent.
+            The document as the user sent it.
         problems : tuple of FieldProblem
-            All that the model finds.
+            All problems that the model finds.
         """
         if not isinstance(document, Mapping) or len(problems) > MOST_PROBLEMS:
             return ()
@@ -251,21 +251,21 @@ class Registry:
 def checked_stream(
     name: str, document: dict[str, Any], templates: Mapping[str, Resource]
 ) -> Stream:
-    """Build a stream with the templates that its document names, as they are now.
+    """Build a stream with the present versions of the templates that its document names.
 
     Parameters
     ----------
     name, document
-        Of the stream; its `templates` are names.
+        Name and document of the stream; its `templates` are names.
     templates : mapping of name to Resource
-        The templates there are.
+        The registered templates.
 
     Raises
     ------
     InvalidFieldError
-        When a value is wrong in itself.
+        When a value is not valid.
     InvalidDocumentError
-        When it names a template that is not there.
+        When it names an unknown template.
     """
     names = document.get("templates", [])
     errors = DocumentErrors()
@@ -288,10 +288,10 @@ def checked_condition(
     Raises
     ------
     InvalidFieldError
-        When a value is wrong in itself.
+        When a value is not valid.
     InvalidDocumentError
-        When it names a stream that is not there, or streams whose events cannot meet, or
-        would write its alarms among the events that it reads.
+        When it names an unknown stream, or streams whose events cannot form pairs, or would
+        write alarms to the topic of a stream that it reads.
     """
     errors = DocumentErrors()
     with errors:
@@ -323,7 +323,7 @@ def _streams_named(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[str, str]) -> None:
-    """Refuse names, given by field, that no resource has."""
+    """Check that each name, keyed by field, is a registered resource."""
     problems = tuple(
         FieldProblem(
             field,
@@ -338,7 +338,7 @@ def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[st
 
 
 def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:
-    """Refuse shapes of a stream that a condition on it cannot take."""
+    """Check that a condition supports the histograms or templates of its stream."""
     if not stream.has_shapes:
         return
     try:

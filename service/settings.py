@@ -13,7 +13,7 @@ from kafka_client.settings import ClientSettings, json_list
 
 
 class Settings(ClientSettings):
-    """Every setting of the service."""
+    """Settings of the service."""
 
     host: str = Field(
         default="127.0.0.1",
@@ -94,6 +94,6 @@ class Settings(ClientSettings):
     @classmethod
     def _output_topics_are_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in value:
-            # The asterisk matches any rest of a name, also an empty one.
+            # The asterisk matches any suffix, also an empty one.
             check_topic(pattern.removesuffix("*") + "x" * pattern.endswith("*"), "output_topics")
         return value

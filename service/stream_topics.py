@@ -1,4 +1,4 @@
-"""The topics of streams: whether Kafka stamps their records, and resets of their watermarks."""
+"""Topics of streams: checks of their timestamp type, and resets of watermarks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class StreamTopics:
-    """What the control plane does with the topics of streams.
+    """Checks the topics of streams and resets watermarks.
 
     Parameters
     ----------
     settings : Settings
-        Of the service.
+        Settings of the service.
     keeper : TopicKeeper
         Reads the settings of topics.
     """
@@ -41,17 +41,17 @@ class StreamTopics:
         self._keeper = keeper
 
     def problems(self, streams: Iterable[Stream]) -> tuple[TopicProblem, ...] | None:
-        """Find topics of live streams whose records have the producers' own timestamps.
+        """Find topics of live streams whose records have producer timestamps.
 
         Parameters
         ----------
         streams : iterable of Stream
-            Those of recorded data, and those whose topic does not exist, have no problem.
+            Replay streams, and streams whose topic does not exist, are skipped.
 
         Returns
         -------
         tuple of TopicProblem, or None
-            None when Kafka does not say.
+            None when the settings of the topics cannot be read.
         """
         topics = {stream.topic for stream in streams if stream.clock == "live"}
         try:
@@ -61,7 +61,7 @@ class StreamTopics:
             return None
 
     def warnings(self, streams: Iterable[Stream]) -> list[str]:
-        """Describe the problems in sentences, which are logged too; parameters as of `problems`."""
+        """Describe the problems in sentences, and log them; parameters as in `problems`."""
         found = [
             f"topic: {it.topic} has {it.setting}={it.found}, so a live stream cannot tell events "
             f"that are dated in the future, and one wrong clock makes all others late; set "
@@ -73,22 +73,22 @@ class StreamTopics:
         return found
 
     def reset_watermark(self, stream: Stream) -> dict[int, int]:
-        """Write that what was known of a stream's progress does not count any more.
+        """Write a reset of a stream's watermark to the heartbeat topic.
 
         Parameters
         ----------
         stream : Stream
-            Its watermark then follows from what stands behind the present ends of its topic.
+            The watermark then follows from records after the present end offsets of its topic.
 
         Returns
         -------
         dict of int to int
-            These ends, by partition.
+            These end offsets, by partition.
 
         Raises
         ------
         BrokerError
-            When Kafka does not answer or refuses; some partitions may be reset then.
+            When Kafka does not answer or refuses; some partitions may already be reset.
         """
         seconds = self._settings.broker_timeout_seconds
         ends = self._ends(stream.topic, seconds)
@@ -105,7 +105,7 @@ class StreamTopics:
         def note(error: KafkaError | None, _: Message) -> None:
             answers.append(error)
 
-        # A topic that does not exist has no partitions to wait for.
+        # For a topic that does not exist, one reset without a partition is written.
         for partition, offset in ends.items() or [(None, None)]:
             heartbeat = Heartbeat(stream.name, partition, RESET, offset)
             producer.produce(

@@ -1,4 +1,4 @@
-"""Whether a topic is still the one that was read, not one created again under the same name."""
+"""Detection of a topic that was deleted and created again under the same name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TopicIdentity:
-    """Remembers Kafka's id of a topic, the first that a broker names.
+    """Stores the first topic id that the broker returns, and compares later ids with it.
 
     Parameters
     ----------
@@ -28,19 +28,19 @@ class TopicIdentity:
         self._id: str | None = None
 
     def check(self, admin: AdminClient, timeout_seconds: float) -> None:
-        """Check that the topic is the same as ever, if the broker answers.
+        """Check that the topic id has not changed, if the broker answers.
 
         Parameters
         ----------
         admin : AdminClient
-            Asks the broker.
+            Client that sends the request.
         timeout_seconds : float
-            Longest wait for an answer; without one nothing is known, and nothing is wrong.
+            Max wait for an answer; without an answer the check passes.
 
         Raises
         ------
         LogStoppedError
-            When it is another topic by now.
+            When the topic id has changed.
         """
         described = admin.describe_topics(
             TopicCollection([self._topic]), request_timeout=timeout_seconds

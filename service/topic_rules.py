@@ -1,9 +1,9 @@
-"""Which topics streams and conditions may name, and what becomes of those that do not exist yet.
+"""Rules for the topics that streams and conditions name, and creation of missing topics.
 
-An output topic must be one that takes alarms and keeps them, and that nobody else lives by: not one
-of Kafka's own, not a compacted one, not one of an installation of Coincide. Another installation is
-known by its topics: `P.late`, for example, is one of an installation where all of the topics with
-the prefix `P` exist. An event topic is only read: it may be anything but Kafka's or Coincide's own.
+An output topic must not be an internal topic of Kafka, a compacted topic, or a topic of an
+installation of Coincide. Another installation is recognised by its topics: `P.late`, for example,
+belongs to an installation if all of its topics with the prefix `P` exist. An event topic is only
+read: it must not be an internal topic of Kafka or one of this installation's own topics.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class TopicRules:
     Parameters
     ----------
     settings : Settings
-        Names of the installation's own topics, and what else is allowed.
+        Names of the installation's own topics, and the allowed output topics.
     keeper : TopicKeeper
-        Asks the broker.
+        Describes and creates topics.
     """
 
     def __init__(self, settings: Settings, keeper: TopicKeeper) -> None:
@@ -44,26 +44,26 @@ class TopicRules:
         self._keeper = keeper
 
     def check(self, kind: ResourceKind, topic: str | None) -> str | None:
-        """Refuse a topic that a document must not name.
+        """Check that a document may name a topic.
 
         Parameters
         ----------
         kind : {"stream", "condition", "template"}
-            Of the document.
+            Kind of the document.
         topic : str or None
-            That it names.
+            Topic that the document names.
 
         Returns
         -------
         str or None
-            The topic, where it has to be created first.
+            The topic, if it must be created first.
 
         Raises
         ------
         InvalidFieldError, InvalidDocumentError
-            Naming the field and what to write instead.
+            When the topic is not allowed; names the field and the remedy.
         BrokerError, TopicRefusedError
-            When the broker does not answer, or does not let the service ask.
+            When the broker does not answer or refuses to describe the topic.
         """
         if topic is None or (kind == "condition" and topic == self._settings.topics.alarms):
             return None
@@ -91,7 +91,7 @@ class TopicRules:
         Raises
         ------
         InvalidDocumentError
-            When the broker does not want it.
+            When the broker refuses the topic.
         BrokerError
             When the broker does not answer.
         """
@@ -102,8 +102,8 @@ class TopicRules:
             raise InvalidDocumentError.of(TOPIC_FIELDS[kind], problem, _ANOTHER) from error
 
     def _check_name(self, kind: ResourceKind, field: str, topic: str) -> None:
-        # No stream reads the alarms either: it would read those of its own conditions, and those of
-        # every condition that is still to come.
+        # A stream must not read the alarm topic either: it would read the alarms of its own
+        # conditions and of every condition that is registered later.
         if topic in self._settings.topics.all():
             problem = f"{topic} is one of Coincide's own topics"
             raise InvalidFieldError(field, problem, _ANOTHER)
@@ -131,12 +131,12 @@ class TopicRules:
 
 
 def _owner(topic: str, names: frozenset[str]) -> str | None:
-    """Return the prefix of the installation that a topic is reserved by, if all of it exists."""
+    """Return the prefix of the installation that owns a topic, if all its topics exist."""
     prefix, _, _ = topic.rpartition(".")
     topics = Topics(prefix)
     return prefix if topic in topics.reserved() and names.issuperset(topics.all()) else None
 
 
 def _matches(topic: str, pattern: str) -> bool:
-    """Return whether a topic is what a pattern says: a name, or the begin of one before `*`."""
+    """Return whether a topic matches a pattern: a name, or a prefix followed by `*`."""
     return topic.startswith(pattern[:-1]) if pattern.endswith("*") else topic == pattern

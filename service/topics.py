@@ -1,8 +1,8 @@
-"""Coincide's own topics: what each must be like, made at start, and what is wrong with the rest.
+"""Coincide's own topics: created at start if they are missing, checked if they exist.
 
-A topic that exists keeps its settings: what differs is reported (in the log and by /readyz),
-because its owner may have had a reason. The exception is a setting with the very value that an
-earlier version of this software gave it, and that has proved harmful: it is altered at start.
+The settings of an existing topic are not changed: differences are reported in the log and by
+/readyz, because its owner may have chosen them. The exception is a harmful value that an earlier
+version of this software set: it is altered at start.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _COMPACTED = {
     "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
 }
-# A deletion is remembered ten years: a job that stood still must not miss it.
+# Tombstones are kept for ten years: a job that was stopped must not miss a deletion.
 _TEN_YEARS = {"delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000)}
-# Each batch of each slot is a transaction, and the end of each is a record of some 80 bytes that
-# Kafka keeps this long: 16 slots at 5 batches a second leave some 25 MB in an hour. Whoever reads
-# the topic from its beginning must reach the end within it, which takes seconds; nothing depends
-# on an older deletion, because a slot's record is replaced and hardly ever deleted.
+# Each batch of each slot is a transaction, whose end marker of about 80 bytes is kept this long:
+# 16 slots at 5 batches a second leave about 25 MB in an hour. A reader of the whole topic must
+# reach the end within this time, which takes seconds. Older tombstones are not needed, because the
+# record of a slot is replaced and hardly ever deleted.
 _AN_HOUR = {"delete.retention.ms": str(3600 * 1000)}
-# What is wrong is the topic that was asked for, not the broker.
+# Errors that the requested topic causes, not the broker.
 _REFUSALS = frozenset(
     {
         KafkaError.TOPIC_EXCEPTION,
@@ -57,31 +57,31 @@ _REFUSALS = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-# Whether an event or heartbeat is of the future is seen by Kafka's clock, not by the producer's.
+# Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
 _STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
-# A record of 10 MB, with the headers that say why it was set aside, must fit.
+# A record of 10 MB must fit, with the headers of a dead-letter record.
 _ANY_RECORD = {"max.message.bytes": str(CONFIG_RECORD_BYTES)}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """What a topic must be like.
+    """Required properties of a topic.
 
     Parameters
     ----------
     name : str
-        Of the topic.
+        Name of the topic.
     partitions : int
-        How many it is created with.
+        Number of partitions at creation.
     settings : mapping
-        Kafka's settings it is created with.
+        Kafka settings at creation.
     checked : frozenset of str
-        Which of them an existing topic must have too; numbers may be larger.
+        Settings that an existing topic must have too; numbers may be larger.
     one_partition : bool
         Whether an existing topic must have exactly one partition.
     outdated : mapping
-        Values that an earlier version of this software created it with: an existing topic that
-        has one is altered to the value of `settings`.
+        Values that an earlier version of this software set at creation: on an existing topic,
+        they are altered to the values in `settings`.
     """
 
     name: str
@@ -93,7 +93,7 @@ class TopicSpec:
 
 
 class TopicProblem(NamedTuple):
-    """A setting of an existing topic that is not as it must be."""
+    """A setting of an existing topic that differs from the required value."""
 
     topic: str
     setting: str
@@ -102,7 +102,7 @@ class TopicProblem(NamedTuple):
 
 
 def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
-    """List what Coincide's own topics must be like."""
+    """Return the required properties of Coincide's own topics."""
     topics, many = settings.topics, settings.event_partitions
     deleted = {"cleanup.policy": "delete"}
     policy = frozenset({"cleanup.policy"})
@@ -139,7 +139,7 @@ class TopicKeeper:
     Parameters
     ----------
     settings : Settings
-        Where the broker is, how long it may take, and what new topics are like.
+        Broker address, timeouts, and properties of new topics.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -147,7 +147,7 @@ class TopicKeeper:
         self._admin: AdminClient | None = None
 
     def ensure_own(self) -> tuple[TopicProblem, ...]:
-        """Create Coincide's own topics; give what is wrong with those that were there.
+        """Create Coincide's own topics; return the problems of topics that existed.
 
         Raises
         ------
@@ -161,12 +161,12 @@ class TopicKeeper:
         return self._check(existing, partitions)
 
     def check_timestamps(self, topics: Collection[str]) -> tuple[TopicProblem, ...]:
-        """Find which of some topics, as far as they exist, Kafka does not stamp itself.
+        """Find existing topics whose records Kafka does not stamp with its own time.
 
         Raises
         ------
         BrokerError, TopicRefusedError
-            When the broker does not answer or does not show their settings.
+            When the broker does not answer or refuses to describe the topics.
         """
         there = self._partitions()
         checked = frozenset(_STAMPED_BY_KAFKA)
@@ -198,12 +198,12 @@ class TopicKeeper:
         return frozenset(self._partitions())
 
     def is_internal(self, topic: str) -> bool:
-        """Return whether the broker says that an existing topic is internal to Kafka.
+        """Return whether the broker marks an existing topic as internal.
 
         Raises
         ------
         BrokerError, TopicRefusedError
-            When the broker does not answer, or does not let the service ask.
+            When the broker does not answer or refuses to describe the topic.
         """
         described = self._client().describe_topics(
             TopicCollection([topic]), request_timeout=self._settings.broker_timeout_seconds
@@ -211,7 +211,7 @@ class TopicKeeper:
         return bool(self._result(described[topic], f"describing {topic}").is_internal)
 
     def is_compacted(self, topic: str) -> bool:
-        """Return whether an existing topic is compacted; errors as of `is_internal`."""
+        """Return whether an existing topic is compacted; errors as in `is_internal`."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         described = self._client().describe_configs(
             [resource], request_timeout=self._settings.broker_timeout_seconds
@@ -227,12 +227,12 @@ class TopicKeeper:
         BrokerError
             When the broker does not answer.
         TopicRefusedError
-            When the broker does not want such a topic.
+            When the broker refuses the topic.
         """
         self._create([TopicSpec(topic, self._settings.event_partitions, _STAMPED_BY_KAFKA)])
 
     def delete_own(self) -> None:
-        """Delete those of Coincide's own topics that are there, with all that they hold.
+        """Delete Coincide's own topics, as far as they exist, with all their records.
 
         Raises
         ------
@@ -285,7 +285,7 @@ class TopicKeeper:
             try:
                 self._result(future, f"creating {name}")
             except BrokerError as error:
-                # Another service that starts at the same moment may have been first.
+                # Another service that starts at the same time may have created it.
                 if not _already_there(error.__cause__):
                     raise
 
@@ -322,7 +322,7 @@ class TopicKeeper:
         return tuple(problems)
 
     def _renew(self, spec: TopicSpec, outdated: Mapping[str, str]) -> list[TopicProblem]:
-        """Alter outdated settings of a topic; return those that the broker does not alter."""
+        """Alter outdated settings of a topic; return the settings that could not be altered."""
         if not outdated:
             return []
         entries = [
@@ -365,7 +365,7 @@ def _already_there(cause: BaseException | None) -> bool:
 
 
 def _is_enough(found: str, needed: str) -> bool:
-    """Say whether a setting will do: numbers may be larger, anything else must be equal."""
+    """Return whether a setting suffices: numbers may be larger, other values must be equal."""
     if needed.isdecimal():
         return found.isdecimal() and int(found) >= int(needed)
     return set(found.split(",")) == {needed}

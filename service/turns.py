@@ -1,4 +1,4 @@
-"""Whose turn it is to write: one write at a time, a few that wait, and none that waits for ever."""
+"""Lock for writes: one write at a time, a bounded number of waiting writes, and a timeout."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from service.errors import BusyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Each occupies one of the 40 threads that answer requests. A broker that answers takes some ten
-# milliseconds for a write, so that even the last one waits for a fraction of a second.
+# Each waiting write occupies one of the 40 threads that answer requests. A write takes about ten
+# milliseconds, so the last one in the queue waits for a fraction of a second.
 MOST_WAITING = 16
 
 
@@ -32,12 +32,12 @@ class Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Wait for the turn, and keep it until the block ends.
+        """Acquire the turn and hold it until the block ends.
 
         Raises
         ------
         BusyError
-            When enough writes are waiting already, or the turn did not come in time.
+            When too many writes are waiting, or the turn did not come in time.
         """
         if not self._places.acquire(blocking=False):
             raise BusyError(f"{MOST_WAITING} writes are waiting already; nothing was written")

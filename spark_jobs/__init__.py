@@ -1,1 +1,1 @@
-"""The data pipeline: Kafka to slots to Program to Kafka, on Spark Structured Streaming."""
+"""The data pipeline on Spark Structured Streaming: Kafka to slots to Program to Kafka."""

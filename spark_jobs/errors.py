@@ -1,4 +1,4 @@
-"""The errors of this package."""
+"""Errors of this package."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ class SparkJobError(Exception):
 
 
 class SettingError(SparkJobError):
-    """A setting has a value that Spark, or Kafka's client in it, does not take."""
+    """Spark, or its Kafka client, rejects the value of a setting."""
 
 
 class CheckpointMismatchError(SparkJobError):
-    """The checkpoint was made with other settings that cannot change, such as the slots."""
+    """The checkpoint was created with another value of a fixed setting, such as the slots."""
 
 
 class JarsMismatchError(SparkJobError):
-    """A Java archive is missing, or is not the one that is pinned by its hash."""
+    """A Java archive is missing, or its hash differs from the pinned hash."""
 
 
 class StaleCheckpointError(SparkJobError):
-    """The checkpoint is older than what was written with it; its new alarms would be dropped.
+    """The checkpoint is older than the output in Kafka; the sink would drop its new alarms.
 
     Parameters
     ----------
     newest : int
-        Newest batch that the checkpoint knows of.
+        Newest batch in the checkpoint.
     written : int
-        Newest batch that is in Kafka.
+        Newest batch in Kafka.
     """
 
     def __init__(self, newest: int, written: int) -> None:
@@ -44,7 +44,7 @@ class StaleCheckpointError(SparkJobError):
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """Return the error that a message quotes, such as Spark's report of a failed task."""
+        """Parse the error from a message that quotes it, such as the report of a failed task."""
         found = re.search(r"its newest batch is (-?\d+), but batch (\d+) is in Kafka", text)
         return None if found is None else cls(int(found[1]), int(found[2]))
 
@@ -57,7 +57,7 @@ class CheckpointStoreError(SparkJobError):
     location : str
         Folder or URL of the checkpoint.
     cause : str
-        What the file system reported.
+        The error that the file system reported.
     """
 
     def __init__(self, location: str, cause: str) -> None:
@@ -67,24 +67,24 @@ class CheckpointStoreError(SparkJobError):
 
 
 class ConfigTopicError(SparkJobError):
-    """The config topic is another one than the checkpoint goes with, and not accepted."""
+    """The config topic was recreated, and the operator has not accepted the new topic."""
 
 
 class DeliveryError(SparkJobError):
-    """Kafka did not take the records of a batch; the batch is tried again."""
+    """Kafka did not accept the records of a batch; the batch is retried."""
 
 
 class ProducerFencedError(SparkJobError):
-    """Another worker has taken this partition of the sink over."""
+    """Another worker has taken over this partition of the sink."""
 
 
 class RivalJobError(SparkJobError):
-    """Another job of the same installation works with another checkpoint."""
+    """Another job of the same installation runs with another checkpoint."""
 
 
 class QueryFailedError(SparkJobError):
-    """The query ended with an error again and again, without completing a batch."""
+    """The query failed repeatedly without completing a batch."""
 
 
 class MissingTopicError(SparkJobError):
-    """A job that is to end where its topics end misses one of them."""
+    """A topic is missing for a job that reads until the end of its topics."""

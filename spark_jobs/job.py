@@ -1,10 +1,10 @@
-"""The life of the job: query runs, one after the other, each with its streams in force.
+"""The life of the job: a sequence of query runs, each with its own streams in force.
 
-A run ends when the registered streams (or the partitions of their topics) change, when a topic is
-recreated or truncated, when the job is told to stop, or when the query fails; with
-COINCIDE_UNTIL_END it ends when what was there is read, and the job with it. What Spark had begun is
-completed before the next run with the streams with which it was begun; so a change, a stop and a
-kill all take the same path.
+A run ends when the registered streams or the partitions of their topics change, when a topic is
+recreated or truncated, when the job is stopped, or when the query fails. With COINCIDE_UNTIL_END
+the run and the job end when the existing records are read. Before the next run, the job completes
+an unfinished batch with the streams of the run that began it. A change, a stop and a kill therefore
+take the same path.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 _FILE = "streams.json"
 _POLL_SECONDS = 0.1
 _SETTLE_SECONDS = 1.0
-# Streams are mostly registered several at a time: one restart for all of them.
+# Several streams are often registered together; the job restarts once for all of them.
 _QUIET_SECONDS = 0.5
 _BOUNDARY_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -56,16 +56,16 @@ _LONGEST_PAUSE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Parts:
-    """What the job works with.
+    """Objects that the job uses.
 
     Parameters
     ----------
     settings, session, layout, checkpoint, config_topic, watch, offsets, reporter
-        As their classes say.
+        See their classes.
     clock : callable
         Wall time in µs since 1970.
     stop : threading.Event
-        Set when the job shall stop.
+        Set when the job must stop.
     """
 
     settings: Settings
@@ -81,12 +81,12 @@ class Parts:
 
 
 class Job:
-    """Runs queries until it is told to stop, or until the end of what is there.
+    """Runs queries until it is stopped or, with `until_end`, until all records are read.
 
     Parameters
     ----------
     parts : Parts
-        What it works with.
+        Objects that the job uses.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -94,27 +94,28 @@ class Job:
         self._failures = 0
         self._is_done = False
         stored = parts.checkpoint.read(_FILE)
-        # Of the run that was begun last; an unfinished batch of it may still need them.
+        # Streams of the previous run; its unfinished batch may still need them.
         self._begun = (
             StreamsInForce({}, {}) if stored is None else StreamsInForce.from_bytes(stored)
         )
         self._topics = EventTopics(self._begun.topics, parts.offsets.is_deleted)
         self._losses = LossCounter(parts.checkpoint, parts.reporter.lost)
-        # Only now: what a running query begins may be of a topic that was recreated meanwhile.
+        # Done at the start only: a batch of a running query may read a topic that was recreated
+        # in the meantime.
         self._losses.note_begun(
             _of(parts.checkpoint.begun_offsets(), self._begun.places),
             parts.checkpoint.newest_batch(),
         )
 
     def run(self) -> None:
-        """Run until told to stop, or until everything is read where that is wanted.
+        """Run until stopped or, with `until_end`, until all records are read.
 
         Raises
         ------
         QueryFailedError
-            When the query fails again and again.
+            When the query fails repeatedly.
         StaleCheckpointError
-            When the checkpoint is older than what was written with it.
+            When the checkpoint is older than the output in Kafka.
         """
         stop, reporter = self._parts.stop, self._parts.reporter
         while not stop.is_set() and not self._is_done:
@@ -140,11 +141,11 @@ class Job:
         accepting = self._parts.config_topic.is_accepting
         others = {*recreated, *([self._parts.config_topic.name] if accepting else [])}
         if checkpoint.has_unfinished_batch():
-            # Nothing is left of them, and Spark would ask for it again and again.
+            # Their records are gone, and Spark would request them again and again.
             checkpoint.change_offsets(gone | others)
             begun = begun.without(gone)
             if accepting or begun != wanted:
-                # With the streams with which it was begun, also those whose topic is another now.
+                # With the streams of its own run, including streams of recreated topics.
                 _log.info("completing the batch that was begun")
                 self._complete(begun, recreated)
                 return
@@ -164,13 +165,13 @@ class Job:
         gone: Collection[str],
         wanted: StreamsInForce,
     ) -> None:
-        """Report what is lost of topics that were deleted or truncated, as far as is known."""
+        """Report the known losses of topics that were deleted or truncated."""
         parts, losses, checkpoint = self._parts, self._losses, self._parts.checkpoint
         ends = parts.offsets.ends(wanted.places)
         completed = _of(checkpoint.completed_offsets(), self._begun.places)
         losses.note_read(completed, checkpoint.completed_batch())
         parts.reporter.recreated(recreated)
-        # Nobody waits for what is left in the topic of a stream that was deleted.
+        # Unread records of a deleted stream are not losses.
         registered = {stream.topic for stream in parts.watch.streams.values()}
         losses.count_deleted(registered & {*recreated, *gone})
         ends = {place: end for place, end in ends.items() if place[0] not in recreated}
@@ -179,12 +180,12 @@ class Job:
         losses.save()
 
     def _wanted(self) -> StreamsInForce:
-        """Return the streams that are registered now and can be read.
+        """Return the registered streams that can be read.
 
         Raises
         ------
         ConfigTopicError
-            When the config topic is another one than the job has read.
+            When the config topic was recreated since the job read it.
         """
         parts = self._parts
         registered = {stream.topic for stream in parts.watch.streams.values()}
@@ -200,7 +201,7 @@ class Job:
     def _start(
         self, in_force: StreamsInForce, unread: Collection[str] = (), *, one_batch: bool = False
     ) -> StreamingQuery:
-        """Start a query; it reads the topics of the streams, but for those that are not read."""
+        """Start a query that reads the topics of the streams, except the topics in `unread`."""
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
         run = InForce(
@@ -237,7 +238,7 @@ class Job:
             )
 
     def _complete(self, in_force: StreamsInForce, unread: Collection[str]) -> None:
-        """Complete the batch that was begun, and no other."""
+        """Complete the unfinished batch and run no other batch."""
         parts = self._parts
         query = self._start(in_force, unread, one_batch=True)
         while (
@@ -249,7 +250,7 @@ class Job:
         self._end(query)
 
     def _follow(self, in_force: StreamsInForce) -> None:
-        """Run the query until something calls for its end."""
+        """Run the query until the job stops or the query must be restarted."""
         parts = self._parts
         reporter = parts.reporter
         reporter.state(
@@ -258,7 +259,7 @@ class Job:
             waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
         )
         watched = _Watched(parts, in_force, self._losses)
-        # Before the query passes over what is gone, it is counted.
+        # Losses are counted before the query skips the missing records.
         watched.look_for_losses()
         reporter.heartbeats([WAKE_UP])
         query = self._start(in_force)
@@ -269,7 +270,7 @@ class Job:
                     self._failures = 0
                 reporter.refresh()
                 if parts.settings.until_end:
-                    # The query ends by itself; what is registered meanwhile is for the next job.
+                    # The query ends by itself; later registrations take effect in the next job.
                     watched.tick_when_due()
                 elif watched.needs_restart(self._wanted):
                     _log.info("the streams or their topics have changed: the query starts again")
@@ -295,7 +296,7 @@ class Job:
         Raises
         ------
         StreamingQueryException, CheckpointStoreError, StaleCheckpointError
-            When it had failed.
+            When the query has failed.
         """
         query.stop()
         error = self._parts.checkpoint.query_error(query)
@@ -304,7 +305,7 @@ class Job:
 
 
 class _Watched:
-    """What the driver looks at while a query runs."""
+    """State that the driver monitors while a query runs."""
 
     def __init__(self, parts: Parts, in_force: StreamsInForce, losses: LossCounter) -> None:
         self._parts = parts
@@ -318,17 +319,17 @@ class _Watched:
         self._registered = parts.watch.streams
 
     def look_for_losses(self) -> None:
-        """Report what is gone between the completed batches and the oldest records."""
+        """Report records lost between the completed batches and the oldest existing records."""
         self._losses.look(self._ticker.begins(), {})
 
     def take_progress(self, progress: Any) -> bool:  # noqa: ANN401 - a dict of Spark's
-        """Take in Spark's progress; tell whether a batch was completed."""
+        """Record Spark's progress; return whether a batch was completed."""
         if progress is None or not progress["sources"]:
             return False
         ends = parse_offsets(*(source["endOffset"] for source in progress["sources"]))
         if not ends:
             return False
-        # Spark goes back by itself to the end of a partition that was truncated.
+        # Spark itself moves back to the end of a truncated partition.
         went_back = any(ends.get(place, at) < at for place, at in self._completed.items())
         self._is_truncated = self._is_truncated or went_back
         self._completed = ends
@@ -344,7 +345,7 @@ class _Watched:
         return True
 
     def needs_restart(self, wanted: Callable[[], StreamsInForce]) -> bool:
-        """Send heartbeats every so often; tell whether the query is to start again."""
+        """Send heartbeats when due; return whether the query must be restarted."""
         registered = self._parts.watch.streams
         changed = registered != self._registered
         if changed and self._parts.watch.quiet_seconds < _QUIET_SECONDS:
@@ -353,24 +354,24 @@ class _Watched:
         try:
             if changed or due:
                 self._registered = registered
-                # Before the watermarks move on: a partition that was added may hold older events.
+                # Checked before watermarks advance: an added partition may hold older events.
                 if wanted() != self._in_force:
                     return True
             self.tick_when_due()
         except KafkaException as error:
-            # The query itself says whether it can go on without an answer.
+            # The query fails by itself if it cannot continue without the broker.
             _log.warning("the broker does not answer: %s", error)
         return self._is_truncated
 
     def tick_when_due(self) -> None:
-        """Send heartbeats every so often, and report what was gone before it was read."""
+        """Send heartbeats when due, and report records that were lost before they were read."""
         if time.monotonic() < self._next_tick:
             return
         self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
         try:
             found = self._ticker.tick(self._completed)
         except KafkaException as error:
-            # The query itself says whether it can go on without an answer.
+            # The query fails by itself if it cannot continue without the broker.
             _log.warning("the broker does not answer: %s", error)
             return
         self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
@@ -383,7 +384,7 @@ def _of(offsets: Mapping[Place, int], places: Collection[Place]) -> dict[Place, 
 
 
 def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:
-    """Wait until no batch is running, or the time is over: then it is done again later."""
+    """Wait until no batch is running; after a timeout the next run repeats the batch."""
     deadline = time.monotonic() + seconds
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         time.sleep(0.005)

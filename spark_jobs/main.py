@@ -47,16 +47,16 @@ _ASK_SECONDS = 0.5
 
 
 def main() -> int:
-    """Run the job as the environment says, until SIGTERM or SIGINT.
+    """Run the job with the settings of the environment, until SIGTERM or SIGINT.
 
     Returns
     -------
     int
-        0 when it was told to stop or has read all that it was to read, 1 when it failed, 2 when a
-        setting is wrong.
+        0 when the job was stopped or has read all records (`until_end`), 1 when it failed, 2 when
+        a setting is not valid.
     """
     logging.basicConfig(level=logging.INFO, format=_FORMAT)
-    # It tells each connection that it closes.
+    # py4j logs every connection that it closes.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
         settings = Settings()
@@ -66,7 +66,7 @@ def main() -> int:
         return 2
     for handler in logging.getLogger().handlers:
         handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))
-    # Inherited by Java and by the workers.
+    # Java and the workers inherit the umask.
     os.umask(int(settings.umask, 8))
     warn_of_wide_folder(settings.checkpoint, settings.umask)
     stop = threading.Event()
@@ -74,20 +74,20 @@ def main() -> int:
 
 
 def run(settings: Settings, stop: threading.Event) -> int:
-    """Run the job until `stop` is set or a signal comes.
+    """Run the job until `stop` is set or a signal arrives.
 
     Parameters
     ----------
     settings : Settings
-        Of the job.
+        Settings of the job.
     stop : threading.Event
         Set by the caller, or by SIGTERM and SIGINT.
 
     Returns
     -------
     int
-        0 when it was told to stop or has read all that it was to read, 1 when it failed, 2 when
-        Spark or its Kafka source does not take a setting.
+        0 when the job was stopped or has read all records (`until_end`), 1 when it failed, 2 when
+        Spark or its Kafka source rejects a setting.
     """
     _stop_on_signals(stop)
     with ExitStack() as opened:
@@ -102,14 +102,14 @@ def run(settings: Settings, stop: threading.Event) -> int:
         )
         reporter.state("starting")
         try:
-            # Before it is read: one that is created again meanwhile is noticed at the next look.
+            # Described before it is read: the next check then detects a topic recreated meanwhile.
             config = offsets.describe([topics.config]).get(topics.config)
             watch = opened.enter_context(ConfigWatch(settings.client, topics.config))
             watch.read_to_end()
             if settings.until_end:
                 check_topics(watch.streams, offsets.partitions())
             session = open_session(settings)
-            # Spark takes SIGINT for itself when its context starts.
+            # Spark installs its own SIGINT handler when its context starts.
             _stop_on_signals(stop)
             opened.callback(_end_session, session)
             check_source(session, settings)
@@ -143,7 +143,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 _log.warning("Spark ended first; the next start completes the running batch")
                 reporter.state("stopped")
                 return 0
-            # An answer, if only an exception, comes from a JVM that lives.
+            # A Java exception proves that the JVM still runs.
             cause = "Spark failed" if isinstance(error, Py4JJavaError) else "Spark is gone"
             _log.error("the job ends: %s: %s", cause, error)
             reporter.state("failed", exception=describe(error))
@@ -167,12 +167,12 @@ def _end_session(session: SparkSession) -> None:
 
 
 def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: threading.Event) -> bool:
-    """Wait until the installation's topics exist; False when told to stop before.
+    """Wait until the installation's topics exist; return False when stopped before.
 
     Parameters
     ----------
     offsets : KafkaOffsets
-        Asks the broker.
+        Queries the broker.
     needed : tuple of str
         Names of the topics; the service creates them at its start.
     stop : threading.Event
@@ -198,7 +198,7 @@ def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: thread
 
 
 def wall_clock_us() -> int:
-    """Give the wall time in µs since 1970."""
+    """Return the wall time in µs since 1970."""
     return time.time_ns() // 1_000
 
 

@@ -24,10 +24,10 @@ from kafka_client.settings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# `Properties` are those of librdkafka clients, which many modules take.
+# Many modules import `Properties`, the type of librdkafka properties, from here.
 __all__ = ["Properties", "Settings"]
 
-# As Java takes it behind -Xmx: other sizes have more spellings, and Spark checks them.
+# The syntax of Java's -Xmx. Spark checks the other sizes, which have more notations.
 _HEAP = re.compile(r"[1-9]\d*[kmgtKMGT]?")
 
 
@@ -65,7 +65,7 @@ def _offsets(value: object) -> Mapping[str, object]:
 
 
 class Settings(ClientSettings):
-    """What the job needs to know."""
+    """Settings of the job."""
 
     checkpoint: Annotated[
         str,
@@ -174,5 +174,5 @@ class Settings(ClientSettings):
 
     @property
     def secrets(self) -> Secrets:
-        """What the job must not write anywhere."""
+        """Values that the job must not write to logs or topics."""
         return Secrets(self.kafka_properties, self.spark_kafka_properties, self.spark_properties)

@@ -1,8 +1,8 @@
-"""What all tests share: a real Kafka, names of their own, and how hard properties are tried.
+"""Shared fixtures of all tests: a real Kafka, unique names, and Hypothesis profiles.
 
-Where does the broker come from? From the address in COINCIDE_TEST_BOOTSTRAP, else from
-Testcontainers where a Docker engine answers, else the embedded broker is started. If none of these
-works the tests fail; they are never skipped.
+The tests use the broker at COINCIDE_TEST_BOOTSTRAP. Without this variable they start a broker with
+Testcontainers if a Docker engine answers, or else the embedded broker. Without any broker the tests
+fail; they are never skipped.
 """
 
 from __future__ import annotations

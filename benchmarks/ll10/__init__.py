@@ -1,6 +1,6 @@
-"""Lee and Lee 2010, section 5, repeated: Figures 3 to 8, and what lies beyond them.
+"""Repeat the experiments of Lee and Lee 2010, section 5: Figures 3 to 8, and further ones.
 
-Figure 7 is a benchmark of its own, `ll10.lookups`: its figures are counts, not times.
+Figure 7 is a separate benchmark, `ll10.lookups`: its figures are counts, not times.
 """
 
 from __future__ import annotations

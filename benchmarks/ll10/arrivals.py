@@ -1,8 +1,8 @@
-"""Streams as in LL10 section 5, in their order of arrival.
+"""Streams of LL10 section 5, in order of arrival.
 
-Two streams of equal rate; lengths uniform between ρ and π; an event arrives up to D after its
-latest time. Arrivals before stream time 0 fill the buffers, so that what is measured from 0 on is
-the steady state.
+The two streams have equal rates and lengths uniform between ρ and π; an event arrives up to D after
+its latest time. Arrivals before stream time 0 fill the buffers, so that the measurement from 0 on
+covers the steady state.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Workload:
     Parameters
     ----------
     rate : int
-        Events a second and stream.
+        Events per second and stream.
     events : int
-        Measured, per stream.
+        Number of measured events per stream.
     window : TimingWindow
         The condition.
     delay_us : int
-        D: the greatest delay of an event after its latest time, microseconds. With 0 events arrive
-        in the order of their latest times.
+        D: the max delay of an event after its latest time, microseconds. With 0, events arrive in
+        the order of their latest times.
     keys : int
         Equally frequent join keys.
     """
@@ -51,24 +51,24 @@ class Workload:
 
     @property
     def span_us(self) -> int:
-        """Stream time that is measured, microseconds."""
+        """Measured stream time, microseconds."""
         return self.events * 1_000_000 // self.rate
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Least and greatest max_B - max_A of a satisfied pair (docs/proofs.md, P-KEEP)."""
+        """Min and max of max_B - max_A of a satisfied pair (docs/proofs.md, P-KEEP)."""
         return bounds(self.window, *LENGTHS, *LENGTHS)
 
     @property
     def fill_from_us(self) -> int:
-        """Stream time from which on arrivals may still be needed at 0, microseconds."""
+        """Stream time of the first arrivals that may be needed at time 0, microseconds."""
         least, greatest = self.reach
         return -(max(-least, greatest) + 2 * self.delay_us)
 
     def keep_values(self, now_us: int) -> tuple[int, int]:
-        """Give the least latest times of A and of B that are needed after a stream time.
+        """Return the keep values of A and of B at a stream time.
 
-        As in LL10 Algorithm 2, line 8: what is still to come has a latest time of now - D or more.
+        As in LL10 Algorithm 2, line 8: future events have a latest time of at least now - D.
         """
         least, greatest = self.reach
         mark = now_us - self.delay_us
@@ -81,7 +81,7 @@ class Arrivals(NamedTuple):
     Attributes
     ----------
     at_us : ndarray of int64, shape (n,)
-        Stream time of the arrival; before 0 the event only fills the buffers.
+        Stream time of the arrival; events before 0 only fill the buffers.
     earliest, latest : ndarray of int64, shape (n,)
         Microseconds.
     key : ndarray of int64, shape (n,)
@@ -103,12 +103,12 @@ class Arrivals(NamedTuple):
 
 
 def draw_arrivals(workload: Workload, seed: int = 2010) -> Arrivals:
-    """Draw a workload.
+    """Draw the arrivals of a workload.
 
     Parameters
     ----------
     workload : Workload
-        What to draw.
+        Workload to draw.
     seed : int
         Equal seeds give equal events.
 
@@ -117,7 +117,7 @@ def draw_arrivals(workload: Workload, seed: int = 2010) -> Arrivals:
     Arrivals
     """
     rng = np.random.default_rng(seed)
-    # Twice what is needed: buffers of blocks have dropped events by then.
+    # Twice the needed time: buffers of blocks have dropped events by then.
     begin = 2 * workload.fill_from_us
     count = 2 * round(workload.rate * (workload.span_us - begin) / 1e6)
     at_us = np.sort(rng.integers(begin, workload.span_us, count))
@@ -129,13 +129,13 @@ def draw_arrivals(workload: Workload, seed: int = 2010) -> Arrivals:
 
 
 def cut_by_size(arrivals: Arrivals, size: int) -> list[tuple[int, int, int]]:
-    """Cut arrivals into blocks: one is complete when `size` events of either stream wait.
+    """Split arrivals into blocks; a block is complete when `size` events of either stream wait.
 
     Returns
     -------
     list of (int, int, int)
-        First and last position (the latter excluded) and the stream time at which it is complete.
-        Stream time 0 ends a block as well, so that none is measured in part.
+        First and last position (the latter excluded) of a block, and the stream time at which it is
+        complete. Stream time 0 also ends a block, so that no block is measured in part.
     """
     first, last = arrivals.first_measured, len(arrivals.at_us)
     blocks = []
@@ -151,7 +151,7 @@ def cut_by_size(arrivals: Arrivals, size: int) -> list[tuple[int, int, int]]:
 
 
 def cut_by_interval(arrivals: Arrivals, interval_us: int) -> list[tuple[int, int, int]]:
-    """Cut arrivals into blocks of a stream time each; see `cut_by_size`."""
+    """Split arrivals into blocks of equal stream time; see `cut_by_size`."""
     first = int(arrivals.at_us[0]) // interval_us
     last = int(arrivals.at_us[-1]) // interval_us + 1
     ticks = np.arange(first, last + 1) * interval_us

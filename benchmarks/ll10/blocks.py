@@ -1,4 +1,4 @@
-"""LL10 Figure 6: execution time against the size of the blocks."""
+"""LL10 Figure 6: execution time by block size."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ALGORITHMS = ("lazy", "lazy_lookup", "auto")
 
 
 class BlockPoint(NamedTuple):
-    """The algorithms at one threshold and size.
+    """Measurements of the algorithms at one threshold and block size.
 
     Attributes
     ----------
     threshold : str
         ct.
     size : int
-        Events of a stream that make a block.
+        Block size in events of a stream.
     runs : sequence of Measured
-        One for each of `ALGORITHMS`.
+        One measurement for each of `ALGORITHMS`.
     """
 
     threshold: str
@@ -41,7 +41,7 @@ class BlockPoint(NamedTuple):
 
 
 def measure_blocks(*, quick: bool) -> list[BlockPoint]:
-    """Run the algorithms that wait at all sizes."""
+    """Run the algorithms that use blocks, at all block sizes."""
     points = []
     for threshold in THRESHOLDS:
         workload = Workload(RATE, 4_000 if quick else 20_000, mutual(DEADLINE_MS, threshold))
@@ -57,7 +57,7 @@ def measure_blocks(*, quick: bool) -> list[BlockPoint]:
 
 
 def report_blocks(points: Sequence[BlockPoint]) -> Report:
-    """Make the table and plot of Figure 6."""
+    """Build the table and plot of Figure 6."""
     figure, axes = make_axes(
         "block, events of a stream", "processor time, ms per s of stream", len(THRESHOLDS)
     )
@@ -74,7 +74,7 @@ def report_blocks(points: Sequence[BlockPoint]) -> Report:
         )
         axis.set_title(f"ct {threshold}", fontsize=10)
         show_plain_ticks(axis, sizes[1::3])
-    # Both axes share their limits: set last, over the lines of both.
+    # Both plots share their limits, which are set after the lines of both are drawn.
     axes[0].set_ylim(bottom=0)
     add_legend(figure, axes[0])
     rows = [

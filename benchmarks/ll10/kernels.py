@@ -1,4 +1,4 @@
-"""All algorithms as bare kernels: against writing their pairs down, and against a plain loop."""
+"""Compare all algorithms as bare kernels with writing their pairs and with a plain loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import TimingWindow
 
 _LOOKUP = ALGORITHMS["lazy_lookup"]
-# Above so many decisions `simple` is left out: it would take hours.
+# Max number of decisions for `simple`, which would otherwise take hours.
 _MOST_DECISIONS = 10**9
 
 
@@ -45,7 +45,7 @@ class Given(NamedTuple):
     workload : Workload
         Rate, number of events and condition.
     lengths : int
-        So many lengths occur, evenly between ρ and π; 0: any.
+        Number of distinct lengths, spaced evenly between ρ and π; 0 means any length.
     """
 
     workload: Workload
@@ -53,23 +53,23 @@ class Given(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the workload, with its lengths."""
+        """Name of the workload, with its lengths."""
         return self.workload.name + (f", {self.lengths} lengths" if self.lengths else "")
 
 
 class KernelPoint(NamedTuple):
-    """Times of one workload, all of them processor time of one core.
+    """Times of one workload, in processor time of one core.
 
     Attributes
     ----------
     given : Given
         The workload.
     pairs : int
-        Found.
+        Number of pairs found.
     seconds : mapping of str to float
-        Of each algorithm that was run.
+        Seconds of each algorithm that was run.
     writing, scanning : float
-        Seconds to write the pairs down, and of the plain loop.
+        Seconds of writing the pairs, and of the plain loop.
     """
 
     given: Given
@@ -80,18 +80,18 @@ class KernelPoint(NamedTuple):
 
 
 class SlopePoint(NamedTuple):
-    """Time of lazy_lookup over n events of each stream in no order.
+    """Time of lazy_lookup over n unsorted events of each stream.
 
     Attributes
     ----------
     name : str
-        Of the series.
+        Name of the series.
     events : int
         n.
     pairs : int
-        Found.
+        Number of pairs found.
     sorting, correlating : float
-        Seconds.
+        Seconds of both steps.
     """
 
     name: str
@@ -102,12 +102,12 @@ class SlopePoint(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Both together."""
+        """Seconds of both steps together."""
         return self.sorting + self.correlating
 
 
 def measure_kernels(*, quick: bool) -> list[KernelPoint]:
-    """Run every algorithm over many and over few pairs."""
+    """Run every algorithm over workloads with many and with few pairs."""
     many = Workload("1,600/s, 1,000 ms, ct 0.7", 1600, 2_000 if quick else 8_000, 1, _many())
     few = Workload("0.05/s, 500 ms, ct 0.7", 0.05, 50_000 if quick else 1_000_000, 1, _few())
     return [
@@ -139,7 +139,7 @@ def _measure_kernel(given: Given, repeats: int) -> KernelPoint:
         found = len(algorithm(base, target, groups, workload.window, exclude_same=False).base_index)
         if found != pairs:
             raise DifferentPairsError(f"{given.name}, {name}: {found} pairs, not {pairs}")
-    # Near ties may go the other way in floating point: a little more room.
+    # Floating point may decide near ties differently: reserve some more room.
     room = pairs + pairs // 10 + 1000
     runs: list[Callable[[], object]] = [
         *(
@@ -154,7 +154,7 @@ def _measure_kernel(given: Given, repeats: int) -> KernelPoint:
 
 
 def measure_slopes(*, quick: bool) -> list[SlopePoint]:
-    """Run lazy_lookup over more and more events."""
+    """Run lazy_lookup over increasing numbers of events."""
     many = (1_000, 2_000) if quick else (1_000, 2_000, 4_000, 8_000, 16_000)
     few = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000, 10_000_000)
     repeats = 1 if quick else 5
@@ -185,7 +185,7 @@ def _measure_slope(
 
 
 def _draw(given: Given, rng: np.random.Generator) -> Side:
-    """Draw a stream in no order."""
+    """Draw an unsorted stream."""
     workload = given.workload
     latest = rng.integers(0, int(workload.events / workload.rate * 1e6), workload.events)
     lengths = rng.integers(MIN_UNCERTAINTY_US, MAX_UNCERTAINTY_US + 1, workload.events)
@@ -203,7 +203,7 @@ def _sort(side: Side) -> Side:
 
 
 def report_kernels(points: Sequence[KernelPoint]) -> Report:
-    """Make the table of all algorithms."""
+    """Build the table of all algorithms."""
     rows = []
     for point in points:
         events = 2 * point.given.workload.events
@@ -230,7 +230,7 @@ def report_kernels(points: Sequence[KernelPoint]) -> Report:
 
 
 def report_slopes(points: Sequence[SlopePoint]) -> Report:
-    """Make the table of time against n."""
+    """Build the table of time by n."""
     rows = []
     before: SlopePoint | None = None
     for point in points:

@@ -1,12 +1,12 @@
-"""LL10 Figure 7: the hit ratio of the look-up table, by every way of reading Algorithm 7.
+"""LL10 Figure 7: the hit ratio of the look-up table, for every reading of Algorithm 7.
 
-Readings. *As printed*, a pair that finds a usable entry which is violated is computed and its
-result is not stored (lines 9 to 11). *By the prose* of section 4.2 it is stored: an entry is the
-last computed base event. *Satisfied entries* keeps the most useful satisfied base event.
-`lazy_lookup` also carries violations over, from target to target of a base event.
+Readings. *As printed*, a pair that finds a usable violated entry is computed, and its result is not
+stored (lines 9 to 11). *By the prose* of section 4.2, the result is stored: an entry is the last
+computed base event. *Satisfied entries* keeps the most useful satisfied base event. `lazy_lookup`
+also carries violations over from target to target of a base event.
 
-Regions. Ours, and those of the paper, whose left probe region is bounded by the length d of a
-target instead of π (its section 5: up to d - ρ wide).
+Regions. The probe regions are ours and those of the paper, whose left probe region is bounded by
+the length d of a target instead of π (its section 5: up to d - ρ wide).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.pairs import Side
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# How Algorithm 7 is read.
+# Readings of Algorithm 7.
 PRINTED, PROSE, SATISFIED, OURS = READINGS = (
     "as printed",
     "by the prose",
@@ -53,16 +53,16 @@ _LEFT, _RIGHT = 0, 2
 
 
 class LookupPoint(NamedTuple):
-    """All readings at one threshold and size.
+    """Measurements of all readings at one threshold and block size.
 
     Attributes
     ----------
     threshold : str
         ct.
     size : int
-        Events of a stream that make a block.
+        Block size in events of a stream.
     runs : dict of (str, str) to Measured
-        By regions and reading.
+        Measurements by regions and reading.
     """
 
     threshold: str
@@ -76,12 +76,12 @@ def run(*, quick: bool = False) -> list[Report]:
 
 
 def measure_lookups(*, quick: bool) -> list[LookupPoint]:
-    """Run all readings at all sizes, once each: hits are counted, not timed.
+    """Run all readings once at all block sizes: hits are counted, not timed.
 
     Raises
     ------
     DifferentPairsError
-        If they do not agree.
+        When the numbers of pairs differ.
     """
     points = []
     for threshold in THRESHOLDS:
@@ -107,7 +107,7 @@ def measure_lookups(*, quick: bool) -> list[LookupPoint]:
 
 
 def report_lookups(points: Sequence[LookupPoint]) -> Report:
-    """Make the table and plot of Figure 7."""
+    """Build the table and plot of Figure 7."""
     figure, axes = make_axes(
         "block, events of a stream", "hit ratio of the look-up table, %", len(THRESHOLDS)
     )
@@ -165,11 +165,11 @@ def correlate_reading(
     Parameters
     ----------
     base, target, groups, window, exclude_same, target_lengths
-        As `pairs.Correlate` takes them; the window is wide.
+        Arguments of `pairs.Correlate`; the window is wide.
     reading : str
         One of READINGS.
     is_loose : bool
-        Whether the left probe region is the paper's.
+        Whether to use the paper's left probe region.
     """
     base, target, groups = check_inputs(base, target, groups)
     located = locate_block(base, target, groups, window, target_lengths)
@@ -217,7 +217,7 @@ def _loosen(
     window: TimingWindow,
     min_uncertainty_us: int,
 ) -> Located:
-    """Let the left probe regions end at the LL of targets of length d."""
+    """Extend the left probe regions to the LL of targets of length d."""
     rows = located.rows.copy()
     max_uncertainty_us = window.upper_us or 0
     loose = locate_block(
@@ -243,7 +243,7 @@ def _read_table_kernel(
     out: Columns,
     found: int,
 ) -> tuple[int, int, int]:
-    """Write the satisfied pairs of the left or right probe regions; every key has its targets.
+    """Write the satisfied pairs of the left or right probe regions; keys do not share targets.
 
     Returns the number of pairs, the size of the probe regions and the look-up hits.
     """

@@ -1,4 +1,4 @@
-"""Several algorithms over the same arrivals, in turns."""
+"""Measure several algorithms over the same arrivals, in turns."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ BLOCK_EVENTS = 1_000
 
 
 class Series(NamedTuple):
-    """An algorithm and, if it waits for blocks, when one is complete.
+    """An algorithm and, if it uses blocks, their size.
 
     Attributes
     ----------
     algorithm : str
-        Its name.
+        Name of the algorithm.
     block_events : int or None
-        So many events of a stream make a block.
+        Block size in events of a stream.
     interval_us : int or None
-        So much stream time makes a block.
+        Block size in stream time, microseconds.
     """
 
     algorithm: str
@@ -40,13 +40,13 @@ class Series(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the line in a plot."""
+        """Name of the line in a plot."""
         if self.interval_us is None:
             return self.algorithm
         return f"{self.algorithm}, {self.interval_us / 1e6:g} s"
 
     def play(self, workload: Workload, arrivals: Arrivals) -> Measured:
-        """Run it once."""
+        """Run the algorithm once."""
         if self.interval_us is not None:
             blocks = cut_by_interval(arrivals, self.interval_us)
         elif self.block_events is not None:
@@ -63,7 +63,7 @@ SERIES = (
 
 
 class DifferentPairsError(Exception):
-    """Raised when two algorithms found different numbers of pairs: their times mean nothing."""
+    """Two algorithms found different numbers of pairs, so their times are meaningless."""
 
 
 def measure(workload: Workload, series: Sequence[Series], repeats: int) -> list[Measured]:
@@ -72,21 +72,21 @@ def measure(workload: Workload, series: Sequence[Series], repeats: int) -> list[
     Parameters
     ----------
     workload : Workload
-        To draw.
+        Workload to draw.
     series : sequence of Series
-        To run, in turns, so that a busy machine is busy for all of them.
+        Series to run, in turns, so that the load of the machine affects all of them.
     repeats : int
-        Runs of each.
+        Number of runs of each series.
 
     Returns
     -------
     list of Measured
-        Of each the run of median processor time.
+        The run of median processor time of each series.
 
     Raises
     ------
     DifferentPairsError
-        If they do not agree.
+        When the numbers of pairs differ.
     """
     arrivals = draw_arrivals(workload)
     runs = [[one.play(workload, arrivals) for one in series] for _ in range(repeats)]
@@ -100,6 +100,6 @@ def measure(workload: Workload, series: Sequence[Series], repeats: int) -> list[
 
 
 def warm_up() -> None:
-    """Have everything compiled before anything is measured."""
+    """Compile all kernels before the measurements."""
     for keys in (1, 2):
         measure(Workload(500, 1000, mutual(500, "0.8"), keys=keys), SERIES, 1)

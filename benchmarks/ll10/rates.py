@@ -1,4 +1,4 @@
-"""LL10 Figures 3 to 5: execution time, response time and buffers against the arrival rate."""
+"""LL10 Figures 3 to 5: execution time, response time and buffers by arrival rate."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-# The paper names r12, r24, ... and r1600.
+# The paper lists r12, r24, ... and r1600.
 PAPER_RATES = (12, 24, 50, 100, 200, 400, 800, 1_600)
 BEYOND_RATES = (16_000, 160_000)
-# Beyond the paper events are spread over keys of this rate each: with one key 160,000 a second
-# would make 25 billion pairs a second.
+# Beyond the paper's rates, each key has this rate: with one key, 160,000 events a second would
+# yield 25 billion pairs a second.
 RATE_OF_KEY = 1_600
 DEADLINE_MS, THRESHOLD = 500, "0.8"
 INTERVAL_US = 250_000
-# Stream time that is measured: four blocks at least, and an interval.
+# Min measured stream: four blocks and an interval.
 LEAST_EVENTS, LEAST_US = 4_000, INTERVAL_US
 ALL_SERIES = (*SERIES, Series("lazy_lookup", interval_us=INTERVAL_US))
 
 
 class RatePoint(NamedTuple):
-    """All series at one rate.
+    """Measurements of all series at one rate.
 
     Attributes
     ----------
     workload : Workload
-        What was drawn.
+        The workload.
     runs : sequence of Measured
-        One for each of `ALL_SERIES`.
+        One measurement for each of `ALL_SERIES`.
     """
 
     workload: Workload
@@ -56,7 +56,7 @@ def measure_rates(*, quick: bool) -> list[RatePoint]:
     points = []
     for rate in (12, 400, 16_000) if quick else (*PAPER_RATES, *BEYOND_RATES):
         events = max(LEAST_EVENTS, rate * LEAST_US // 1_000_000)
-        # Below 16,000 a second a second and more: shorter runs are noise.
+        # Below 16,000 events/s a run has at least a second, since shorter runs are noise.
         events = max(events, min(5 * rate, 2 * LEAST_EVENTS))
         if quick:
             events //= 4
@@ -77,7 +77,7 @@ def measure_costs(*, quick: bool) -> list[RatePoint]:
 
 
 def report_rates(points: Sequence[RatePoint]) -> list[Report]:
-    """Make the tables and plots of Figures 3, 4 and 5."""
+    """Build the tables and plots of Figures 3, 4 and 5."""
     return [
         _report(
             points,
@@ -154,7 +154,7 @@ def _draw(points: Sequence[RatePoint], value: Callable[[Measured], float], label
 
 
 def report_costs(points: Sequence[RatePoint]) -> Report:
-    """Make the table of what an event costs each algorithm, and why."""
+    """Build the table of the cost of an event by algorithm, with its causes."""
     rows = []
     for point in points:
         for series, run in zip(SERIES, point.runs, strict=True):
@@ -181,5 +181,5 @@ def report_costs(points: Sequence[RatePoint]) -> Report:
 
 
 def _format(value: float) -> str:
-    """Three digits."""
+    """Format a value with three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits

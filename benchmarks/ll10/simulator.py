@@ -1,15 +1,15 @@
-"""Arrivals played to an algorithm in stream time.
+"""Simulate an algorithm over arrivals in stream time.
 
 *By arrival* (simple, ssort, eager): every event is correlated with the other stream's buffer when
 it arrives. *By block* (the lazy family, indexed, auto): events wait until their block is complete,
-then all of it is correlated over the `StreamBuffer`s, as a batch of the job is. Either way the
-buffers drop what is below their keep values.
+and the block is correlated with the `StreamBuffer`s like a batch of the job. In both cases the
+buffers drop events below their keep values.
 
-The algorithm is a server in stream time: work begins when its event or block is there and the work
-before is done, and takes the processor time that was measured for it. So the response time, the
-completion minus the later of both latest times, is as on a machine with nothing else to do, and
-grows without bound where the algorithm cannot keep up. Processor time holds correlation, sorting,
-insertion and invalidation; drawing and counting are not in it.
+The algorithm is a server in stream time: work begins when the event or block has arrived and the
+previous work is done, and takes the measured processor time. The response time is the completion
+minus the later of both latest times. It is that of an otherwise idle machine, and grows without
+bound if the algorithm cannot keep up. Processor time includes correlation, sorting, insertion and
+invalidation, but not drawing and counting.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ BY_BLOCK = ("lazy", "lazy_lookup", "indexed", AUTO)
 
 @dataclass
 class Measured:
-    """What one run found.
+    """Measurements of one run.
 
     Parameters
     ----------
     span_us : int
-        Stream time that was measured, microseconds.
+        Measured stream time, microseconds.
     pairs : int
-        Found.
+        Number of pairs found.
     busy_us : float
         Processor time, microseconds.
     waited_us : float
-        Response times of all pairs together, microseconds.
+        Sum of the response times of all pairs, microseconds.
     probed, hits, evaluated : int
-        Targets in probe regions, those of them that the look-up tables decided, and those whose
-        probability was computed; `simple` and `ssort` compute it of all they look at.
+        Number of targets in probe regions, of look-up hits, and of computed probabilities; `simple`
+        and `ssort` compute the probability of every pair that they visit.
     held : float
-        Buffered events of either stream, those that wait for their block included: the sum over
+        Buffered events of both streams, including those that wait for their block, summed over
         all arrivals.
     arrived : int
-        Arrivals.
+        Number of arrivals.
     """
 
     span_us: int
@@ -77,7 +77,7 @@ class Measured:
 
     @property
     def busy_seconds(self) -> float:
-        """Processor time of a second of stream time, seconds."""
+        """Processor time per second of stream time, seconds."""
         return self.busy_us / self.span_us
 
     @property
@@ -87,22 +87,22 @@ class Measured:
 
     @property
     def buffer_events(self) -> float:
-        """Mean number of buffered events a stream."""
+        """Mean number of buffered events per stream."""
         return self.held / max(self.arrived, 1) / 2
 
     @property
     def hit_ratio(self) -> float:
-        """Part of the probe regions that the look-up tables decided."""
+        """Share of the probe regions that the look-up tables decide."""
         return self.hits / max(self.probed, 1)
 
     def serve(self, ready_us: int, took_us: float) -> float:
-        """Take work in, and give the stream time at which it is done."""
+        """Add work and return the stream time at which it is done."""
         self.busy_us += took_us
         self.free_us = max(self.free_us, ready_us) + took_us
         return self.free_us
 
     def count(self, pairs: Pairs, base: Side, target: Side, done_us: float) -> None:
-        """Count pairs that were complete at a stream time."""
+        """Count pairs that were completed at a stream time."""
         found = len(pairs.base_index)
         later = _sum_later_kernel(base.latest, target.latest, pairs.base_index, pairs.target_index)
         self.pairs += found
@@ -120,9 +120,9 @@ def play_arrivals(algorithm: str, workload: Workload, arrivals: Arrivals) -> Mea
     algorithm : str
         One of `BY_ARRIVAL`.
     workload : Workload
-        What was drawn.
+        The workload.
     arrivals : Arrivals
-        Of that workload.
+        Arrivals of the workload.
 
     Returns
     -------
@@ -130,13 +130,13 @@ def play_arrivals(algorithm: str, workload: Workload, arrivals: Arrivals) -> Mea
     """
     correlate = ALGORITHMS[algorithm]
     windows = (workload.window, workload.window.mirrored())
-    # The simple correlation keeps events as they come and looks at all of them, in any order.
+    # The simple correlation keeps events in order of arrival and visits all of them.
     is_sorted = algorithm != "simple"
     buffers = [[ArrivalBuffer(is_sorted=is_sorted) for _ in range(workload.keys)] for _ in range(2)]
     measured = Measured(workload.span_us)
     held = 0
     first = arrivals.first_measured
-    # What came before that is obsolete when the first event is measured.
+    # Earlier arrivals are obsolete when the first event is measured.
     start = int(np.searchsorted(arrivals.at_us, workload.fill_from_us))
     events = zip(*(column[start:].tolist() for column in arrivals), strict=True)
     for row, (at_us, earliest, latest, key, side) in enumerate(events, start):
@@ -181,11 +181,11 @@ def play_blocks(
     algorithm : str or Correlate
         One of `BY_BLOCK`, or the algorithm itself.
     workload : Workload
-        What was drawn.
+        The workload.
     arrivals : Arrivals
-        Of that workload.
+        Arrivals of the workload.
     blocks : sequence of (int, int, int)
-        Of `arrivals.cut_by_size` or `cut_by_interval`.
+        Blocks of `arrivals.cut_by_size` or `cut_by_interval`.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def play_blocks(
 
 
 def _gather_events(arrivals: Arrivals, begin: int, end: int, side: int) -> Events:
-    """Give a block's events of one stream as the job hands them over."""
+    """Build the events of one stream in a block, in the job's form."""
     rows = begin + np.flatnonzero(arrivals.side[begin:end] == side)
     names = [b"k%d" % key for key in arrivals.key[rows].tolist()]
     return Events(
@@ -275,7 +275,7 @@ def _meet_block(
 
 
 def _may_meet(a: Segment, b: Segment, least: int, greatest: int) -> bool:
-    """Tell whether some max_B - max_A lies where a pair can be satisfied."""
+    """Return whether any max_B - max_A is in the range where a pair can be satisfied."""
     return b.max_latest - a.min_latest >= least and b.min_latest - a.max_latest <= greatest
 
 

@@ -1,7 +1,8 @@
 """The buffer of an algorithm that correlates every event as it arrives (LL10 Algorithms 1 and 2).
 
-One stream and join key. `StreamBuffer` takes blocks: for single events it would cost more than the
-correlation, so these algorithms are measured over the array that the paper has in mind.
+A buffer has one stream and one join key. `StreamBuffer` is designed for blocks; for single events
+it would cost more than the correlation. These algorithms are therefore measured with an array, as
+in the paper.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _FIRST_ROOM = 1024
 
 
 class ArrivalBuffer:
-    """Events in arrays; obsolete ones are removed from the front.
+    """Events in arrays; obsolete events are removed from the front.
 
     Parameters
     ----------
     is_sorted : bool
-        Whether events stand in the order of their latest times, or in that of their arrival.
+        Whether events are in the order of their latest times, or in order of arrival.
     """
 
     __slots__ = ("_is_sorted", "begin", "columns", "end")
@@ -46,7 +47,7 @@ class ArrivalBuffer:
         self.begin = _pass_obsolete_kernel(self.columns.latest, self.begin, self.end, keep)
 
     def _make_room(self) -> None:
-        """Move the events to the front of arrays with room for twice as many."""
+        """Move the events to the front of arrays with room for twice their number."""
         size = len(self)
         for column, old in zip(
             columns := Side(*np.empty((2, max(2 * size, _FIRST_ROOM)), np.int64)),

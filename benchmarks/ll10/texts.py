@@ -1,4 +1,4 @@
-"""What stands beside the figures: the paper's claim, what is seen here, and why it differs."""
+"""Texts of the figures: the paper's claim, the result here, and the cause of a difference."""
 
 FIGURE_3 = """\
 **The paper's claim.** With the rate, the execution times of `simple` and `ssort` grow much faster

@@ -1,4 +1,4 @@
-"""LL10 Figure 8: execution time against the threshold, events in the order of their times."""
+"""LL10 Figure 8: execution time by threshold, for events sorted by time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ THRESHOLDS = ("1.0", "0.7", "0.4", "0.1")
 
 
 class ThresholdPoint(NamedTuple):
-    """All algorithms at one threshold.
+    """Measurements of all algorithms at one threshold.
 
     Attributes
     ----------
     threshold : str
         ct.
     workload : Workload
-        What was drawn.
+        The workload.
     runs : sequence of Measured
-        One for each of `SERIES`.
+        One measurement for each of `SERIES`.
     """
 
     threshold: str
@@ -52,7 +52,7 @@ def measure_thresholds(*, quick: bool) -> list[ThresholdPoint]:
 
 
 def report_thresholds(points: Sequence[ThresholdPoint]) -> Report:
-    """Make the table and plot of Figure 8."""
+    """Build the table and plot of Figure 8."""
     figure, (axis,) = make_axes("confidence threshold ct", "processor time, ms per s of stream")
     axis.set_yscale("log")
     places = range(len(points))
@@ -90,7 +90,7 @@ def report_thresholds(points: Sequence[ThresholdPoint]) -> Report:
 
 
 def _probe_widths_ms(workload: Workload) -> tuple[float, float]:
-    """Widths of the probe regions of a base event of middle length, milliseconds."""
+    """Return the widths of the probe regions of a base event of mean length, in ms."""
     lh, ll, rl, rh = locate_regions(
         workload.window,
         (MIN_UNCERTAINTY_US + MAX_UNCERTAINTY_US) // 2,

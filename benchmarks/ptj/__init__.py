@@ -1,4 +1,4 @@
-"""Mok, Woo and Lee 2006: what their pruning saves, measured."""
+"""Measure the savings of the pruning of Mok, Woo and Lee 2006 (PTJ)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(*, quick: bool = False) -> list[Report]:
-    """Measure all of it."""
+    """Measure all tables."""
     return [
         report_partition(measure_partition(quick=quick)),
         report_joins(measure_joins(quick=quick)),

@@ -1,4 +1,4 @@
-"""The timing join by every algorithm, by threshold and window."""
+"""Compare the timing joins of all algorithms, by threshold and window."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from benchmarks.ptj.workload import Stream
 
-# Ways of which it is shown what they compute: simple computes everything, indexed and auto nothing.
+# Ways whose computed shares are shown; simple computes all pairs, indexed and auto none.
 COMPUTED = ("ssort", ONE_BY_ONE, "lazy")
 THRESHOLDS = ("0.05", "0.2", "0.5", "0.8", "0.95", "0.99")
 
 
 class JoinPoint(NamedTuple):
-    """All ways at one window and threshold.
+    """Measurements of all ways at one window and threshold.
 
     Attributes
     ----------
@@ -40,15 +40,15 @@ class JoinPoint(NamedTuple):
     threshold : str
         δ.
     pairs : int
-        Satisfied.
+        Number of satisfied pairs.
     missed : mapping of str to int
-        Pairs that each way decided by quantiles or by a probability.
+        Number of pairs that each way decided by quantiles or by a probability.
     seconds : mapping of str to float
         Processor time of each way.
     learn_seconds : float
-        To compute the s-windows of all pairs of templates, once.
+        Time to compute the s-windows of all pairs of templates once.
     kept : mapping of str to float
-        Events of a stream that have to be kept.
+        Number of events of a stream that must be kept.
     """
 
     window_ms: int
@@ -61,11 +61,11 @@ class JoinPoint(NamedTuple):
 
 
 class WaysDifferError(Exception):
-    """Raised when two ways found other pairs."""
+    """Two ways found different pairs."""
 
 
 def measure_joins(*, quick: bool) -> list[JoinPoint]:
-    """Join the same streams in all ways."""
+    """Join the same streams in every way."""
     rng = np.random.default_rng(2006)
     count, events = (40, 300) if quick else (60, 2_500)
     us, vs = draw_templates(count, rng), draw_templates(count, rng)
@@ -94,12 +94,12 @@ def measure_joins(*, quick: bool) -> list[JoinPoint]:
 def run_joins(
     joins: Mapping[str, Join], drawn: tuple[Stream, Stream], *, repeats: int
 ) -> dict[str, Found]:
-    """Run joins in turns; returns what each found in the quickest of its runs.
+    """Run joins in turns; return the fastest run of each join.
 
     Raises
     ------
     WaysDifferError
-        If one of them found other pairs.
+        When a join finds different pairs.
     """
     best: dict[str, Found] = {}
     first = None
@@ -115,7 +115,7 @@ def run_joins(
 
 
 def report_joins(points: Sequence[JoinPoint]) -> Report:
-    """Make the table and the plots."""
+    """Build the table and the plots."""
     rows = [
         [
             f"{point.window_ms:,} ms, {point.threshold}",

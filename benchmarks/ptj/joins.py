@@ -1,11 +1,11 @@
-"""The probabilistic timing join as a registered condition does it; all ways find the same pairs.
+"""The probabilistic timing join of a registered condition; all ways find the same pairs.
 
-Events go through `Program` in blocks of a quarter of a second, as in the job and in a replay:
+`Program` processes events in blocks of a quarter of a second, as in the job and in a replay:
 
 - *simple* computes the probability of every pair;
-- *ssort* decides those that any two shapes can reach, one by one;
-- *one by one* is lazy where the shapes are not declared: supports decide what they can (PTJ
-  Equations 4 to 6), the rest is decided by quantiles and by probabilities;
+- *ssort* decides the pairs that any two shapes can reach, one by one;
+- *one by one* is lazy without declared shapes: supports decide part of the pairs (PTJ Equations 4
+  to 6), quantiles and probabilities decide the others;
 - *lazy*, *indexed*, *auto* have the s-windows of all pairs of templates (Theorems 2 and 3).
 """
 
@@ -43,21 +43,21 @@ ONE_BY_ONE = "one by one"
 WAYS = ("simple", "ssort", ONE_BY_ONE, "lazy", "indexed", "auto")
 _BLOCK_US = 250_000
 _NAMES = ("a", "b")
-# More than all s-windows take.
+# Larger than the work for all s-windows.
 _UNTIL_KNOWN = 2**62
 
 
 class Found(NamedTuple):
-    """What a join found.
+    """Result of a join.
 
     Attributes
     ----------
     pairs : ndarray of int64, shape (k,)
-        Satisfied, as sorted numbers: targets times the base event, plus the target.
+        Satisfied pairs as sorted numbers: base index times number of targets, plus target index.
     looked_at : int
-        Pairs that are not decided by lying outside.
+        Number of pairs that supports do not decide as violated.
     missed : int
-        Pairs that were decided by quantiles or by a probability, for want of an s-window.
+        Number of pairs decided by quantiles or by a probability because an s-window is missing.
     seconds : float
         Processor time of all blocks.
     """
@@ -76,7 +76,7 @@ class Join:
     way : str
         One of `WAYS`.
     templates : (list of Histogram, list of Histogram)
-        Of either stream.
+        Templates of both streams.
     window : TimingWindow
         The condition, a mutual deadline.
     """
@@ -104,17 +104,17 @@ class Join:
 
     @property
     def book(self) -> WindowBook:
-        """The s-windows of the condition, which its operator has."""
+        """The s-windows of the condition, shared with its operator."""
         return share_book(self._window, *self._streams.values())
 
     @property
     def kept_us(self) -> int:
-        """For how much stream time an event is kept, the mean of both streams."""
+        """Stream time for which an event is kept, the mean of both streams."""
         least, greatest = stream_reach(self._window, *self._streams.values())
         return DELAY_US + (greatest - least) // 2
 
     def learn(self) -> float:
-        """Compute the s-windows of all templates; returns the processor time."""
+        """Compute the s-windows of all templates; return the processor time."""
         book = self.book
         begin = time.process_time()
         book.table.settle(_UNTIL_KNOWN)
@@ -165,7 +165,7 @@ class Join:
         return Control(0, resource.key, resource.to_record())
 
     def _cut(self, drawn: tuple[Drawn, Drawn]) -> Iterator[Block]:
-        """Make blocks of both streams, each event when it is detected."""
+        """Yield blocks of both streams, with each event at its detection time."""
         end = max(int(it.latest.max(initial=0)) for it in drawn) + 1
         shapes = [[it.shape_bytes for it in mine] for mine in self._templates]
         for begin in range(0, end, _BLOCK_US):

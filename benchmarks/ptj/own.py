@@ -1,4 +1,4 @@
-"""Events with histograms of their own: decided by quantiles, by probability, and as intervals."""
+"""Events with a histogram each, decided by quantiles, by probability, and as intervals."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 THRESHOLDS = ("0.5", "0.8", "0.95")
 WAYS = ("quantiles", "probability", "intervals")
-# So many ranges of targets are counted.
+# Number of ranges of targets in the sample.
 _RANGES = 200
 
 
 class OwnPoint(NamedTuple):
-    """One window and threshold.
+    """Measurements at one window and threshold.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class OwnPoint(NamedTuple):
     threshold : str
         δ.
     pairs, left_open : int
-        Satisfied, and left open by supports.
+        Number of satisfied pairs, and of pairs that supports leave open.
     decided : float
-        Share of the latter that quantiles decide, of a sample.
+        Share of the open pairs that quantiles decide, in a sample.
     seconds : mapping of str to float
-        Processor time by quantiles, by probability, and of intervals on the same supports.
+        Processor time with quantiles, with probabilities, and of intervals on the same supports.
     """
 
     window_ms: int
@@ -68,7 +68,7 @@ class OwnPoint(NamedTuple):
 
 
 def measure_own(*, quick: bool) -> list[OwnPoint]:
-    """Search streams of which each event has a shape of its own."""
+    """Search streams in which each event has its own shape."""
     rng = np.random.default_rng(2013)
     events = 200 if quick else 4_000
     a, b = _draw_side(events, rng), _draw_side(events, rng)
@@ -117,7 +117,7 @@ def _measure(
 
 
 def report_own(points: Sequence[OwnPoint]) -> Report:
-    """Make the table."""
+    """Build the table."""
     rows = [
         [
             f"{point.window_ms:,} ms, {point.threshold}",
@@ -151,7 +151,7 @@ def _draw_side(events: int, rng: np.random.Generator) -> HistogramSide:
 
 
 def _tell_nothing(classes: Classes) -> NDArray[np.int64]:
-    """Give quantiles that decide nothing that supports do not."""
+    """Return quantiles that decide no pair that supports leave open."""
     found = np.zeros((len(classes), ABOVE_KEPT + 1), np.int64)
     found[:, KNOWN] = 1
     found[:, [EARLIEST, ABOVE_LOST, ABOVE_KEPT]] = -classes.lengths[:, np.newaxis]
@@ -163,7 +163,7 @@ def _codes(pairs: Pairs, b: HistogramSide) -> NDArray[np.int64]:
 
 
 def _share_decided(search: Search) -> float:
-    """Share of the pairs left open by supports that quantiles, known, decide; of some of them."""
+    """Compute, for a sample, the share of the open pairs that known quantiles decide."""
     ranges = locate_block(search).ranges
     ranges = ranges[ranges[:, HOW] != CERTAIN]
     verdicts = [

@@ -1,4 +1,4 @@
-"""PTJ Figure 3: where the partners of one event are satisfied, violated or to be probed."""
+"""PTJ Figure 3: the ranges in which partners of one event are satisfied, violated or probed."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class Partition(NamedTuple):
     Attributes
     ----------
     length_ms : float
-        Of the base event.
+        Length of the base event.
     ends_ms : mapping of str to ndarray, shape (4,)
-        Of "support" and "ranges": from where to where partners are probed or satisfied, as the
-        latest times of theirs, milliseconds.
+        Ends of the probed and satisfied ranges by "support" and by "ranges", as latest times of
+        partners, milliseconds.
     places_ms : ndarray of float
         Latest times of partners, milliseconds.
     least, greatest : ndarray of float
-        The least and the greatest probability of any template there.
+        Min and max probability over all templates at these times.
     dots : ndarray of float, shape (k, 2)
-        Some partners: latest time, milliseconds, and probability.
+        Latest time, milliseconds, and probability of some partners.
     """
 
     length_ms: float
@@ -91,7 +91,7 @@ def measure_partition(*, quick: bool) -> Partition:
 def _find_ends(
     window: TimingWindow, base: list[Histogram], partners: list[Histogram]
 ) -> dict[str, NDArray[np.float64]]:
-    """Split the partners' times as a search does, in milliseconds from the base event's."""
+    """Split the partners' times like a search, in milliseconds relative to the base event."""
     a, b = Classes(pack_shapes(base), 0), Classes(pack_shapes(partners), 0)
     book = WindowBook(window, base, partners)
     book.table.settle(2**62)
@@ -106,7 +106,7 @@ def _find_ends(
 
 
 def _list_ends(pieces: Pieces) -> NDArray[np.float64]:
-    """First probed, first and last certain, last probed."""
+    """Return the first probed, first certain, last certain and last probed time."""
     (certain,) = np.flatnonzero(pieces.how == CERTAIN).tolist()
     first, last = pieces.reach
     return np.array([first, pieces.low[certain], pieces.high[certain], last]) / 1e3
@@ -122,7 +122,7 @@ def _chances(
 
 
 def report_partition(partition: Partition) -> Report:
-    """Make the table and the plot."""
+    """Build the table and the plot."""
     rows = []
     for way, name in (("support", "Equations 4 to 6"), ("ranges", "Theorem 3")):
         first, sure, stop, last = partition.ends_ms[way]

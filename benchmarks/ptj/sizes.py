@@ -1,4 +1,4 @@
-"""The timing join by the number of templates of a stream."""
+"""Measure the timing join by the number of templates of a stream."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from correlation.timing.histograms.stored_windows import dump_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The last is that of Example 5, and so are deadline and threshold.
+# The last number is that of Example 5, as are the deadline and the threshold.
 TEMPLATES = (60, 200, 500)
 _WINDOW_MS, _THRESHOLD = 1_500, "0.8"
 _NARROW_MS, _NARROW_THRESHOLD = 100, "0.1"
-# More events a second than elsewhere: a block has work to do.
+# A higher rate than in the other tables, so that a block has work to do.
 _RATE = 400
 WAYS = (ONE_BY_ONE, "at once", "lazy", "auto")
 
 
 class SizePoint(NamedTuple):
-    """A number of templates.
+    """Measurements at one number of templates.
 
     Attributes
     ----------
     templates : int
-        Of either stream.
+        Number of templates of each stream.
     window_ms : int
         d.
     found : mapping of str to Found
-        What each way found; *at once* is lazy from the first block on, nothing known before.
+        Result of each way; *at once* is lazy without s-windows before the first block.
     learn_seconds : float
-        To compute the s-windows of all pairs of templates.
+        Time to compute the s-windows of all pairs of templates.
     table_bytes, stored_bytes : int
-        In memory, and in the cache.
+        Size of the s-windows in memory and in the cache.
     """
 
     templates: int
@@ -51,7 +51,7 @@ class SizePoint(NamedTuple):
 
 
 def measure_sizes(*, quick: bool) -> list[SizePoint]:
-    """Join streams of ever more templates."""
+    """Join streams with increasing numbers of templates."""
     points = []
     for count in (40, 50) if quick else TEMPLATES:
         rng = np.random.default_rng(count)
@@ -62,7 +62,7 @@ def measure_sizes(*, quick: bool) -> list[SizePoint]:
             first = {
                 way: Join("lazy" if way == "at once" else way, (us, vs), window) for way in WAYS
             }
-            # Before anything is known: each of the others would have it too.
+            # Run first, without s-windows: the other ways share the table of s-windows.
             found = run_joins({"at once": first["at once"]}, drawn, repeats=1)
             fresh = Join("lazy", (us, vs[::-1]), window)
             learn_seconds = fresh.learn()
@@ -84,7 +84,7 @@ def measure_sizes(*, quick: bool) -> list[SizePoint]:
 
 
 def report_sizes(points: Sequence[SizePoint]) -> Report:
-    """Make the table."""
+    """Build the table."""
     rows = []
     for point in points:
         looked_at = point.found[ONE_BY_ONE].looked_at

@@ -1,4 +1,4 @@
-"""What stands beside the figures: the paper's claim, what is seen here, and why it differs."""
+"""Texts of the figures: the paper's claim, the result here, and the cause of a difference."""
 
 FIGURE_3 = """\
 **The paper's claim.** For one event and a deadline of 1,500 ms, the partners sorted by latest time

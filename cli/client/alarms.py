@@ -1,4 +1,4 @@
-"""Follow the alarms, and what was set aside: committed records only (``tail``)."""
+"""Follow alarms, dead letters and late events; only committed records are read (``tail``)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.2
 
-# What the headers of a record that was set aside say, without their common prefix, and its value.
+# Headers of a dead letter or late event, without their common prefix, and its value.
 SetAside = dict[str, str | None]
 
 
 class Found(NamedTuple):
-    """A result: its JSON object, and what its kind of condition says of it in one line."""
+    """A result: its JSON object, and its description in one line by its kind of condition."""
 
     result: dict[str, Any]
     description: str
@@ -41,12 +41,12 @@ class ResultReaders:
         self._readers = open_readers()
 
     def read(self, value: str | bytes | None) -> Iterator[Found]:
-        """Return the results that a record holds.
+        """Yield the results in a record.
 
         Parameters
         ----------
         value
-            Of the record.
+            Value of the record.
 
         Raises
         ------
@@ -74,23 +74,23 @@ def follow_alarms(
     from_beginning: bool = False,
     tell: Callable[[str], object],
 ) -> Iterator[Found | None]:
-    """Yield the results of conditions as they come, and None while no record comes.
+    """Yield the results of conditions as they arrive, and None while no record arrives.
 
     Parameters
     ----------
     settings
-        Where the broker is, and the topics' prefix.
+        Broker address and prefix of the topics.
     topic
-        A condition's own output topic; the common alarms topic by default.
+        Output topic of a condition; the common alarm topic by default.
     from_beginning
-        Begin with the oldest record kept, not with the next one.
+        Start at the oldest record, not at the end of the topic.
     tell
-        Takes a line about each record that is not a result.
+        Called with a line about each record that is not a result.
 
     Raises
     ------
     BrokerError
-        The broker does not answer, or has no such topic.
+        The broker does not answer, or the topic does not exist.
     """
     topics = [topic or settings.topics.alarms]
     readers = ResultReaders()
@@ -109,7 +109,7 @@ def follow_alarms(
 def follow_set_aside(
     settings: Settings, *, from_beginning: bool = False, tell: Callable[[str], object]
 ) -> Iterator[SetAside | None]:
-    """Give dead letters and late events as they come; otherwise as ``follow_alarms``."""
+    """Yield dead letters and late events as they arrive; otherwise like ``follow_alarms``."""
     topics = [settings.topics.dead_letter, settings.topics.late]
     for message in _follow(settings, topics, from_beginning=from_beginning):
         if message is None:
@@ -133,7 +133,7 @@ def _place(message: Message) -> str:
 def _follow(
     settings: Settings, topics: list[str], *, from_beginning: bool
 ) -> Iterator[Message | None]:
-    """Give committed records as they come; where to begin is asked when the first one is."""
+    """Yield committed records as they arrive; the start offsets are read at the first call."""
     with connected(settings, open_consumer) as consumer:
         places = [it for topic in topics for it in partitions_of(consumer, settings, topic)]
         ranges = list_ranges(consumer, places, METADATA_SECONDS)

@@ -1,4 +1,4 @@
-"""Read a topic from its beginning to its end, committed records only."""
+"""Read the committed records of a topic from its beginning to its end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
-    """Give the records of a topic, those of a partition in their order.
+    """Yield the records of a topic, in order within each partition.
 
     Parameters
     ----------
     settings
-        Where the broker is.
+        Broker address.
     topic
-        Its name. What is written while it is read may be missing.
+        Name of the topic. Records written during the read may be missing.
 
     Raises
     ------
     BrokerError
-        The broker does not answer, or has no such topic.
+        The broker does not answer, or the topic does not exist.
     """
     with connected(settings, open_consumer) as consumer:
         places = partitions_of(consumer, settings, topic)

@@ -1,4 +1,4 @@
-"""Send events to Kafka: lines of a file at a pace, and the word that a stream has ended."""
+"""Send events to Kafka: lines of a file at a given rate, and the closing of streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FLUSH_SECONDS = 60
 _POLL_SECONDS = 0.1
-# Records that a bad event may have: the broker's topic decides, the client does not.
+# The client does not limit the size of records; the settings of the topic do.
 _MAX_RECORD_BYTES = 64 * 1024 * 1024
 
 # Seconds after the first event at which an event (its number, its value) is due.
@@ -30,7 +30,7 @@ Schedule = Callable[[int, bytes], float]
 
 
 class Delivery(NamedTuple):
-    """What became of the events given to a sender."""
+    """Number of events sent and failed, and the first error."""
 
     sent: int
     failed: int
@@ -38,12 +38,12 @@ class Delivery(NamedTuple):
 
 
 class EventSender:
-    """Sends records, counts what the broker did not take, and keeps a pace.
+    """Sends records, counts failed ones, and waits between records.
 
     Parameters
     ----------
     settings
-        Where the broker is.
+        Broker address.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,23 +61,23 @@ class EventSender:
         self._sent = 0
         self._failed = 0
         self._first_error: str | None = None
-        # Refused with their whole batch, of which perhaps only one is too large.
+        # Rejected with their whole batch, in which perhaps only one record is too large.
         self._again: list[tuple[str, bytes | None, bytes]] = []
         self._alone = False
 
     def send(self, topic: str, key: bytes | None, value: bytes) -> None:
-        """Hand over one record; waits while the client's queue is full."""
+        """Queue one record; wait while the client's queue is full."""
         self._sent += 1
         self._hand_over(topic, key, value)
 
     def wait(self, seconds: float) -> None:
-        """Wait, taking in what the broker says meanwhile."""
+        """Wait, and process delivery reports meanwhile."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             self._producer.poll(left)
 
     def finish(self) -> Delivery:
-        """Wait until the broker has everything, and give the counts."""
+        """Wait until all records are delivered or failed; return the counts."""
         waiting = self._producer.flush(_FLUSH_SECONDS)
         self._alone = True
         for record in self._again:
@@ -96,7 +96,7 @@ class EventSender:
             except BufferError:
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
-                # The record itself is refused, for instance because it is too large.
+                # The client rejects the record, for instance because it is too large.
                 self._count_failure(error.args[0].str())
                 break
         self._producer.poll(0)
@@ -128,20 +128,20 @@ def send_lines(
     key_path: str | None = None,
     schedule: Schedule | None = None,
 ) -> Iterable[int]:
-    """Send each line as one record, empty lines left out, and give the bytes of each as it goes.
+    """Send each line that is not empty as one record, and yield the bytes of each line.
 
     Parameters
     ----------
     sender
-        Takes the records.
+        Sends the records.
     topic
         Topic to send to.
     lines
-        One JSON document each; a line that is none is sent as it is.
+        One JSON document each; other lines are sent unchanged.
     key_path
         Dotted path of the field that becomes the record's key; no key by default.
     schedule
-        When each event is due; as fast as it goes by default.
+        Time at which each event is due; without delay by default.
     """
     begin = time.monotonic()
     number = 0
@@ -156,7 +156,7 @@ def send_lines(
 
 
 def at_rate(events_per_second: float) -> Schedule:
-    """Return the schedule of a steady rate."""
+    """Return the schedule of a constant rate."""
     return lambda number, _: number / events_per_second
 
 
@@ -166,9 +166,9 @@ def at_recorded_times(read_time_us: Callable[[bytes], int | None], factor: float
     Parameters
     ----------
     read_time_us
-        Gives an event's time in µs; None where the record has none, which goes at once.
+        Returns an event's time in µs, or None; events without a time are sent at once.
     factor
-        2 is twice as fast as recorded.
+        Speed relative to the recorded times: 2 is twice as fast.
     """
     first_us: int | None = None
 
@@ -190,23 +190,23 @@ def list_partitions(settings: Settings, topic: str) -> list[Place]:
     Raises
     ------
     BrokerError
-        The broker does not answer, or has no such topic.
+        The broker does not answer, or the topic does not exist.
     """
     with connected(settings, open_consumer) as consumer:
         return partitions_of(consumer, settings, topic)
 
 
 def close_stream(settings: Settings, stream: str, topic: str) -> None:
-    """Say that nothing will follow on a stream, once what is in its topic now has been read.
+    """Close a stream: no events follow after the present end of its topic.
 
     Parameters
     ----------
     settings
-        Where the broker is, and the topics' prefix.
+        Broker address and prefix of the topics.
     stream
-        The stream's name.
+        Name of the stream.
     topic
-        Its topic.
+        Topic of the stream.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def close_stream(settings: Settings, stream: str, topic: str) -> None:
 
 
 def _read_key(value: bytes, path: str | None) -> bytes | None:
-    """Return the field at the path as a record key; None where there is none."""
+    """Return the field at the path as a record key; None if it is missing."""
     if path is None:
         return None
     try:

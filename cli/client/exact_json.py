@@ -1,4 +1,4 @@
-"""JSON whose numbers keep the digits that they were written with."""
+"""JSON writer that keeps every digit of a number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def write_json(value: object) -> str:
     Parameters
     ----------
     value
-        Of dictionaries with names, lists, and scalars of JSON or finite decimals.
+        Dictionaries with string keys, lists, JSON scalars and finite decimals.
     """
     if isinstance(value, dict):
         parts = (f"{json.dumps(name)}: {write_json(inner)}" for name, inner in value.items())

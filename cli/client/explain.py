@@ -1,4 +1,4 @@
-"""Explain a pair of events (``explain``): what is asked for, and the answer for a person."""
+"""Explain a pair of events (``explain``): the request and the display of the response."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _REGIONS = {
 
 
 def read_request(events: Mapping[str, str], since: str | None, until: str | None) -> Document:
-    """Make the request of what was typed.
+    """Build the request from the arguments of the command.
 
     Parameters
     ----------
     events
-        By role, each a file with one JSON document, ``-`` for standard input, the JSON itself, or
-        an id.
+        Events by role, each a file with one JSON document, ``-`` for standard input, JSON, or an
+        id.
     since, until
-        Range of Kafka's timestamps in which ids are looked up.
+        Range of Kafka timestamps in which ids are looked up.
 
     Raises
     ------
@@ -94,14 +94,14 @@ def _parse(content: bytes, place: str) -> Document:
 
 
 def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
-    """Show an answer to a person.
+    """Print an explanation in a readable form.
 
     Parameters
     ----------
     answer
-        Of the service.
+        Response of the service.
     console
-        Takes it.
+        Console to print to.
     """
     satisfied = answer["verdict"] == "satisfied"
     verdict = "[bold green]SATISFIED[/]" if satisfied else "[bold red]NOT SATISFIED[/]"
@@ -116,7 +116,7 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     picture = draw_pair(answer) if answer.get("regions") else []
     if picture:
         console.print()
-        # Never wrapped, however narrow the terminal says it is.
+        # Never wrapped, not even on a narrow terminal.
         console.print("\n".join(picture), markup=False, soft_wrap=True)
         console.print("\n".join(LEGEND), markup=False, style="dim", soft_wrap=True)
         console.print()
@@ -130,7 +130,7 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
 
 
 def _steps_table(answer: Mapping[str, Any]) -> Table:
-    """Return the steps; what the verdict has said already is not repeated."""
+    """Return the table of steps, without a detail that repeats the explanation."""
     table = Table.grid(padding=(0, 1))
     for step in answer["steps"]:
         detail = step["detail"] if step["detail"] != answer["explanation"] else None
@@ -151,7 +151,7 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
 
 
 def _regions_table(answer: Mapping[str, Any]) -> Table:
-    """Return the regions of either event as base event, and where the other one lies."""
+    """Return the table of regions with each event as base event, and the target's region."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("base event", "LH", "LL", "RL", "RH", "the other ends", "that is in the"):
         table.add_column(title, justify="right" if title in {"LH", "LL", "RL", "RH"} else "left")

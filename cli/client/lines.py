@@ -1,4 +1,4 @@
-"""What people see of records: one line each, in which no record can pretend to be anything else."""
+"""One-line display of records, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SHOWN_CHARACTERS = 200
 
 
 def printable(text: str, kept: str = "") -> str:
-    r"""Return a text with what does not print escaped: ends of lines, terminals' commands.
+    r"""Return a string with unprintable characters escaped, such as newlines and ANSI codes.
 
     Parameters
     ----------
     text
-        For a person to read.
+        String to display.
     kept
-        Characters that stay as they are.
+        Characters that are not escaped.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def printable(text: str, kept: str = "") -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number and what it counts, in the plural where it is not one.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     Examples
     --------
@@ -49,22 +49,22 @@ def counted(number: int, what: str) -> str:
 
 
 def describe_result(result: Mapping[str, Any], description: str) -> str:
-    """Return a result as one line for a person.
+    """Return a result as one readable line.
 
     Parameters
     ----------
     result
-        Has `condition` and `detected_at`.
+        Result with `condition` and `detected_at`.
     description
-        What its kind of condition says of it.
+        Description of the result by its kind of condition.
     """
     head = f"{describe_moment(result['detected_at'])}  {result['condition']}"
     return printable(f"{head}  {description}")
 
 
 def describe_set_aside(letter: Mapping[str, Any]) -> str:
-    """Return a dead letter or a late event as one line for a person."""
-    # An alarm that its own topic did not take was read from nowhere.
+    """Return a dead letter or a late event as one readable line."""
+    # An alarm that its output topic rejected has no source partition.
     place = str(letter.get("topic"))
     if letter.get("partition") is not None:
         place += f"-{letter['partition']}@{letter.get('offset')}"

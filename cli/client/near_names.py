@@ -1,4 +1,4 @@
-"""Names that are near one that does not exist: most likely the one that was meant."""
+"""Suggestions of similar names for a name that does not exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_FOUND, _INVALID = 404, 422
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Return the end of a sentence with the names near a missing one; empty where none is near.
+    """Return a sentence ending that suggests similar names; empty without similar names.
 
     Examples
     --------
@@ -34,21 +34,21 @@ def suggesting(
     named: Collection[tuple[str, str]],
     own: Collection[tuple[str, str]] = (),
 ) -> Iterator[None]:
-    """Add near names to the refusal of a request that names what does not exist.
+    """Add similar names to the error of a request that names unknown resources.
 
     Parameters
     ----------
     service
-        Is asked for its names when it has refused the request.
+        Service that lists its names after it has rejected the request.
     named
         Kinds and names of resources in the request.
     own
-        Kinds and names that the user has beside those of the service.
+        Further kinds and names that the user defines.
 
     Raises
     ------
     RefusedError
-        The service refused the request.
+        The service rejected the request.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""A pair of events on one time axis, in text, true to scale (``explain``).
+"""Text drawing of a pair of events on one time axis, true to scale (``explain``).
 
-Rows: the intervals of A and B; where B's time satisfies the predicate, for certain or depending on
-A's; the regions of A as base event, that is what follows from where B *ends*; and the axis, whose
-zero is the end of A. A cell is one column wide, so that nothing is drawn narrower than that.
+Rows: the intervals of A and B; the times at which B certainly or possibly satisfies the predicate;
+the regions of A as base event, which classify the *end* of B; and the axis, whose zero is the end
+of A. The min width of a bar is one column.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TICK_COLUMNS = 12
 _POSSIBLE, _CERTAIN = "─", "━"
 _PROBED, _SATISFIED = "░", "▓"
 _NICE = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-# Steps of the axis, ascending: 1, 2, 5 of each power of ten up to seconds, then clock-like ones.
+# Steps of the axis, ascending: 1, 2, 5 of each power of ten up to seconds, then those of clocks.
 _STEPS_US = (
     *(number * UNITS_US[unit] for unit in ("us", "ms") for number in _NICE),
     *(number * UNITS_US["s"] for number in (1, 2, 5, 10, 15, 30)),
@@ -31,20 +31,20 @@ _STEPS_US = (
 
 
 class _Scale(NamedTuple):
-    """Columns of a stretch of time."""
+    """Mapping of a time range to columns."""
 
     low: int
     high: int
     columns: int
 
     def column(self, time: int) -> int:
-        """Column of a time, that of the nearest end for one outside."""
+        """Return the column of a time; a time out of range has the column of the nearer end."""
         span = max(1, self.high - self.low)
         place = (min(max(time, self.low), self.high) - self.low) * (self.columns - 1)
         return (2 * place + span) // (2 * span)
 
     def bar(self, *parts: tuple[int, int, str]) -> str:
-        """Draw (begin, end, sign), later parts over earlier ones."""
+        """Draw parts (begin, end, sign); later parts overwrite earlier ones."""
         cells = [" "] * self.columns
         for begin, end, sign in parts:
             if begin <= end and end >= self.low and begin <= self.high:
@@ -54,17 +54,17 @@ class _Scale(NamedTuple):
 
 
 def draw_pair(answer: Mapping[str, Any]) -> list[str]:
-    """Draw what an explanation says of two events.
+    """Draw the explanation of two events.
 
     Parameters
     ----------
     answer
-        Of the service; with times, window and regions, or there is nothing to draw.
+        Response of the service.
 
     Returns
     -------
     list of str
-        Lines of at most 80 columns.
+        Lines of at most 80 columns; empty if the response has no window or regions.
     """
     if not answer.get("window") or not answer.get("regions"):
         return []
@@ -74,7 +74,7 @@ def draw_pair(answer: Mapping[str, Any]) -> list[str]:
     ends = tuple(zero + regions[f"{name}_us"] for name in ("lh", "ll", "rl", "rh"))
     lower, upper = window["lower_us"], window["upper_us"]
     shown = [a["earliest"], a["latest"], b["earliest"], b["latest"]]
-    # Regions that no target can be in are not drawn.
+    # Empty regions are not drawn.
     shown += (ends[0], ends[3]) if ends[0] <= ends[3] else ()
     shown += [a["earliest"] + lower] if lower is not None else []
     shown += [a["latest"] + upper] if upper is not None else []
@@ -101,7 +101,7 @@ def _label(name: str, line: str) -> Iterator[str]:
 
 
 def _draw_window(scale: _Scale, a: Mapping[str, Any], lower: int | None, upper: int | None) -> str:
-    """Draw where B's time satisfies the predicate for some, and for every, time of A."""
+    """Draw the times of B that satisfy the predicate for some, and for every, time of A."""
     begin = (None, None) if lower is None else (a["earliest"] + lower, a["latest"] + lower)
     end = (None, None) if upper is None else (a["latest"] + upper, a["earliest"] + upper)
     possible, certain = (
@@ -120,7 +120,7 @@ def _draw_regions(scale: _Scale, ends: tuple[int, ...]) -> str:
 
 
 def _draw_axis(scale: _Scale, zero: int) -> list[str]:
-    """Draw the axis and its labels, ticks at round distances from zero."""
+    """Draw the axis and its labels, with ticks at round distances from zero."""
     cells = ["─"] * scale.columns
     labels = [" "] * (scale.columns + _LABEL)
     free = 0
@@ -136,7 +136,7 @@ def _draw_axis(scale: _Scale, zero: int) -> list[str]:
 
 
 def _ticks(scale: _Scale, zero: int) -> range:
-    """Offsets from zero of the ticks, at a step that leaves room for their labels."""
+    """Return the offsets of the ticks from zero, with a step that leaves room for labels."""
     span = scale.high - scale.low
     room = max(1, scale.columns // _TICK_COLUMNS)
     step = next((step for step in _STEPS_US if span <= step * room), _STEPS_US[-1])

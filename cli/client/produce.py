@@ -1,4 +1,4 @@
-"""Send a file of events to a topic at a pace (``produce``)."""
+"""Send a file of events to a topic at a given rate (``produce``)."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProduceOptions:
-    """What is sent where, and how fast.
+    """Options of ``produce``.
 
     Parameters
     ----------
     file
-        One JSON document a line; ``-`` is standard input; None sends nothing.
+        File with one JSON document per line; ``-`` is standard input; None sends nothing.
     topic, stream
-        The topic, or the stream that names it; exactly one of them where there is a file.
+        The topic, or the stream that names it; exactly one of them with a file.
     rate
         Events per second.
     speed
-        Times as fast as recorded; needs the stream, which knows the events' times.
+        Speed relative to the recorded times; requires the stream, whose mapping reads the times.
     key_path
         Dotted path of the field that becomes the record's key.
     closes
-        Streams on which nothing will follow.
+        Streams to close.
     """
 
     file: Path | None
@@ -91,22 +91,22 @@ class ProduceOptions:
 
 
 def produce_file(settings: Settings, options: ProduceOptions, console: Console) -> Delivery:
-    """Send the events of a file and close streams where asked for.
+    """Send the events of a file and close the streams of the options.
 
     Parameters
     ----------
     settings
-        Where broker and service are.
+        Addresses of broker and service.
     options
-        What is sent where.
+        File, destination and rate.
     console
-        Takes the progress bar.
+        Console for the progress bar.
 
     Raises
     ------
     CliError
-        The file cannot be read, broker or service do not answer, or what is asked for would do
-        harm: nothing was sent then.
+        The file cannot be read, broker or service do not answer, or the options would do harm;
+        in the last case nothing was sent.
     """
     streams = _find_streams(settings, {*options.closes, *filter(None, [options.stream])})
     for name in options.closes:
@@ -130,7 +130,7 @@ def _send_file(
 ) -> Delivery:
     """Send the events of a file to a topic."""
     refuse_own(settings, topic)
-    # Also tells a missing topic or broker before the first event.
+    # Fails before the first event if the topic or broker is missing.
     list_partitions(settings, topic)
     sender = EventSender(settings)
     with (
@@ -145,7 +145,7 @@ def _send_file(
 
 
 def _find_streams(settings: Settings, names: set[str]) -> dict[str, Stream]:
-    """Ask the service for streams."""
+    """Read streams from the service."""
     streams = {}
     with ServiceClient(settings.url) as service:
         for name in sorted(names):
@@ -165,7 +165,7 @@ def _refuse_live(name: str, stream: Stream) -> None:
 
 
 def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule | None:
-    """Return when events are due; None for as fast as it goes."""
+    """Return the schedule of the options; None: without delay."""
     if options.rate is not None:
         return at_rate(options.rate)
     if options.speed is not None and options.stream is not None:
@@ -174,12 +174,12 @@ def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule |
 
 
 def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
-    """Return what reads an event's latest time out of its record, in µs."""
+    """Return a function that reads an event's latest time from its record, in µs."""
     map_event = compile_mapping(stream)
 
     def read_time_us(value: bytes) -> int | None:
         try:
-            # Only the time is wanted here: the arrival is unknown, so far in the future.
+            # Only the time is needed: the unknown arrival time is set far in the future.
             return map_event(orjson.loads(value), value, b"", 2**60).latest
         except (ValueError, RejectedEventError):
             return None
@@ -189,7 +189,7 @@ def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Open a file, or standard input, with its size in bytes where it has one."""
+    """Open a file or standard input; yield it with its size in bytes, None if unknown."""
     if str(file) == "-":
         yield sys.stdin.buffer, None
         return

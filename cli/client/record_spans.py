@@ -1,4 +1,4 @@
-"""From where to where the records of partitions go; marks of transactions are no records."""
+"""Offset ranges of the records of partitions, without transaction markers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 
 def record_spans(offsets: KafkaOffsets, places: Collection[Place]) -> dict[Place, OffsetRange]:
-    """Return the range from the oldest to the last record of each partition; 0 to 0 without one.
+    """Return the offset range from the oldest to the last record of each partition.
 
-    Records of open transactions, and what stands behind them, are not there yet.
+    Records of open transactions, and the records after them, are not included. The range of a
+    partition without records is empty.
 
     Parameters
     ----------
     offsets
-        Asks the broker.
+        Reads offsets from the broker.
     places
         Topic and number of each partition.
 
     Raises
     ------
     BrokerError
-        A partition does not answer in time.
+        The leader of a partition does not answer in time.
     KafkaException
         The broker does not answer.
     """

@@ -1,7 +1,7 @@
-"""Records of the config topic that cannot be read, and their removal (``repair-config``).
+"""Unreadable records of the config topic, and their removal (``repair-config``).
 
-A record is removed by a tombstone under its very key. What is removed is only what was shown: the
-topic is read again first, and a key that has got a newer record meanwhile is left alone.
+A record is removed by a tombstone with the same key. Only records that were shown are removed: the
+topic is read again first, and a key that has a newer record by then is skipped.
 """
 
 from __future__ import annotations
@@ -30,52 +30,52 @@ _SEND_SECONDS = 30.0
 
 
 class Found(NamedTuple):
-    """The newest record of a key, which this software cannot read.
+    """The newest record of a key, which this version of the software cannot read.
 
     Attributes
     ----------
     record
-        Its key, its offset, and why it cannot be read.
+        Key and offset of the record, and the reason why it cannot be read.
     is_newer
-        Whether a newer version of the software wrote it, which can read it.
+        Whether a newer version of the software wrote the record and can read it.
     """
 
     record: Unreadable
     is_newer: bool
 
     def to_document(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the record as a JSON object."""
         return self.record.to_document() | {"newer_version": self.is_newer}
 
 
 def find_unreadable(settings: Settings) -> list[Found]:
-    """Return the newest records of their keys that cannot be read, by offset.
+    """Return the unreadable records that are the newest of their keys, by offset.
 
     Parameters
     ----------
     settings
-        Where the broker is, and the prefix of the installation.
+        Broker address and prefix of the installation.
 
     Raises
     ------
     BrokerError
-        The broker does not answer, or has no config topic.
+        The broker does not answer, or the config topic does not exist.
     """
     return _found(_read_newest(settings))
 
 
 def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
-    """Write a tombstone for each of the records that is still the newest of its key.
+    """Write a tombstone for each shown record that is still the newest of its key.
 
     Returns
     -------
     list of Found
-        Those that were removed.
+        The removed records.
 
     Raises
     ------
     BrokerError
-        The broker does not answer, or does not take a tombstone.
+        The broker does not answer, or rejects a tombstone.
     """
     newest = _read_newest(settings)
     still = set(_found(newest))
@@ -94,7 +94,7 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
                 None,
                 it.record.key,
                 partition=0,
-                # The highest that it may have had: the next one repeats none.
+                # The highest version that the name may have had, so that no version is reused.
                 headers=list(deletion_headers(newest.version(it.record.key))),
                 on_delivery=delivered,
             )

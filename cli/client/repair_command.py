@@ -24,11 +24,11 @@ def repair_config(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
 ) -> None:
-    """List the records of the config topic that cannot be read, and remove them when told to.
+    """List the unreadable records of the config topic, and remove them after confirmation.
 
-    Exit code 1 if some are left.
+    Exit code 1 if unreadable records remain.
     """
-    # Imported here: Kafka's client takes time that --help need not wait for.
+    # Imported here: Kafka's client is slow to import, and --help does not need it.
     from cli.client.repair import find_unreadable, remove  # noqa: PLC0415
 
     settings = read_settings(bootstrap=bootstrap)
@@ -48,7 +48,7 @@ def repair_config(
             "add --newer"
         )
     if wanted and not yes:
-        # A script says --yes; only a person is asked.
+        # A script must pass --yes; only an interactive user is asked.
         yes = not as_json and typer.confirm(f"Remove {counted(len(wanted), 'record')} for good?")
     removed = remove(settings, wanted) if yes and wanted else []
     if not as_json:

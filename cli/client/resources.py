@@ -1,7 +1,7 @@
-"""Templates, streams and conditions in files: read and bring them to the service (``apply``).
+"""Templates, streams and conditions in files: read and register them (``apply``).
 
-A file is YAML or JSON and holds one or many documents. Each is the REST document with its
-``name``, and its ``kind`` tells what it is: ``template``, ``stream``, or the kind of a condition::
+A file is YAML or JSON and contains one or more documents. Each is the REST document with its
+``name``, and with its ``kind``: ``template``, ``stream``, or the kind of a condition::
 
     kind: stream
     name: acoustic
@@ -41,30 +41,30 @@ if TYPE_CHECKING:
     from cli.client.rest import Change, ServiceClient
 
 Kind = Literal["template", "stream", "condition"]
-# Each refers to those before it.
+# Resources refer only to resources of earlier kinds.
 _ORDER: tuple[Kind, ...] = ("template", "stream", "condition")
-# The kinds that name themselves; any other is one of a condition.
+# Values of `kind` that name a resource kind; any other is a kind of condition.
 _NAMED: Mapping[object, Kind] = {"template": "template", "stream": "stream"}
-# What the parser says of a tab in the indentation or behind a sign.
+# The parser's message for a tab in the indentation or after an indicator.
 _TAB = "found character '\\t' that cannot start any token"
-# Deeper than any document goes; an alias inside what it stands for has no end.
+# Deeper than any valid document; a recursive alias nests without end.
 _DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceFile:
-    """A template, stream or condition as it stands in a file.
+    """A template, stream or condition in a file.
 
     Parameters
     ----------
     kind
-        What it is.
+        Kind of the resource.
     name
-        Its name.
+        Name of the resource.
     document
         The REST document.
     place
-        The file, and where in it the document begins.
+        File, number and first line of the document.
     """
 
     kind: Kind
@@ -74,7 +74,7 @@ class ResourceFile:
 
     @property
     def path(self) -> str:
-        """Its path in the REST interface."""
+        """Path of the resource in the REST API."""
         return f"/v1/{self.kind}s/{quote(self.name, safe='')}"
 
     @property
@@ -88,7 +88,7 @@ class ResourceFile:
 
     @property
     def needs(self) -> frozenset[tuple[str, str]]:
-        """Kinds and names of the resources that it refers to."""
+        """Kinds and names of the resources that the document refers to."""
         if self.kind == "stream":
             named = self.document.get("templates")
             names = named if isinstance(named, list) else []
@@ -98,16 +98,16 @@ class ResourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of one resource; ``unchecked`` where a dry run could not ask the service.
+    """Result for one resource.
 
     Parameters
     ----------
     kind, name
-        Of the resource.
+        Kind and name of the resource.
     change
-        What was written.
+        The change; ``unchecked`` if a dry run could not check the resource.
     warnings
-        What the service warns of.
+        Warnings of the service.
     """
 
     kind: str
@@ -117,7 +117,7 @@ class Applied:
 
 
 def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
-    """Read the resources of files: templates, streams, conditions, otherwise in the order given.
+    """Read the resources of files: templates, then streams, then conditions, in file order.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
     Raises
     ------
     UsageError
-        A file is not there or not YAML, a document lacks its kind or name or holds what JSON
-        does not have, a scalar has two meanings, or a key or a resource is there twice.
+        A file is missing or not YAML, a document lacks its kind or name or has a value that JSON
+        cannot represent, a scalar is ambiguous, or a key or a resource is repeated.
     """
     found = [resource for path in paths for resource in _read_file(path)]
     if not found:
@@ -142,22 +142,22 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
 def apply_resources(
     service: ServiceClient, resources: Iterable[ResourceFile], *, dry_run: bool = False
 ) -> Iterable[Applied]:
-    """Bring resources to the service, and give what became of each as soon as it is known.
+    """Register resources with the service, and yield the result of each at once.
 
     Parameters
     ----------
     service
         The service.
     resources
-        In the order in which they are to be written.
+        Resources in the order in which they are written.
     dry_run
-        Let the service check everything and write nothing. What refers to a resource that would be
-        new, or to a new version of a template, cannot be checked then.
+        Let the service check everything and write nothing. A document that refers to a new
+        resource, or to a new version of a template, cannot be checked then.
 
     Raises
     ------
     ServiceError
-        The service does not answer, or refuses a document; the message names the document.
+        The service does not answer, or rejects a document; the message names the document.
     """
     given = list(resources)
     own = {(resource.kind, resource.name) for resource in given}
@@ -173,7 +173,7 @@ def apply_resources(
                 message = f"{resource.place}, {resource.kind} {resource.name}: {error}"
                 raise RefusedError(message, error.status) from error
             change, warnings = put.change, tuple(put.resource.get("warnings", ()))
-        # A stream takes up the new version of a template, which a dry run has not written.
+        # A stream would use the new version of a template, which a dry run has not written.
         if dry_run and (
             change in {"created", "unchecked"} or (resource.kind, change) == ("template", "changed")
         ):
@@ -186,7 +186,7 @@ def _read_file(path: Path) -> Iterable[ResourceFile]:
     where = "standard input" if str(path) == "-" else str(path)
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        # A safe loader: it makes plain values only.
+        # A safe loader: it builds plain values only.
         documents = list(_documents(content.decode()))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{where} cannot be read: {error}") from error
@@ -205,7 +205,7 @@ def _read_file(path: Path) -> Iterable[ResourceFile]:
     except yaml.YAMLError as error:
         raise UsageError(f"{where} is neither YAML nor JSON: {error}") from error
     for number, (line, document) in enumerate(documents, start=1):
-        # A trailing separator makes an empty document.
+        # A trailing separator yields an empty document.
         if document is not None:
             yield _resource(document, f"{where}, document {number}", line)
 
@@ -223,7 +223,7 @@ def _documents(content: str) -> Iterator[tuple[int, object]]:
 
 
 def _resource(document: object, place: str, line: int) -> ResourceFile:
-    """Split a document into what it is and the document of the REST interface."""
+    """Split a document into kind, name and REST document."""
     if not isinstance(document, dict):
         raise UsageError(f"{place} is not a mapping of fields")
     rest = dict(document)
@@ -244,7 +244,7 @@ def _resource(document: object, place: str, line: int) -> ResourceFile:
 
 
 def _check_json(value: object, place: str, depth: int = 0) -> None:
-    """Raise UsageError where a value is none of JSON's."""
+    """Raise UsageError if JSON cannot represent a value."""
     if depth > _DEEPEST:
         raise UsageError(f"{place} goes deeper than {_DEEPEST} levels")
     if isinstance(value, dict):
@@ -260,7 +260,7 @@ def _check_json(value: object, place: str, depth: int = 0) -> None:
 
 
 def _check_scalar(value: object, place: str) -> None:
-    """Raise UsageError where a value without parts is none of JSON's."""
+    """Raise UsageError if JSON cannot represent a scalar."""
     if isinstance(value, str) and any("\ud800" <= found <= "\udfff" for found in value):
         raise UsageError(f"{place} holds half of a surrogate pair; write valid Unicode")
     if not isinstance(value, str | int | Decimal | None):
@@ -268,7 +268,7 @@ def _check_scalar(value: object, place: str) -> None:
 
 
 def _as_read(value: object) -> str:
-    """Tell as what YAML has read a value that is not text."""
+    """Return a description of a value that YAML did not read as a string."""
     if isinstance(value, date):
         return f"{value} is a date"
     if isinstance(value, bool):

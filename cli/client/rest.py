@@ -1,4 +1,4 @@
-"""The service's REST interface, as the commands use it."""
+"""Client of the REST API."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _READY_SECONDS = 5
 _NOT_FOUND = 404
 _CREATED = 201
 _FIRST_ERROR = 400
-# As many as a page of a list may have.
+# Max page size of a list.
 _MOST_NAMES = 1000
 Change = Literal["created", "changed", "unchanged"]
 Document = dict[str, Any]
 
 
 class Put(NamedTuple):
-    """What a write did, and the resource as it stands afterwards."""
+    """The change that a write made, and the resource after it."""
 
     change: Change
     resource: Document
@@ -36,9 +36,9 @@ class ServiceClient:
     Parameters
     ----------
     url
-        Where the service is, for instance ``http://127.0.0.1:8080``.
+        URL of the service, for instance ``http://127.0.0.1:8080``.
     timeout_seconds
-        Longest wait for one answer.
+        Timeout of one request.
     """
 
     def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
@@ -62,7 +62,7 @@ class ServiceClient:
         self._client.close()
 
     def ready(self) -> bool:
-        """Tell whether the service answers that it is ready."""
+        """Return whether the service answers that it is ready."""
         try:
             return self._client.get("/readyz", timeout=_READY_SECONDS).is_success
         except httpx.HTTPError:
@@ -74,14 +74,14 @@ class ServiceClient:
         Raises
         ------
         ServiceError
-            The service does not answer, or not with success.
+            The service does not answer, or answers with an error.
         """
         answer = self._ask("GET", path)
         self._check(answer)
         return dict(answer.json())
 
     def find(self, path: str) -> Document | None:
-        """Return the JSON object at a path, None when there is none; errors as ``get``."""
+        """Return the JSON object at a path, or None if it is not found; errors as in ``get``."""
         answer = self._ask("GET", path)
         if answer.status_code == _NOT_FOUND:
             return None
@@ -89,18 +89,18 @@ class ServiceClient:
         return dict(answer.json())
 
     def names(self, kind: str) -> list[str]:
-        """Return names of resources, the first thousand by name; errors as ``get``."""
+        """Return the first thousand names of resources; errors as in ``get``."""
         items = self.get(f"/v1/{kind}s?limit={_MOST_NAMES}")["items"]
         return [str(item["name"]) for item in items]
 
     def text(self, path: str) -> str:
-        """Return what stands at a path as text; errors as ``get``."""
+        """Return the text at a path; errors as in ``get``."""
         answer = self._ask("GET", path)
         self._check(answer)
         return answer.text
 
     def post(self, path: str, document: Document) -> Document:
-        """Send a JSON object and return the one that is answered; errors as ``get``."""
+        """Send a JSON object and return the JSON object of the response; errors as in ``get``."""
         answer = self._ask("POST", path, **_as_body(document))
         self._check(answer)
         return dict(answer.json())
@@ -111,7 +111,7 @@ class ServiceClient:
         Parameters
         ----------
         path
-            Of the resource, for instance ``/v1/streams/acoustic``.
+            Path of the resource, for instance ``/v1/streams/acoustic``.
         document
             The whole document.
         dry_run
@@ -120,7 +120,7 @@ class ServiceClient:
         Raises
         ------
         ServiceError
-            The service does not answer, or it refuses the document; the message says why.
+            The service does not answer, or rejects the document; the message states the reason.
         """
         before = self._ask("GET", path)
         params = {"dry_run": "true"} if dry_run else {}
@@ -134,7 +134,7 @@ class ServiceClient:
         return Put(change, dict(answer.json()))
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
-        """Send a request and return the answer, whatever it says."""
+        """Send a request and return the response, whatever its status."""
         try:
             return self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:
@@ -144,7 +144,7 @@ class ServiceClient:
             ) from error
 
     def _check(self, answer: httpx.Response) -> None:
-        """Raise what a problem body says."""
+        """Raise RefusedError if the response is an error."""
         if answer.status_code < _FIRST_ERROR:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
@@ -153,7 +153,7 @@ class ServiceClient:
 
 
 def _as_body(document: Document) -> dict[str, Any]:
-    """Return a document as httpx's arguments, none of its digits lost."""
+    """Return a document as arguments of httpx, with every digit of its numbers."""
     return {"content": write_json(document), "headers": {"Content-Type": "application/json"}}
 
 

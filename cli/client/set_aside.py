@@ -1,4 +1,4 @@
-"""What the headers of a record that was set aside say: a dead letter, or a late event."""
+"""Headers of a dead letter or a late event."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _TOLD = "coincide.error."
 
 
 def headers_of(message: Message) -> dict[str, str | None]:
-    """Give the headers that tell of it, by name without their common prefix.
+    """Return the error headers of a record, by name without their common prefix.
 
     Parameters
     ----------
     message
-        Of the dead letter topic, or of the one for late events; of any other it is empty.
+        Record of the dead-letter topic or the late topic; other records have no such headers.
     """
     return {
         name.removeprefix(_TOLD): as_text(value)
@@ -26,5 +26,5 @@ def headers_of(message: Message) -> dict[str, str | None]:
 
 
 def as_text(value: str | bytes | None) -> str | None:
-    """Give a key, a value or a header as text; bytes that are none are escaped."""
+    """Return a key, value or header as a string; bytes that are not UTF-8 are escaped."""
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""Topics as commands meet them: missing, not the user's to write, or without a broker."""
+"""Connections to the broker, and errors for missing or forbidden topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_client.settings import Properties
 
 METADATA_SECONDS = 10
-# No broker was reached, or none answered in time.
+# Errors that mean that no broker was reached, or that the broker did not answer in time.
 _SILENCE = frozenset(
     {
         KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes carry the underscore
@@ -34,7 +34,7 @@ _SILENCE = frozenset(
 
 class _Closable(Protocol):
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
 
 
 _Client = TypeVar("_Client", bound=_Closable)
@@ -49,16 +49,16 @@ def connected(
     Parameters
     ----------
     settings
-        Where the broker is.
+        Broker address and Kafka properties.
     open_client
-        Takes the properties of the client and its name.
+        Called with the properties of the client and its name.
 
     Raises
     ------
     BrokerError
-        The broker does not answer, also to what it is asked while this is open.
+        The broker does not answer, also to a request inside the `with` block.
     UsageError
-        The Kafka properties of the settings are not what the client takes.
+        The Kafka properties of the settings are not valid.
     """
     try:
         client = open_client(settings.client, "coincide-cli")
@@ -72,14 +72,14 @@ def connected(
 
 
 def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
-    """Return the error that a command shows when the client reports one.
+    """Return the error that a command shows for an error of the client.
 
     Parameters
     ----------
     settings
-        Where the broker is.
+        Broker address.
     error
-        Of the client.
+        Error of the client.
     """
     found = error.args[0]
     if not isinstance(found, KafkaError):
@@ -98,7 +98,7 @@ def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Pl
     Raises
     ------
     BrokerError
-        There is no such topic; the message says what there is, or how it is made.
+        The topic does not exist; the message names similar topics, or how to create it.
     KafkaException
         The broker does not answer.
     """
@@ -112,7 +112,7 @@ def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Pl
 
 
 def refuse_own(settings: Settings, topic: str) -> None:
-    """Raise UsageError when a topic is one of the installation's own, not one of events."""
+    """Raise UsageError when a topic is one of the installation's own topics."""
     if topic in settings.topics.all():
         raise UsageError(
             f"{topic} is a topic of Coincide's own, where events do harm; name a topic of events"
@@ -120,7 +120,7 @@ def refuse_own(settings: Settings, topic: str) -> None:
 
 
 def _remedy(settings: Settings, topic: str, there: list[str]) -> str:
-    """Return what to do about a topic that is missing."""
+    """Return the remedy for a missing topic."""
     if topic in settings.topics.all():
         return "the service makes it when it starts (with the same COINCIDE_PREFIX)"
     similar = difflib.get_close_matches(topic, there)

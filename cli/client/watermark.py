@@ -20,8 +20,8 @@ def reset_watermark(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
 ) -> None:
-    """Reset a stream's watermark that a wrong clock or heartbeat drove ahead."""
-    # Not needed for --help, and it takes a while to import.
+    """Reset the watermark of a stream that a wrong clock or heartbeat moved ahead."""
+    # Imported here: slow to import, and --help does not need it.
     from cli.client.near_names import suggesting  # noqa: PLC0415
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 

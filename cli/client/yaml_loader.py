@@ -1,8 +1,8 @@
-"""YAML as JSON with less punctuation: numbers are the decimals that are written, not floats.
+"""YAML loader with the values of JSON; numbers are exact decimals, not floats.
 
-YAML 1.1, which the parser follows, and YAML 1.2 disagree about some plain scalars: `010`, `1_000`,
-`1:30`, `on`, `no`. Such a scalar is refused with its line and column. `1e3`, a string in YAML 1.1
-but a number in YAML 1.2 and JSON, is a number.
+YAML 1.1, which the parser implements, and YAML 1.2 disagree about some plain scalars: `010`,
+`1_000`, `1:30`, `on`, `no`. Such a scalar is rejected with its line and column. `1e3`, a string in
+YAML 1.1 but a number in YAML 1.2 and JSON, is read as a number.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import yaml
 _TAG = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FRACTION = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
-# Numbers in YAML 1.2, of which YAML 1.1 makes strings: 1e3, 08, 0o17.
+# Numbers in YAML 1.2 that are strings in YAML 1.1: 1e3, 08, 0o17.
 _NUMBER_SINCE = re.compile(
     r"^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|0o[0-7]+)$",
 )
 _TRUTHS = {"true": True, "false": False}
 _FALSE = frozenset({"no", "off", "n"})
-# A longer integer fits no field, and Python refuses to convert a very long one.
+# Longer integers fit no field, and Python does not convert very long ones.
 _LONGEST_WHOLE = 40
 _QUOTES = "or put it in quotes if it is a string"
-# What YAML 1.1 reads by rules of its own, and what to write instead.
+# Scalars that only YAML 1.1 reads as numbers, with problem and remedy.
 _ODDITIES = (
     (re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE), "is not a number of JSON", "write digits"),
     (re.compile(r".*:.*"), "is a number to the base of 60 in YAML", "write a decimal number"),
@@ -36,7 +36,7 @@ _ODDITIES = (
 
 
 class Loader(yaml.SafeLoader):
-    """A loader that refuses scalars with two meanings, and a key that is given twice."""
+    """A loader that rejects ambiguous scalars and repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - yaml's own signature
         """Return the mapping of a node."""
@@ -53,7 +53,7 @@ class Loader(yaml.SafeLoader):
 
 
 def _number(_: Loader, node: yaml.ScalarNode) -> int | Decimal:
-    """Return the number that is written."""
+    """Return a number with exactly the digits written."""
     text = str(node.value)
     if _WHOLE.fullmatch(text) and len(text) <= _LONGEST_WHOLE:
         return int(text)
@@ -72,7 +72,7 @@ def _number(_: Loader, node: yaml.ScalarNode) -> int | Decimal:
 
 
 def _truth(_: Loader, node: yaml.ScalarNode) -> bool:
-    """Return whether a scalar is true."""
+    """Return the value of a boolean scalar."""
     found = _TRUTHS.get(str(node.value).lower())
     if found is None:
         text = str(node.value)[:_LONGEST_WHOLE]

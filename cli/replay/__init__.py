@@ -1,4 +1,5 @@
-"""Conditions over recorded events (``replay``): in files, or in whole topics of Kafka.
+"""Conditions over recorded events (``replay``), in files or in whole Kafka topics.
 
-Over files it is the job's Program, without Kafka, Spark, service or Java; over topics the job.
+A replay of files runs the job's Program without Kafka, Spark, service or Java; a replay of topics
+runs the job.
 """

@@ -1,7 +1,7 @@
-"""Cut files of events into chunks of whole rows, a few at a time in memory, none of them parsed.
+"""Split files of events into chunks of whole, unparsed rows, a few chunks at a time in memory.
 
-A chunk is what one process reads at once. Rows longer than what is read are passed over here, so
-that a file without line breaks does no harm.
+A chunk is the unit of work of one process. Rows over the length limit are skipped here, so that a
+file without line breaks does not fill the memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """Stands for a row that is longer than what is read, in bytes."""
+    """Placeholder for a row over the length limit; `nbytes` is its length."""
 
     nbytes: int
 
@@ -48,20 +48,20 @@ Line = bytes | TooLong
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows of a file that stand behind each other.
+    """Consecutive rows of a file.
 
     Parameters
     ----------
     first
-        Position of the first one in the file, from 0; the header of a CSV file does not count.
+        Position of the first row in the file, from 0, without the header of a CSV file.
     line
-        Line on which it stands, from 1; of a Parquet file its row.
+        Line number of the first row, from 1; of a Parquet file, its row number.
     nbytes
-        What it takes in the file.
+        Number of bytes of the rows in the file.
     lines
-        The rows of a text, each as it stands there.
+        Unparsed rows of a text file.
     table
-        Those of a Parquet file; None for a text.
+        Rows of a Parquet file; None for a text file.
     header
         Names of the columns of a CSV file.
     """
@@ -77,23 +77,23 @@ class Chunk:
 def read_chunks(
     file: EventFile, stream: Stream, most_record_bytes: int, *, whole_rows: bool
 ) -> Iterator[Chunk]:
-    """Read a file.
+    """Read a file in chunks.
 
     Parameters
     ----------
     file
         The file.
     stream
-        Whose mapping names the columns that a CSV or Parquet file must have.
+        Stream whose mapping names the columns of a CSV or Parquet file.
     most_record_bytes
-        Longer rows are not read.
+        Max length of a row; longer rows are not read.
     whole_rows
         Read also the columns of a Parquet file that the mapping does not name.
 
     Raises
     ------
     UsageError
-        It cannot be read, is not of its format, or lacks a column.
+        The file cannot be read, does not have its format, or lacks a column.
     """
     try:
         if file.format == "parquet":
@@ -121,8 +121,8 @@ def _opened(file: EventFile) -> Iterator[BinaryIO]:
 
 
 def _read_lines(opened: BinaryIO, most_bytes: int) -> Iterator[list[Line]]:
-    """Give the lines of a file without their line breaks, many at a time."""
-    # A line may end in a carriage return, which does not count.
+    """Yield lists of the lines of a file, without line breaks."""
+    # A carriage return at the end of a line does not count.
     limit = most_bytes + 1
     rest, passed = b"", 0
     while piece := opened.read(_PIECE_BYTES):
@@ -149,7 +149,7 @@ def _read_lines(opened: BinaryIO, most_bytes: int) -> Iterator[list[Line]]:
 def _cut(
     pieces: Iterable[list[Line]], line: int = 1, header: tuple[str, ...] = ()
 ) -> Iterator[Chunk]:
-    """Put rows into chunks of a bounded size."""
+    """Group rows into chunks of bounded size."""
     first = 0
     waiting: list[Line] = []
     size = 0
@@ -173,12 +173,12 @@ def _cut(
 
 
 def line_count(row: Line) -> int:
-    """Count the lines that a row takes."""
+    """Return the number of lines of a row."""
     return row.count(b"\n") + 1 if isinstance(row, bytes) else 1
 
 
 def allow_long_cells(most_bytes: int) -> None:
-    """Let a cell of a CSV row be as long as a row; the limit is one of the whole process."""
+    """Set the max length of a CSV cell to that of a row, for the whole process."""
     csv.field_size_limit(max(csv.field_size_limit(), most_bytes))
 
 
@@ -205,7 +205,7 @@ def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
 
 
 def _csv_rows(pieces: Iterator[list[Line]], width: int, most_bytes: int) -> Iterator[list[Line]]:
-    """Join lines where a quoted cell has a line break in it."""
+    """Join the lines of a row whose quoted cell contains a line break."""
     for piece in pieces:
         if not any(b'"' in line for line in piece if isinstance(line, bytes)):
             yield piece
@@ -220,13 +220,13 @@ def _csv_rows(pieces: Iterator[list[Line]], width: int, most_bytes: int) -> Iter
 def _csv_row(
     waiting: deque[Line], pieces: Iterator[list[Line]], width: int, most_bytes: int
 ) -> Line:
-    """Take the lines of the next row.
+    """Remove and return the next row, which may span several lines.
 
-    They are joined only if they then have as many cells as the header. Otherwise the first line
-    stands alone and is set aside later: a quotation mark that does not close costs one line.
+    Lines are joined only if the row then has as many cells as the header. Otherwise the first line
+    is a row of its own, which is rejected later: an unclosed quotation mark costs one line.
     """
     line = waiting.popleft()
-    # By far the most: no quotation mark, or each with its second one.
+    # The common case: no quotation marks, or an even number of them.
     if not isinstance(line, bytes) or line.count(b'"') % 2 == 0 or _has_cells(line, width):
         return line
     taken = [line]

@@ -1,6 +1,6 @@
-"""Which columns of a CSV or Parquet file are the fields that a stream's mapping names.
+"""Columns of a CSV or Parquet file for the fields that a stream's mapping names.
 
-The field at path `a.b` is the column `a.b`, or `b` in the structures of a Parquet column `a`.
+The field at path `a.b` is the column `a.b`, or the field `b` of the struct column `a` in Parquet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from correlation.resources.paths import Path
 
 _SUFFIX = "_path"
-# Fields that are times or durations; the others are ids, keys and names, which stay texts.
+# Fields that are times or durations; the others are ids, keys and names, which stay strings.
 _TIMES = frozenset({"time", "earliest", "latest", "detected", "before", "after"})
 # The buckets of a histogram.
 _LIST = "histogram"
@@ -33,13 +33,13 @@ class CsvColumn(NamedTuple):
     Parameters
     ----------
     place
-        Its number in the row.
+        Index of the column.
     path
-        Where its cells stand in the record.
+        Path of the cell's value in the record.
     is_number
-        Whether a cell that is a number is read as one.
+        Whether cells that are JSON numbers are read as numbers.
     is_list
-        Whether a cell that is a list in JSON is read as one.
+        Whether cells that are JSON lists are read as lists.
     """
 
     place: int
@@ -55,11 +55,11 @@ class TableColumns:
     Parameters
     ----------
     names
-        Those that are read.
+        Names of the columns that are read.
     moved
-        Columns that stand elsewhere in the record: (name, path).
+        Columns whose path in the record differs from their name: (name, path).
     stream
-        The stream, its times read as the file has them: a timestamp is a time by itself.
+        The stream, with the time format of the file: ISO 8601 for timestamp columns.
     """
 
     names: tuple[str, ...]
@@ -73,16 +73,16 @@ def csv_columns(file: FilePath, stream: Stream, header: Sequence[str]) -> list[C
     Parameters
     ----------
     file
-        Named in the error.
+        Path that the error names.
     stream
-        With its mapping.
+        Stream with its mapping.
     header
         Names of the columns.
 
     Raises
     ------
     UsageError
-        One that the mapping names is missing, or stands twice.
+        A column that the mapping names is missing or repeated.
     """
     mapping = stream.mapping
     epoch = mapping.format.startswith("epoch")
@@ -108,8 +108,8 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
     Raises
     ------
     UsageError
-        One that the mapping names is missing, or one of two times is a timestamp and the other is
-        none.
+        A column that the mapping names is missing or repeated, or only some of the time columns
+        are timestamps.
     """
     mapping = stream.mapping
     names = list(schema.names) if mapping.form == "canonical" else []
@@ -140,7 +140,7 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
 
 
 def place_at(record: dict[str, object], path: Path, value: object) -> None:
-    """Put a value at its path in a record."""
+    """Set a value at a path in a record."""
     *above, last = path
     for name in above:
         inner = record.setdefault(name, {})
@@ -151,7 +151,7 @@ def place_at(record: dict[str, object], path: Path, value: object) -> None:
 
 
 def _named_paths(stream: Stream) -> list[tuple[str, Path]]:
-    """List the fields that the mapping names, with their paths; the key only where it counts."""
+    """Return the fields that the mapping names, with their paths; the key only if it is used."""
     mapping = stream.mapping
     found = []
     for it in fields(mapping):
@@ -163,7 +163,7 @@ def _named_paths(stream: Stream) -> list[tuple[str, Path]]:
 
 
 def _type_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
-    """Give the type of the field at a path through structures; None where there is none."""
+    """Return the type of the field at a path through structs; None if it is missing."""
     first, *rest = path
     if schema.names.count(first) != 1:
         return None
@@ -181,7 +181,7 @@ def _is_moment(kind: pa.DataType) -> bool:
 
 
 def _bound_type(kind: pa.DataType) -> pa.DataType:
-    """Give the type of the bounds in a list of buckets that are structures; otherwise null."""
+    """Return the type of the bounds in a list of bucket structs; otherwise the null type."""
     bucket = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
     if bucket is None or not pa.types.is_struct(bucket) or bucket.get_field_index("lo") < 0:
         return pa.null()

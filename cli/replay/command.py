@@ -1,6 +1,6 @@
-"""``coincide replay``: its options. What it needs is imported when it runs."""
+"""Options of ``coincide replay``; its dependencies are imported when it runs."""
 
-# Imports inside the command: --help need not wait for them.
+# Imports inside the command: --help does not need them.
 # ruff: noqa: PLC0415
 import sys
 from collections.abc import Iterable, Mapping
@@ -91,7 +91,7 @@ def replay(
         bool, typer.Option("--json", help="Write the summary as JSON, for scripts.")
     ] = False,
 ) -> None:
-    """Run conditions over files, or over whole topics of Kafka; alarms as JSON lines."""
+    """Run conditions over files, or over whole Kafka topics; alarms are JSON lines."""
     from cli.replay.options import (
         ReplayOptions,
         TopicOptions,
@@ -138,7 +138,7 @@ def replay(
             force=force,
         )
         report = run_replay(options, told)
-    # Standard output is for the alarms, unless there are none or they go elsewhere.
+    # Standard output is for the alarms, unless they are only counted or written to a file.
     is_free = bool(counted) or alarms is not None
     if as_json:
         out = sys.stdout.buffer if is_free else sys.stderr.buffer
@@ -148,7 +148,7 @@ def replay(
         if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
         show_report(report, told)
-    # A script that reads the summary from standard error finds nothing else there.
+    # If the JSON summary is on standard error, it is the only output there.
     if is_free or not as_json:
         show_rejected(report, told, letters=rejects is not None, strict=strict)
     if strict:
@@ -156,7 +156,7 @@ def replay(
 
 
 def _check_complete(streams: Iterable[Mapping[str, Any]]) -> None:
-    """Complain about rows that were rejected or late, or gone before they were read."""
+    """Raise VerificationError if rows were rejected or late, or lost before they were read."""
     found = list(streams)
     rejected = sum(sum(it["rejected"].values()) for it in found)
     late = sum(it["late"] for it in found)

@@ -1,7 +1,7 @@
-"""Who does the work of a replay: this process alone, or some beside it.
+"""Workers of a replay: this process alone, or several worker processes.
 
-Every process reads chunks of any file, and holds some of the slots. Chunks come back as events,
-blocks go to all slots; both in the order in which they were asked for.
+Every process parses chunks of any file, and owns some of the slots. Chunks are returned as
+events, and blocks are sent to all slots; both in the order of the requests.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 class Orders(NamedTuple):
-    """What the processes have to know.
+    """Parameters of the workers.
 
     Parameters
     ----------
     setup
         Streams and conditions.
     files
-        Of events.
+        Files of events.
     most_record_bytes
-        Longer rows are rejected.
+        Max length of a row; longer rows are rejected.
     alarms, letters
-        Whether alarms and rejected rows are wanted as records.
+        Whether alarms and rejected rows are returned as records.
     """
 
     setup: Setup
@@ -54,23 +54,23 @@ class Orders(NamedTuple):
 
 
 class Crew(Protocol):
-    """Who does the work; a context, which ends with those who do it."""
+    """Workers of a replay; a context manager that ends them at its exit."""
 
-    # Chunks that are read at once.
+    # Number of chunks that are parsed concurrently.
     hands: int
 
     def read(self, file: int, chunk: Chunk) -> Future[Taken]:
-        """Have a chunk of a file read."""
+        """Submit a chunk of a file for parsing."""
 
     def advance(self, step: Step) -> Iterator[Found]:
-        """Have a block evaluated by all slots."""
+        """Evaluate a block in all slots."""
 
     def totals(self) -> Totals:
-        """Give the counters of all slots together."""
+        """Return the counters, summed over all slots."""
 
 
 class _Worker:
-    """What one process has: readers of the files, and some slots."""
+    """State of one process: readers of the files, and some slots."""
 
     def __init__(self, orders: Orders, number: int, count: int) -> None:
         self._readers = [
@@ -85,12 +85,12 @@ class _Worker:
         self.slots = Slots(orders.setup, range(number, SLOTS, count), alarms=orders.alarms)
 
     def read(self, file: int, chunk: Chunk) -> Taken:
-        """Read a chunk of a file."""
+        """Parse a chunk of a file."""
         return self._readers[file].read(chunk)
 
 
 class Alone:
-    """The process itself does everything, at once."""
+    """A single worker in this process, which runs each request at once."""
 
     hands = 1
 
@@ -119,19 +119,19 @@ class Alone:
 
 
 class Together:
-    """Processes beside this one, each with a queue of its own: a slot stays where it is.
+    """Worker processes, each with its own queue and a fixed set of slots.
 
     Parameters
     ----------
     orders
-        What they have to know.
+        Parameters of the workers.
     count
-        How many.
+        Number of processes.
     """
 
     def __init__(self, orders: Orders, count: int) -> None:
         self.hands = count
-        # Not forked: this process may have threads, of numba or of Arrow.
+        # Not forked: this process may have threads of numba or Arrow.
         context = get_context("spawn")
         self._processes = [
             ProcessPoolExecutor(1, context, _begin, (orders, number, count))
@@ -171,12 +171,12 @@ class Together:
 
 
 def result_of(asked: Future[_Result]) -> _Result:
-    """Wait for what was asked for.
+    """Wait for the result of a request.
 
     Raises
     ------
     ProcessError
-        The process that had to do it is gone.
+        The process that ran the request has ended.
     """
     try:
         return asked.result()
@@ -202,13 +202,13 @@ def _lost() -> ProcessError:
     )
 
 
-# What a process beside this one has; set once when it begins.
+# The worker of a worker process; set once when the process starts.
 _workers: list[_Worker] = []
 
 
 def _begin(orders: Orders, number: int, count: int) -> None:
-    """Begin in a process beside this one."""
-    # Ctrl-C reaches every process of the terminal; the one that was started ends the others.
+    """Initialise a worker process."""
+    # Ctrl-C reaches every process of the terminal; the main process ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     _workers.append(_Worker(orders, number, count))

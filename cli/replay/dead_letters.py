@@ -1,4 +1,4 @@
-"""The records that a replay of topics rejected, with the reason."""
+"""Records that a replay of topics rejected, with the reason."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class DeadLetter:
     Parameters
     ----------
     stream, reason, detail
-        For which stream it was read, and what is wrong with it.
+        Stream for which the record was read, and reason of the rejection.
     topic, partition, offset
-        Where it stands.
+        Position of the record.
     key, record
-        Its key and value as text; bytes that are none are escaped.
+        Key and value of the record as strings; bytes that are not UTF-8 are escaped.
     """
 
     stream: str
@@ -38,12 +38,12 @@ class DeadLetter:
 
     @classmethod
     def from_message(cls, message: Message) -> DeadLetter:
-        """Read a record of the dead letter topic.
+        """Read a record of the dead-letter topic.
 
         Parameters
         ----------
         message
-            With the headers that say why it is there.
+            Record with the error headers.
         """
         told = {name: text or "" for name, text in headers_of(message).items()}
         return cls(
@@ -59,9 +59,9 @@ class DeadLetter:
 
     @property
     def told(self) -> str:
-        """Where it stands and what is wrong with it."""
+        """Position of the record, and detail of the rejection."""
         return f"{self.topic}-{self.partition}@{self.offset}: {self.detail}"
 
     def to_line(self) -> bytes:
-        """Write it as a line of JSON."""
+        """Return the dead letter as a line of JSON."""
         return orjson.dumps(self)

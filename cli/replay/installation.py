@@ -1,4 +1,4 @@
-"""An installation for one replay: topics of its own, filled as the service would fill them."""
+"""A temporary installation for one replay, with its own topics."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _TOKEN_BYTES = 4
 
 
 class Installation:
-    """Topics of a replay; deleted at its end unless they are to be kept.
+    """Topics of a replay; deleted at its end unless `keep` is set.
 
     Parameters
     ----------
     settings
-        Where the broker is, and the prefix with which that of the replay begins.
+        Broker address, and the prefix to which that of the replay is appended.
     console
-        Takes what is told to the user.
+        Console for messages.
     keep
-        Whether the topics stay.
+        Whether the topics are kept.
 
     Raises
     ------
     UsageError
-        The prefix is too long for one more part, or another setting of the service is wrong.
+        The prefix is too long to be extended, or another setting of the service is not valid.
     """
 
     def __init__(self, settings: Settings, console: Console, *, keep: bool) -> None:
@@ -61,16 +61,16 @@ class Installation:
 
     @property
     def topics(self) -> Topics:
-        """Names of its topics."""
+        """Names of the topics of the replay."""
         return self.settings.topics
 
     def register(self, setup: Setup) -> None:
-        """Write streams and conditions, as the service writes what is registered.
+        """Write streams and conditions to the config topic, as the service does.
 
         Raises
         ------
         BrokerError
-            The broker does not take them.
+            The broker does not accept the records.
         """
         streams = [
             Resource("stream", name, 1, 0, stream_to_document(stream))
@@ -80,17 +80,17 @@ class Installation:
         self._send(self.topics.config, records)
 
     def close_streams(self, spans: Spans) -> None:
-        """Say of each partition that nothing follows what there is of it now.
+        """Close each partition of the streams at the end of its offset range.
 
         Parameters
         ----------
         spans
-            What is read of each partition.
+            Offset range of each partition.
 
         Raises
         ------
         BrokerError
-            The broker does not take it.
+            The broker does not accept the heartbeats.
         """
         heartbeats = [
             Heartbeat(stream, number, CLOSED, span.end)
@@ -131,7 +131,7 @@ class Installation:
             self._delete()
 
     def _delete(self) -> None:
-        """Delete the topics; what was found is not lost with them, so a refusal is only told."""
+        """Delete the topics; a failure is only printed, because the results are not lost."""
         try:
             self._keeper.delete_own()
         except ServiceError as error:

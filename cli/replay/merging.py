@@ -1,7 +1,7 @@
-"""The files of a replay as one sequence of blocks, in which all of them come along together.
+"""Merge of the files of a replay into one sequence of blocks.
 
-The next block is always of the file that is furthest behind, by its watermark: so the streams'
-buffers hold little more than what their conditions need, although a file is read in large pieces.
+The next block always comes from the file with the earliest watermark. The buffers of the streams
+therefore hold few events more than their conditions need, although files are read in large chunks.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from correlation.buffers.columns import Int64s
     from correlation.resources.streams import Stream
 
-# Events of a block: few as long as pairs are many, for the alarms of a block are in memory.
+# Events of a block: few if they form many pairs, because the alarms of a block are in memory.
 _FIRST_BLOCK, _LEAST_BLOCK, _MOST_BLOCK = 512, 64, 65_536
 
 
 class FileCounts:
-    """What became of the rows of a file so far."""
+    """Counts of the rows of a file that were read so far."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -53,13 +53,13 @@ class Source:
     file, stream
         The file and its stream.
     chunks
-        Of the file.
+        Chunks of the file.
     read
-        Has a chunk read.
+        Submits a chunk for parsing.
     ahead
-        How many chunks are asked for before they are needed.
+        Number of chunks that are submitted before they are needed.
     on_taken
-        Told of each chunk, in the order of the file.
+        Called with each parsed chunk, in the order of the file.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class Source:
         self._asked: deque[Future[Taken]] = deque()
         self._waiting: deque[Events] = deque()
         self._waiting_events = 0
-        # Events of the first that waits which are gone already.
+        # Number of events of the first waiting batch that were already returned.
         self._begin = 0
         self._max: int | None = None
 
     def begin(self) -> None:
-        """Ask for the first chunks; tells at once what is wrong with the file."""
+        """Submit the next chunks for parsing; raise at once if the file cannot be read."""
         while len(self._asked) < self._ahead:
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -96,7 +96,7 @@ class Source:
             self._asked.append(self._read(chunk))
 
     def take(self, most: int) -> tuple[Step, bool]:
-        """Give the next events as a block, and whether there are no more behind them."""
+        """Return the next events as a block, and whether it is the last block of the file."""
         self._fill(most + 1)
         parts = []
         while self._waiting and most:
@@ -130,7 +130,7 @@ class Source:
             self._waiting = deque([events.take(order)])
 
     def _fill(self, least: int) -> None:
-        """See that so many events wait, or all there are."""
+        """Read chunks until `least` events are waiting or the file ends."""
         while self._waiting_events < least and self._next_chunk():
             pass
 
@@ -152,7 +152,7 @@ class Source:
         return True
 
     def _note(self, latest: Int64s) -> None:
-        """Take in how far the file has come, and what came later than the stream promises."""
+        """Advance the watermark of the file, and count its late events."""
         before = latest[0] if self._max is None else self._max
         reached = np.maximum.accumulate(np.concatenate([[before], latest]))
         self.counts.late += int(np.count_nonzero(latest < reached[:-1] - self._delay_us))
@@ -168,9 +168,9 @@ def merge(sources: list[Source], crew: Crew, most_pairs: int) -> Iterator[list[b
     sources
         The files.
     crew
-        Evaluates the blocks.
+        Workers that evaluate the blocks.
     most_pairs
-        A block that brings more makes the following ones smaller.
+        After a block with more pairs, the following blocks are smaller.
 
     Yields
     ------
@@ -186,7 +186,7 @@ def merge(sources: list[Source], crew: Crew, most_pairs: int) -> Iterator[list[b
             left.remove(source)
         found = list(crew.advance(step))
         pairs = sum(part.pairs for part in found)
-        # What one block brings decides alone, not who found it when: it is the same in every run.
+        # Only the number of pairs decides, not timing, so the blocks are the same in every run.
         if pairs > most_pairs:
             most = max(most // 2, _LEAST_BLOCK)
         elif pairs < most_pairs // 4:

@@ -1,4 +1,4 @@
-"""What is asked of a replay, and which file holds which stream's events."""
+"""Options of a replay, and its files of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Format = Literal["jsonl", "csv", "parquet"]
 STDIN = Path("-")
-# The work is divided into so many parts, whoever does them: no output depends on the processes.
+# Also the number of slots: the output does not depend on the number of processes.
 MOST_PROCESSES = 16
 _EXTENSIONS: dict[str, Format] = {
     ".jsonl": "jsonl",
@@ -28,7 +28,7 @@ _EXTENSIONS: dict[str, Format] = {
 }
 _ONLY_FILES = ("--events", "--format", "--key", "--sort", "--processes")
 _ONLY_TOPICS = ("--bootstrap", "--keep")
-# Below this size more processes take longer to start than they save.
+# Below this size, starting more processes takes longer than it saves.
 _BYTES_WORTH_PROCESSES = 16 * 1024 * 1024
 # A row of a compressed Parquet file takes about a quarter of the bytes that it takes as text.
 _PARQUET_FACTOR = 4
@@ -41,13 +41,13 @@ class EventFile:
     Parameters
     ----------
     stream
-        Whose events it holds.
+        Stream of the events.
     partition
-        Its number among the files of this stream: each is read like one Kafka partition.
+        Number of the file among those of the stream; each is read like a Kafka partition.
     path
-        Where it is; ``-`` is standard input.
+        Path of the file; ``-`` is standard input.
     format
-        How its rows are written.
+        Format of the rows.
     """
 
     stream: str
@@ -57,7 +57,7 @@ class EventFile:
 
     @property
     def size(self) -> int | None:
-        """Bytes of the file, or None where it has no size."""
+        """Size of the file in bytes, or None if it is unknown."""
         try:
             return self.path.stat().st_size if self.path.is_file() else None
         except OSError:
@@ -66,30 +66,30 @@ class EventFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is asked of a replay.
+    """Options of a replay of files.
 
     Parameters
     ----------
     resources
         Files of streams and conditions.
     files
-        Of events.
+        Files of events.
     conditions
-        Names of those to evaluate; empty: all.
+        Names of the conditions to evaluate; empty: all.
     keys
-        For a stream whose records have their key in Kafka: the path of the field that has it here.
+        (stream, path of the join key), for streams that use the Kafka record key as join key.
     sort
-        Order each file by the events' latest times first.
+        Sort each file by the events' latest times first.
     processes
-        How many; None: as many as are worth it.
+        Number of processes; None: chosen by the size of the files.
     alarms, rejects
-        Files to write; None: standard output, and nowhere.
+        Output files; None: alarms go to standard output, rejected rows are not written.
     thresholds
-        Count pairs at these instead of writing alarms; empty: no.
+        Thresholds at which pairs are counted instead of writing alarms; empty: alarms.
     most_record_bytes
-        Longer rows are not read.
+        Max length of a row; longer rows are rejected.
     force
-        Replace the files of alarms and rejects where they exist.
+        Replace existing files of alarms and rejects.
     """
 
     resources: tuple[Path, ...]
@@ -112,7 +112,7 @@ class ReplayOptions:
 
     @property
     def worth_processes(self) -> int:
-        """How many processes to work with."""
+        """Number of processes to use."""
         if self.processes is not None:
             return self.processes
         sizes = [
@@ -125,14 +125,14 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """What is asked of a replay of topics.
+    """Options of a replay of topics.
 
     Parameters
     ----------
     resources, conditions, alarms, rejects, thresholds, force
-        As for `ReplayOptions`.
+        As in `ReplayOptions`.
     keep
-        Leave the topics of the replay there.
+        Keep the topics of the replay.
     """
 
     resources: tuple[Path, ...]
@@ -154,19 +154,19 @@ class TopicOptions:
 
 
 def check_source(given: Collection[str], *, topics: bool) -> None:
-    """Refuse options that do not go together: events come from files, or from topics.
+    """Check that the options fit the source of the events: files, or topics.
 
     Parameters
     ----------
     given
-        The options that are given.
+        Names of the given options.
     topics
         Whether the events come from topics.
 
     Raises
     ------
     UsageError
-        Naming the options.
+        Options do not fit, or the source is missing; names the options.
     """
     wrong = [name for name in (_ONLY_FILES if topics else _ONLY_TOPICS) if name in given]
     if wrong and topics:
@@ -180,19 +180,19 @@ def check_source(given: Collection[str], *, topics: bool) -> None:
 
 
 def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[EventFile, ...]:
-    """Read ``STREAM=FILE`` arguments.
+    """Parse ``STREAM=FILE`` arguments.
 
     Parameters
     ----------
     arguments
-        In the order given, which numbers the files of a stream.
+        The arguments; their order numbers the files of a stream.
     otherwise
-        Format of standard input and of files whose names do not tell it.
+        Format of standard input and of files with an unknown extension.
 
     Raises
     ------
     UsageError
-        One of them is not of this form, or stands twice, or its format is not told.
+        An argument does not have this form, is repeated, or its format is unknown.
     """
     found: list[EventFile] = []
     counts: Counter[str] = Counter()
@@ -235,7 +235,7 @@ def _check_paths(
     counted: bool,
     force: bool,
 ) -> None:
-    """Refuse files that would be read twice, written where they are read, or overwritten."""
+    """Check that no file is read twice, both read and written, or overwritten by mistake."""
     if counted and alarms is not None:
         raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
     if list(read).count(STDIN) > 1:
@@ -247,7 +247,7 @@ def _check_paths(
     if len(written) > 1 and (_is_same(*written) or _is_same_new(*written)):
         raise UsageError("--alarms and --rejects name the same file")
     for option, file in (("--alarms", alarms), ("--rejects", rejects)):
-        # A device or a pipe is there to be written to.
+        # An existing device or pipe may be written to.
         if file is not None and file.is_file() and not force:
             raise UsageError(
                 f"{option} {file}: the file exists; name another one, or replace it with --force"
@@ -262,12 +262,12 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _is_same_new(one: Path, other: Path) -> bool:
-    """Tell of files that are not there yet; a device or a pipe takes both."""
+    """Return whether two paths are the same new file; a device or pipe may be named twice."""
     return not one.exists() and one.absolute() == other.absolute()
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use, as far as there is work for them."""
+    """Return the number of cores that this process may use, at most `MOST_PROCESSES`."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     return min(count, MOST_PROCESSES)

@@ -1,4 +1,4 @@
-"""Lines that a replay writes: to standard output, or to a file that appears when it is complete."""
+"""Line output of a replay: to standard output, or to a file that appears when it is complete."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def lines_to(path: Path | None) -> Iterator[Write]:
     Parameters
     ----------
     path
-        The file. It is written beside its place, under a name that ends in ``.part``, and takes
-        its place at the end; a device or a pipe is written as it is.
+        The file. It is written under a name that ends in ``.part`` and renamed at the end; a
+        device or a pipe is written directly.
 
     Raises
     ------
     UsageError
-        It cannot be written.
+        The file cannot be written.
     """
     if path is None:
         yield _writer(sys.stdout.buffer)
@@ -55,7 +55,7 @@ def lines_to(path: Path | None) -> Iterator[Write]:
 
 @contextmanager
 def _refusals(path: Path) -> Iterator[None]:
-    """Say which file cannot be written."""
+    """Convert an OSError to a UsageError that names the file."""
     try:
         yield
     except OSError as error:

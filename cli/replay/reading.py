@@ -1,4 +1,4 @@
-"""A chunk of a file becomes events of its stream, as records of Kafka do in the job."""
+"""Parse chunks of a file to events of its stream, as the job parses Kafka records."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 class Taken(NamedTuple):
-    """What became of the rows of a chunk.
+    """Result of parsing a chunk.
 
     Parameters
     ----------
     events
-        In the order of the rows, their offsets being positions in the file; None: none.
+        Events in row order; their offsets are positions in the file. None: no events.
     rows
-        Number of rows; empty lines are none.
+        Number of rows, without empty lines.
     nbytes
-        What they take in the file.
+        Number of bytes of the rows in the file.
     rejected
-        How many were rejected, by reason.
+        Number of rejected rows, by reason.
     first
-        Of each reason the first row, as a sentence.
+        Description of the first rejected row, by reason.
     letters
-        The rejected rows as JSON lines, where they are wanted.
+        Rejected rows as JSON lines, if requested.
     """
 
     events: Events | None
@@ -48,16 +48,16 @@ class Taken(NamedTuple):
 
 
 class FileReader:
-    """Reads chunks of one file.
+    """Parses chunks of one file.
 
     Parameters
     ----------
     file, stream
-        The file and the stream whose events it holds.
+        The file and the stream of its events.
     most_record_bytes
-        Longer rows are rejected.
+        Max length of a row; longer rows are rejected.
     letters
-        Whether rejected rows are wanted as they were.
+        Whether rejected rows are returned.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class FileReader:
         self._reader: StreamReader | None = None
 
     def read(self, chunk: Chunk) -> Taken:
-        """Read a chunk."""
+        """Parse a chunk."""
         if self._rows is None or self._reader is None:
             self._rows = rows_of(self._file, self._stream, chunk, self._most_bytes)
             self._reader = StreamReader(self._rows.stream)
@@ -81,7 +81,7 @@ class FileReader:
             chunk, lambda number, problem: problems.append((number, problem))
         ):
             try:
-                # No file tells Kafka's key of a record, nor when it was appended.
+                # Rows of files have no Kafka record key and no Kafka timestamp.
                 intake.add(number, value, text, None, 0)
             except RejectedEventError as error:
                 problems.append((number, Problem(error.reason, error.detail)))

@@ -1,4 +1,4 @@
-"""What a replay tells at its end: for a script as JSON, for a person as tables."""
+"""Report of a replay: as JSON for scripts, as tables for users."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def summarise(
     thresholds: Sequence[Decimal],
     seconds: float,
 ) -> Document:
-    """Put together what a replay has to tell.
+    """Build the report of a replay of files.
 
     Parameters
     ----------
     setup
-        With the conditions as they are in the files.
+        Streams and conditions, as they are in the files.
     sources
-        Read to their end.
+        The files, read to their end.
     totals
         Counters of all slots.
     thresholds
-        At which the pairs were counted; none: at those of the conditions.
+        Thresholds at which pairs were counted; empty: those of the conditions.
     seconds
-        That it took.
+        Duration of the replay.
     """
     streams = {name: _stream_report(name, sources) for name in setup.streams}
     return report_of(setup, streams, totals, thresholds, seconds)
@@ -57,14 +57,14 @@ def report_of(
     thresholds: Sequence[Decimal],
     seconds: float,
 ) -> Document:
-    """Put together what a replay has to tell, given what it tells of its streams.
+    """Build the report of a replay from the reports of its streams.
 
     Parameters
     ----------
     streams
-        By name: `events`, `rows`, `late`, `rejected` and `first_rejected` of each.
+        `events`, `rows`, `late`, `rejected` and `first_rejected` of each stream, by name.
     setup, totals, thresholds, seconds
-        As for `summarise`.
+        As in `summarise`.
     """
     events = sum(found["events"] for found in streams.values())
     report: Document = {
@@ -132,14 +132,14 @@ def _count(totals: Totals, name: str, **labels: str) -> int:
 
 
 def show_report(report: Document, console: Console) -> None:
-    """Show a report as tables.
+    """Print a report as tables.
 
     Parameters
     ----------
     report
-        As `summarise` gives it.
+        Report as `summarise` returns it.
     console
-        Takes it.
+        Console to print to.
     """
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
@@ -179,18 +179,18 @@ def show_report(report: Document, console: Console) -> None:
 
 
 def show_rejected(report: Document, console: Console, *, letters: bool, strict: bool) -> None:
-    """Show how many rows were rejected, and what can be done about them; nothing where none was.
+    """Print the number of rejected rows, if any, and options that handle them.
 
     Parameters
     ----------
     report
-        As `summarise` gives it.
+        Report as `summarise` returns it.
     console
-        Takes it.
+        Console to print to.
     letters
         Whether the rejected rows were written to a file.
     strict
-        Whether rejected rows decide about the exit code already.
+        Whether rejected rows already cause exit code 1.
     """
     rejected = sum(sum(found["rejected"].values()) for found in report["streams"].values())
     if not rejected:
@@ -203,7 +203,7 @@ def show_rejected(report: Document, console: Console, *, letters: bool, strict: 
 
 
 def show_thresholds(report: Document, console: Console) -> None:
-    """Show how many pairs each condition has at each threshold."""
+    """Print the number of pairs of each condition at each threshold."""
     counts = {name: found["pairs_at"] for name, found in report["conditions"].items()}
     table = Table(box=None, pad_edge=False)
     table.add_column("threshold", justify="right")

@@ -1,7 +1,7 @@
-"""What the rows of a chunk say: JSON lines, CSV rows and Parquet rows as parsed records.
+"""Parse the rows of a chunk to records: JSON lines, CSV rows and Parquet rows.
 
-Each way of writing has one class with the same three methods (`Rows`). A row that cannot be read
-is given to `refuse` and passed over.
+Each format has one class with the same three methods (`Rows`). A row that cannot be parsed is
+passed to `refuse` and skipped.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
 
     Refuse = Callable[[int, Problem], None]
-    # Number in the chunk, the record, and its JSON where it has any.
+    # Number in the chunk, the record, and its JSON, if it has any.
     Row = tuple[int, object, bytes | None]
 
 Record = dict[str, object]
 
 
 class Rows(Protocol):
-    """How the rows of a file are written."""
+    """Parser of the rows of a file."""
 
     stream: Stream
 
     def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
-        """Return each row's number in the chunk, its record, and its text where that is JSON.
+        """Yield each row's number in the chunk, its record, and its JSON, if the row is JSON.
 
-        Rows without a record are left out. Without the text a float is the value in the file.
+        Rows without a record are skipped. Without JSON, a float has the value in the file.
         """
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
-        """Say where a row stands, for a person who looks for it."""
+        """Return the line or row number of a row in the file."""
 
     def shown(self, chunk: Chunk, number: int) -> Record:
-        """Give a row as it stands there, under `record`, as far as JSON can hold it."""
+        """Return a row as it is in the file, under `record`, as far as JSON can represent it."""
 
 
 def rows_of(file: EventFile, stream: Stream, chunk: Chunk, most_bytes: int) -> Rows:
-    """Give the reader of a file's rows.
+    """Return the parser of a file's rows.
 
     Parameters
     ----------
     file, stream
-        The file, and the stream whose records it holds.
+        The file, and the stream of its records.
     chunk
-        Any of the file: all have the same columns.
+        Any chunk of the file: all have the same columns.
     most_bytes
-        Longer rows are refused.
+        Max length of a row; longer rows are rejected.
     """
     if file.format == "jsonl":
         return JsonLines(stream, most_bytes)
@@ -74,7 +74,7 @@ def rows_of(file: EventFile, stream: Stream, chunk: Chunk, most_bytes: int) -> R
 
 
 class JsonLines:
-    """One JSON document a line; an empty line is none."""
+    """One JSON document per line; empty lines are skipped."""
 
     def __init__(self, stream: Stream, most_bytes: int) -> None:
         self.stream = stream
@@ -108,7 +108,7 @@ class JsonLines:
 
 
 class CsvRows:
-    """Cells in the order of a header; an empty cell is a field that is not there."""
+    """Cells in the order of a header; an empty cell is a missing field."""
 
     def __init__(self, stream: Stream, columns: Sequence[CsvColumn], most_bytes: int) -> None:
         self.stream = stream
@@ -132,9 +132,9 @@ class CsvRows:
             yield number, self._record(cells), None
 
     def _cells(self, content: Sequence[Line], refuse: Refuse) -> Iterable[list[str]]:
-        """Give the cells of each row; none for one that was refused."""
+        """Return the cells of each row; empty for a rejected row."""
         try:
-            # By far the most: every row can be read.
+            # The common case: every row can be parsed.
             texts = [line.decode() for line in content if isinstance(line, bytes)]
             rows = list(csv.reader(texts, strict=True))
             if len(rows) == len(content) and max(map(len, content)) <= self._most_bytes:
@@ -180,7 +180,7 @@ class CsvRows:
         return {"line": chunk.line + sum(map(line_count, chunk.lines[:number]))}
 
     def shown(self, chunk: Chunk, number: int) -> Record:
-        """See `Rows.shown`: the cells under the names of their columns, else the line."""
+        """See `Rows.shown`: the cells keyed by column, or the line if it cannot be parsed."""
         line = chunk.lines[number]
         cells = self._cells_of(number, line, lambda *_: None)
         if len(cells) != len(chunk.header):
@@ -189,26 +189,26 @@ class CsvRows:
 
 
 def _reader_of(column: CsvColumn) -> Callable[[str], object] | None:
-    """Give what reads the cells of a column; None where they stay texts."""
+    """Return the parser of a column's cells; None if they stay strings."""
     if column.is_list:
         return _as_list
     return _as_number if column.is_number else None
 
 
 def _as_number(cell: str) -> object:
-    """Read a cell as JSON's number where it is one; otherwise it stays a text."""
+    """Return the number if a cell is a JSON number; otherwise the cell as a string."""
     value = _as_parsed(cell)
     return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else cell
 
 
 def _as_list(cell: str) -> object:
-    """Read a cell as JSON's list where it is one; otherwise it stays a text."""
+    """Return the list if a cell is a JSON list; otherwise the cell as a string."""
     value = _as_parsed(cell)
     return value if isinstance(value, list) else cell
 
 
 def _as_parsed(cell: str) -> object:
-    """Read a cell as JSON, with the numbers that are written there; None for any other text."""
+    """Parse a cell as JSON with exact numbers; return None if it is not JSON."""
     try:
         return find_as_written(orjson.loads(cell), (), cell.encode())
     except (orjson.JSONDecodeError, RejectedEventError):
@@ -222,7 +222,7 @@ def _shown_line(line: Line) -> Record:
 
 
 class TableRows:
-    """Rows of a Parquet file: structures are objects, timestamps and dates ISO 8601 texts."""
+    """Rows of a Parquet file: structs become objects, timestamps and dates ISO 8601 strings."""
 
     def __init__(self, file: EventFile, stream: Stream, schema: pa.Schema) -> None:
         columns = table_columns(file.path, stream, schema)
@@ -235,7 +235,7 @@ class TableRows:
         try:
             records = chunk.table.to_pylist()
         except (ValueError, OverflowError, pa.ArrowException):
-            # A timestamp that Python's calendar does not reach.
+            # A timestamp is outside the range of Python's datetime.
             count = chunk.table.num_rows
             records = [_record_of(chunk.table, number) for number in range(count)]
         for number, record in enumerate(records):
@@ -260,7 +260,7 @@ class TableRows:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Tell whether Python's values of a type are those of JSON."""
+    """Return whether the Python values of a type are JSON values."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -286,12 +286,12 @@ def _cell(scalar: pa.Scalar) -> object:
 
 
 def _as_json(value: Any) -> Any:  # noqa: ANN401 - any value of Arrow's
-    """Give a value as JSON has it; what it has no form for stays, and is refused later."""
+    """Convert a value to a JSON value; an unsupported value is unchanged and rejected later."""
     if isinstance(value, dict):
         return {name: _as_json(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_as_json(inner) for inner in value]
-    # Timestamps too: a datetime is a date.
+    # Includes timestamps: datetime is a subclass of date.
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):

@@ -1,4 +1,4 @@
-"""Run the conditions of files over files of events (``replay``)."""
+"""Replay of files: evaluate conditions over files of events (``replay``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cli.replay.output import Write
     from cli.replay.reading import Taken
 
-# Alarms are records of some 500 bytes each; pairs that are only counted are columns.
+# Alarms are records of about 500 bytes each; pairs that are only counted are columns.
 _MOST_ALARMS, _MOST_COUNTED = 50_000, 2_000_000
 
 
@@ -40,9 +40,9 @@ def run_replay(options: ReplayOptions, console: Console) -> dict[str, Any]:
     Parameters
     ----------
     options
-        What is read, evaluated and written.
+        Options of the replay.
     console
-        Takes the progress bar.
+        Console for the progress bar.
 
     Returns
     -------
@@ -52,12 +52,12 @@ def run_replay(options: ReplayOptions, console: Console) -> dict[str, Any]:
     Raises
     ------
     CliError
-        A file cannot be read or written, or streams and conditions are wrong.
+        A file cannot be read or written, or a stream or condition is not valid.
     """
     begin = time.monotonic()
     named = read_setup(options)
     setup = at_thresholds(named, options.thresholds) if options.thresholds else named
-    # Tells at once, and here, what is wrong with a condition.
+    # Raises an error of a condition before any worker process starts.
     Slots(setup, (0,), alarms=False)
     orders = Orders(
         setup,

@@ -1,4 +1,4 @@
-"""What a replay works with: files as for ``apply``, checked as the service checks."""
+"""Streams and conditions of a replay: files as for ``apply``, checked as by the service."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 _STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 _CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 _TEMPLATES: TypeAdapter[Document] = TypeAdapter(TemplateDocument)
-# Field of a condition: a topic of its own for its alarms.
+# Field of a condition that names the output topic of its alarms.
 _OUTPUT = "output_topic"
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a replay works with; sent to its processes as it is.
+    """Streams and conditions of a replay; sent unchanged to its processes.
 
     Parameters
     ----------
     streams
-        Those that have files, or that are read from their topics, by name.
+        Streams that have files, or whose topics are read, by name.
     partitions
-        Number of files, or of partitions, of each.
+        Number of files, or of partitions, of each stream.
     conditions
-        As they would be registered first; their order is that of the files.
+        Conditions in their first version, in the order of the files.
     """
 
     streams: Mapping[str, Stream]
@@ -59,14 +59,14 @@ class Setup:
     conditions: tuple[Resource, ...]
 
     def controls(self) -> list[Control]:
-        """Give the conditions as records of a config topic."""
+        """Return the conditions as records of a config topic."""
         return [
             Control(offset, resource.key, resource.to_record())
             for offset, resource in enumerate(self.conditions)
         ]
 
     def streams_of(self, condition: Resource) -> tuple[str, ...]:
-        """Name the streams that a condition reads."""
+        """Return the names of the streams that a condition reads."""
         return to_condition(condition).streams
 
 
@@ -76,12 +76,12 @@ def read_setup(options: ReplayOptions) -> Setup:
     Parameters
     ----------
     options
-        Names the files of resources and of events.
+        Options with the files of resources and of events.
 
     Raises
     ------
     UsageError
-        A document is wrong, a name is not known, or a stream that is needed has no file.
+        A document is not valid, a name is unknown, or a stream of a condition has no file.
     """
     declared, registered = _read(options.resources, options.conditions)
     streams = _with_files(declared, options.files)
@@ -113,14 +113,14 @@ def read_topic_setup(
     resources
         Files of streams and conditions.
     conditions
-        Names of those to evaluate; none: all.
+        Names of the conditions to evaluate; empty: all.
     count_partitions
-        Gives the number of partitions of a stream's topic; raises where there is no such topic.
+        Returns the number of partitions of a stream's topic; raises if the topic is missing.
 
     Raises
     ------
     UsageError
-        A document is wrong, or a name is not known.
+        A document is not valid, or a name is unknown.
     """
     declared, registered = _read(resources, conditions)
     needed = {name for resource in registered for name in to_condition(resource).streams}
@@ -128,7 +128,7 @@ def read_topic_setup(
     return Setup(
         {name: _recorded(stream, sort=False) for name, stream in streams.items()},
         {name: count_partitions(stream) for name, stream in streams.items()},
-        # What a replay finds is none of what the job has found.
+        # Alarms of a replay must not be written to the output topics of the live conditions.
         tuple(
             replace(it, document={k: v for k, v in it.document.items() if k != _OUTPUT})
             for it in registered
@@ -139,7 +139,7 @@ def read_topic_setup(
 def _read(
     files: Iterable[Path], names: Iterable[str]
 ) -> tuple[dict[str, Stream], tuple[Resource, ...]]:
-    """Read all streams, and the conditions of these names or all of them."""
+    """Read all streams, and the conditions with these names; without names, all conditions."""
     found = read_resources(list(files))
     templates = {it.name: _read_template(it) for it in found if it.kind == "template"}
     declared = {it.name: _read_stream(it, templates) for it in found if it.kind == "stream"}
@@ -155,14 +155,14 @@ def _refuse_unknown(saying: str, name: str, known: Collection[str]) -> None:
 
 
 def _with_files(declared: dict[str, Stream], files: Iterable[EventFile]) -> dict[str, Stream]:
-    """Give the streams that have files."""
+    """Return the streams that have files."""
     for file in files:
         _refuse_unknown(f"--events names stream {file.stream}", file.stream, declared)
     return {file.stream: declared[file.stream] for file in files}
 
 
 def _chosen(found: list[ResourceFile], names: Iterable[str]) -> list[ResourceFile]:
-    """Give the conditions of these names, or all."""
+    """Return the conditions with these names; without names, all conditions."""
     if not found:
         raise UsageError("the files hold no condition")
     for name in names:
@@ -199,12 +199,12 @@ def _read_condition(resource: ResourceFile, streams: Mapping[str, Stream]) -> Re
         raise _refusal(resource, _problems(error, resource)) from error
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
-    # Files are of alarms: each line is one, however the job would write it to Kafka.
+    # Every line of the output file is one alarm, also for conditions with factored output.
     return Resource("condition", resource.name, 1, 0, document | {"output": PAIRS})
 
 
 def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[str, Any]:
-    """Read a document as the service does, from JSON, so that numbers stay exact."""
+    """Parse a document from JSON, as the service does, so that numbers stay exact."""
     try:
         body = write_json(resource.document).encode()
         return model.validate_python(parse_json(body)).normalised()
@@ -216,7 +216,7 @@ def _normalised(resource: ResourceFile, model: TypeAdapter[Document]) -> dict[st
     except ServiceError as error:
         raise _refusal(resource, error.problems, error.detail) from error
     except TypeError as error:
-        # A date in YAML, for instance.
+        # For instance a date in YAML.
         raise UsageError(f"{resource.place}, {resource.kind} {resource.name}: {error}") from error
 
 
@@ -232,7 +232,7 @@ def _refusal(
 
 
 def _keyed_by(stream: Stream, path: str) -> Stream:
-    """Read the join key out of a field, where Kafka's records have it beside their value."""
+    """Return the stream with its join key in a field, not in the Kafka record key."""
     if stream.mapping.key_path is not None:
         raise UsageError(
             f"--key {stream.name}={path}: the mapping of the stream names its key already"
@@ -244,8 +244,8 @@ def _keyed_by(stream: Stream, path: str) -> Stream:
 
 
 def _recorded(stream: Stream, *, sort: bool) -> Stream:
-    """Make a stream one of recorded data: when it is read says nothing about its times.
+    """Return the stream with the replay clock: arrival times have no effect on its events.
 
-    Sorted, nothing comes later than something with a greater latest time.
+    If the files are sorted by latest time, no event is late and max_delay is 0.
     """
     return replace(stream, clock="replay", max_delay_us=0 if sort else stream.max_delay_us)

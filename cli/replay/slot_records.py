@@ -1,4 +1,4 @@
-"""What the job of a replay says of itself on the metrics topic, while it runs and at its end."""
+"""Metrics of the job of a replay, read from the metrics topic during the run and at its end."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class SlotRecords:
     Parameters
     ----------
     settings
-        Where the broker is, and the prefix of the installation.
+        Broker address and prefix of the installation.
     consumer
-        Follows the metrics topic.
+        Consumer of the metrics topic.
     """
 
     def __init__(self, settings: Settings, consumer: Consumer) -> None:
@@ -44,7 +44,7 @@ class SlotRecords:
         consumer.assign([TopicPartition(settings.topics.metrics, 0, 0)])
 
     def poll(self, seconds: float) -> None:
-        """Take in what comes within a time.
+        """Read the records that arrive within a time.
 
         Raises
         ------
@@ -56,7 +56,7 @@ class SlotRecords:
                 self._take(message)
 
     def read_to_end(self) -> None:
-        """Take in everything that there is, once nobody writes any more.
+        """Read all records, after the job has ended.
 
         Raises
         ------
@@ -73,40 +73,40 @@ class SlotRecords:
 
     @property
     def slots(self) -> list[dict[str, Any]]:
-        """The records of the slots."""
+        """Newest records of the slots."""
         return [record for key, record in self._found.items() if key != _JOB]
 
     @property
     def read(self) -> int:
-        """Count the records of event topics that were read so far."""
+        """Number of records of event topics that were read so far."""
         return sum(
             value for slot in self.slots for name, _, value in slot["counters"] if name in _READ
         )
 
     def totals(self) -> Totals:
-        """Give the counters of the slots together."""
+        """Return the counters, summed over the slots."""
         return add_counters(self.slots)
 
     def lost(self) -> dict[str, int]:
-        """Count, by topic, what was gone before it was read."""
+        """Return the number of records lost before they were read, by topic."""
         lost = self._found.get(_JOB, {}).get("lost", {})
         return {topic: sum(found.values()) for topic, found in lost.items()}
 
 
 def check_closed(slots: Sequence[Mapping[str, Any]], streams: Iterable[str]) -> None:
-    """Make sure that every slot has seen the end of every stream.
+    """Check that every slot has read every stream to its end.
 
     Parameters
     ----------
     slots
-        The newest record of each.
+        The newest record of each slot.
     streams
         Names of the streams, all of which are closed at their end.
 
     Raises
     ------
     ProcessError
-        A slot has not.
+        A slot has not read a stream to its end.
     """
     if {slot["slots"] for slot in slots} != {len(slots)}:
         raise ProcessError("the job ended before it had read anything")

@@ -1,6 +1,6 @@
-"""The slots of a replay: each a Program, as in the job, with its share of the join keys.
+"""The slots of a replay: each is a Program with its share of the join keys, as in the job.
 
-Their number does not depend on that of the processes, so neither does anything that comes out.
+The number of slots does not depend on the number of processes, so the output does not either.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cli.replay.setup import Setup
     from correlation.buffers.events import Events
 
-# An empty slot costs 30 µs a block.
+# An empty slot costs 30 µs per block.
 SLOTS = MOST_PROCESSES
 
 Labels = tuple[tuple[str, str], ...]
@@ -31,14 +31,14 @@ Totals = Counter[tuple[str, Labels]]
 
 
 class Alarm(NamedTuple):
-    """An alarm; they are written in this order: by time, then by condition and id.
+    """An alarm; alarms are sorted by time, then by condition and id.
 
     Parameters
     ----------
     detected_at_us
-        When both events had happened for certain: the greater of their latest times.
+        Time at which both events have certainly happened: the max of their latest times.
     value
-        The record's value, which begins with the condition's name.
+        Value of the record, which begins with the name of the condition.
     """
 
     detected_at_us: int
@@ -46,7 +46,7 @@ class Alarm(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a block brought: how many pairs, and the alarms where they are wanted."""
+    """Result of a block: the number of pairs, and the alarms if requested."""
 
     pairs: int
     alarms: list[Alarm]
@@ -54,14 +54,14 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A block, as all slots take it in.
+    """A block for all slots.
 
     Parameters
     ----------
     events
-        By slot; a slot without any is missing.
+        Events by slot; slots without events are missing.
     progress, heartbeats
-        How far the files have been read with this block.
+        Progress of the files at the end of this block.
     """
 
     events: Mapping[int, Events]
@@ -77,9 +77,9 @@ class Slots:
     setup
         Streams and conditions.
     numbers
-        Of the slots.
+        Numbers of the slots.
     alarms
-        Whether alarms are wanted, or only their number.
+        Whether alarms are returned, or only their number.
     """
 
     def __init__(self, setup: Setup, numbers: Iterable[int], *, alarms: bool) -> None:
@@ -121,17 +121,17 @@ class Slots:
         return Found(pairs, alarms)
 
     def totals(self) -> Totals:
-        """Give the counters of the slots together."""
+        """Return the counters, summed over the slots."""
         return add_counters(self._metrics.values())
 
 
 def add_counters(slots: Iterable[Mapping[str, Any]]) -> Totals:
-    """Add up the counters of slots.
+    """Return the counters, summed over slots.
 
     Parameters
     ----------
     slots
-        Their metrics records.
+        Metrics records of the slots.
     """
     totals: Totals = Counter()
     for metrics in slots:
@@ -141,12 +141,12 @@ def add_counters(slots: Iterable[Mapping[str, Any]]) -> Totals:
 
 
 def _check_running(conditions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse what the job would only report as not running."""
+    """Raise UsageError for a condition that the job would report as not running."""
     for name, found in conditions.items():
         if found["state"] != "running":
             raise UsageError(f"condition {name} is {found['state']}: {found['detail']}")
 
 
 def _no_clock() -> int:
-    # Nothing that is recorded has to do with the wall's time.
+    # The results of a replay do not depend on the wall clock.
     return 0

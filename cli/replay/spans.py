@@ -1,4 +1,4 @@
-"""What there is of the topics that a replay reads, by stream and partition."""
+"""Offset ranges of the topics that a replay reads, by stream and partition."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Spans = dict[str, dict[int, OffsetRange]]
 
 
 class TopicsThere:
-    """The topics of a broker, as far as streams name them.
+    """The existing topics of a broker.
 
     Parameters
     ----------
     settings
-        Where the broker is.
+        Broker address.
     offsets
-        Asks it.
+        Reads partitions and offsets from the broker.
 
     Raises
     ------
     KafkaException
-        It does not answer.
+        The broker does not answer.
     """
 
     def __init__(self, settings: Settings, offsets: KafkaOffsets) -> None:
@@ -41,12 +41,12 @@ class TopicsThere:
         self._partitions = offsets.partitions()
 
     def count_partitions(self, stream: Stream) -> int:
-        """Give the number of partitions of a stream's topic.
+        """Return the number of partitions of a stream's topic.
 
         Raises
         ------
         BrokerError
-            There is no such topic.
+            The topic does not exist.
         """
         if stream.topic not in self._partitions:
             similar = difflib.get_close_matches(stream.topic, self._partitions)
@@ -58,12 +58,12 @@ class TopicsThere:
         return self._partitions[stream.topic]
 
     def spans(self, setup: Setup) -> Spans:
-        """Give what there is of each partition of the streams now.
+        """Return the present offset range of each partition of the streams.
 
         Raises
         ------
         BrokerError
-            A partition does not answer in time.
+            The leader of a partition does not answer in time.
         KafkaException
             The broker does not answer.
         """

@@ -1,7 +1,7 @@
-"""One condition at several thresholds at once: how many pairs each would report.
+"""Number of pairs of each condition at several thresholds, in one replay.
 
-Each threshold is a condition of its own over the same buffers, so that every count is one of exact
-decisions, whatever else the condition asks for. Files are read once.
+Each threshold is a separate condition over the same buffers, so every count is exact for every
+kind of condition. Files are read once.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _FORM = "write them as 0.5,0.6,0.7 or 0.5..0.9:0.1"
 
 
 def read_thresholds(text: str) -> tuple[Decimal, ...]:
-    """Read thresholds, in ascending order, each once.
+    """Parse thresholds; return them in ascending order without duplicates.
 
     Parameters
     ----------
     text
-        Decimals with commas between; FIRST..LAST:STEP stands for several.
+        Decimals separated by commas; FIRST..LAST:STEP is a range.
 
     Raises
     ------
     UsageError
-        When one is no threshold, or they are too many.
+        A threshold is not valid, or there are too many.
     """
     found: set[Decimal] = set()
     for part in text.split(","):
@@ -50,7 +50,7 @@ def _range(text: str) -> list[Decimal]:
     first, last = _threshold(first_text), _threshold(last_text)
     if not colon or first > last:
         raise UsageError(f"--thresholds: {text!r} is no range; {_FORM}")
-    # With as many places as a threshold at most, sums are exact.
+    # The step has at most the decimal places of a threshold, so sums are exact.
     step = _threshold(step_text)
     count = int((last - first) // step) + 1
     if count > _MOST:
@@ -66,12 +66,12 @@ def _threshold(text: str) -> Decimal:
 
 
 def at_thresholds(setup: Setup, thresholds: tuple[Decimal, ...]) -> Setup:
-    """Put each condition there once for each threshold.
+    """Replace each condition by one condition per threshold.
 
     Parameters
     ----------
     setup
-        With conditions as they are in the files.
+        Setup with the conditions of the files.
     thresholds
         The thresholds.
 
@@ -94,5 +94,5 @@ def at_thresholds(setup: Setup, thresholds: tuple[Decimal, ...]) -> Setup:
 
 
 def name_at(number: int, threshold: Decimal) -> str:
-    """Name the condition that is the one of this number at a threshold."""
+    """Return the name of the condition with this number at a threshold."""
     return f"{number}-at-{threshold:f}"

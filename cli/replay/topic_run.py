@@ -1,8 +1,8 @@
-"""Run the conditions of files over whole topics: the job reads what is there and ends (``replay``).
+"""Replay of topics: the job reads all present records of the topics and ends (``replay``).
 
-The job is the same as the live one. It works on an installation of the replay's own and only reads
-the topics of the streams; each of them is closed where its last record stands when the replay
-begins, and what comes later is passed over.
+The job is the same as the live job. It has a temporary installation and only reads the topics of
+the streams. Each stream is closed at the end offsets at the start of the replay; later records are
+skipped.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _POLL_SECONDS = 0.25
 
 
 def run_topic_replay(settings: Settings, options: TopicOptions, console: Console) -> Document:
-    """Run conditions over what stands in the topics of their streams and write the alarms.
+    """Run conditions over the present records of their streams' topics and write the alarms.
 
     Parameters
     ----------
     settings
-        Where the broker is.
+        Broker address.
     options
-        What is evaluated and written.
+        Options of the replay.
     console
-        Takes the progress bar.
+        Console for the progress bar.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
     Raises
     ------
     CliError
-        Streams or conditions are wrong, a topic is missing, what it runs on is missing, the broker
-        does not answer, or the job ended before its work was done.
+        A stream or condition is not valid, a topic, Java or its archives are missing, the broker
+        does not answer, or the job ended before it had read everything.
     """
     begin = time.monotonic()
     find_java()
@@ -84,7 +84,7 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
         there = TopicsThere(settings, offsets)
         named = read_topic_setup(options.resources, options.conditions, there.count_partitions)
         setup = at_thresholds(named, options.thresholds) if options.thresholds else named
-        # Tells at once, and here, what is wrong with a condition.
+        # Raises an error of a condition before the job starts.
         Slots(setup, (0,), alarms=False)
         spans = there.spans(setup)
     with ExitStack() as opened:
@@ -116,7 +116,7 @@ def run_topic_replay(settings: Settings, options: TopicOptions, console: Console
 def _run_job(
     own: Installation, setup: Setup, spans: Spans, records: SlotRecords, console: Console
 ) -> None:
-    """Run the job to its end, and show how far it is."""
+    """Run the job to its end, and show its progress."""
     total = sum(span.end - span.begin for found in spans.values() for span in found.values())
     with (
         ScratchFolder("replay") as scratch,
@@ -132,13 +132,13 @@ def _run_job(
             if job.exit_code:
                 job.check()
         finally:
-            # Nobody goes on with its checkpoint: there is no batch's end to be waited for.
+            # Its checkpoint is not used again, so the end of a batch need not be awaited.
             job.kill()
     records.read_to_end()
 
 
 def _job(own: Installation, setup: Setup, spans: Spans, folder: Path) -> ChildProcess:
-    """Return the job as a process of this package's own command."""
+    """Return the job as a child process that runs ``coincide job``."""
     ends = {
         setup.streams[name].topic: {number: span.end for number, span in found.items()}
         for name, found in spans.items()
@@ -150,7 +150,7 @@ def _job(own: Installation, setup: Setup, spans: Spans, folder: Path) -> ChildPr
         "COINCIDE_PREFIX": own.prefix,
         "COINCIDE_CHECKPOINT": str(folder / "checkpoint"),
         "COINCIDE_SLOTS": str(slots),
-        # The job is killed at the end: what it leaves goes with the folder.
+        # The job is killed at the end: its temporary files are removed with the folder.
         "TMPDIR": str(folder),
         "COINCIDE_UNTIL_END": "true",
         "COINCIDE_UNTIL_OFFSETS": orjson.dumps(ends, option=orjson.OPT_NON_STR_KEYS).decode(),
@@ -160,7 +160,7 @@ def _job(own: Installation, setup: Setup, spans: Spans, folder: Path) -> ChildPr
 
 
 def _take_letters(own: Installation, write: Write | None) -> dict[str, dict[str, str]]:
-    """Write the rejected records; give the first of each reason, by stream."""
+    """Write the rejected records; return the first of each reason, by stream."""
     first: dict[str, dict[str, str]] = {}
     for message in read_committed(own.settings, own.topics.dead_letter):
         letter = DeadLetter.from_message(message)

@@ -1,7 +1,7 @@
-"""An embedded Apache Kafka of one node, for the local stack and the tests.
+"""An embedded Apache Kafka node for the local stack and the tests.
 
-It is the real broker in KRaft mode (broker and controller in one process), so transactions,
-compaction and ``offsets_for_times`` are the real ones. Topics are not created by themselves.
+It is the real broker in KRaft mode (broker and controller in one process), with real transactions,
+compaction and ``offsets_for_times``. Topics are not created automatically.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HOST = "127.0.0.1"
-# Two seconds on a quiet machine.
+# The start takes two seconds on an idle machine.
 _START_SECONDS = 120
 _STOP_SECONDS = 20
 _FORMAT_SECONDS = 60
@@ -77,14 +77,14 @@ class EmbeddedBroker:
     Parameters
     ----------
     data
-        Folder of the broker's data, kept after the stop, so that a later start goes on with it;
-        a temporary one that goes with the broker by default.
+        Folder of the broker's data, kept after the stop for a later start; by default a temporary
+        folder that is removed with the broker.
     port
-        TCP port to listen on; a free one by default, the same at every start of this object.
+        TCP port to listen on; by default a free port, the same at every start of this object.
     jars
         Folder of jars; that of the settings by default.
     properties
-        Further settings of the broker, by Kafka's names.
+        Further settings of the broker, by their Kafka names.
 
     Examples
     --------
@@ -111,12 +111,12 @@ class EmbeddedBroker:
 
     @property
     def bootstrap(self) -> str:
-        """The address clients connect to, ``host:port``."""
+        """Address for clients, ``host:port``."""
         return f"{HOST}:{self.port}"
 
     @property
     def log_path(self) -> Path:
-        """The file of the broker's log."""
+        """Log file of the broker."""
         return self.data / "broker.log"
 
     @property
@@ -130,10 +130,10 @@ class EmbeddedBroker:
         Raises
         ------
         BrokerError
-            The port is taken, or the broker ended or did not answer in time; the message has the
+            The port is in use, or the broker ended or did not answer in time; the message has the
             end of its log.
         MissingJavaError, JarsError
-            What it runs on is missing.
+            Java or its archives are missing.
         """
         if self._process and self._process.running:
             return
@@ -159,13 +159,13 @@ class EmbeddedBroker:
             raise BrokerError(str(error)) from error
 
     def stop(self) -> None:
-        """Stop the broker cleanly; its data stay."""
+        """Stop the broker cleanly; its data is kept."""
         if self._process:
             self._process.stop(_STOP_SECONDS)
             self._process = None
 
     def kill(self) -> None:
-        """End the broker at once, as a crash would; ``start`` brings it back with its data."""
+        """Kill the broker, like a crash; ``start`` starts it again with its data."""
         if self._process:
             self._process.kill()
 
@@ -186,7 +186,7 @@ class EmbeddedBroker:
     def _unpacked(self) -> Path:
         """Return an empty folder for the native libraries that the broker unpacks.
 
-        A broker that is killed leaves them: here they go with its next start.
+        A killed broker does not remove them; its next start does.
         """
         folder = self.data / "tmp"
         shutil.rmtree(folder, ignore_errors=True)
@@ -210,14 +210,14 @@ class EmbeddedBroker:
         return path
 
     def _format(self, command: list[str], properties: Path) -> None:
-        """Give a new data folder its cluster id; one that has it stays as it is."""
+        """Format a new data folder with a cluster id; a formatted folder is not changed."""
         if (self.data / "kafka" / "meta.properties").is_file():
             return
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
         # A leading hyphen would be read as an option.
         identity = "A" + identity[1:]
         tool = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
-        # The command is this module's own.
+        # The command is built by this module.
         said = subprocess.run(  # noqa: S603
             [*command, *tool],
             capture_output=True,
@@ -233,16 +233,16 @@ class EmbeddedBroker:
 
 
 def answers(bootstrap: str, timeout_seconds: float = _ASK_SECONDS) -> bool:
-    """Tell whether a broker at the address answers a request for its metadata.
+    """Return whether a broker at the address answers a metadata request.
 
     Parameters
     ----------
     bootstrap
         Address of the broker, ``host:port``.
     timeout_seconds
-        Longest wait for the answer.
+        Timeout of the request.
     """
-    # The client's own complaints about a broker that is not up yet would be noise.
+    # The client's log messages about a broker that is not up yet are suppressed.
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     try:
         return bool(client.list_topics(timeout=timeout_seconds).brokers)
@@ -251,14 +251,14 @@ def answers(bootstrap: str, timeout_seconds: float = _ASK_SECONDS) -> bool:
 
 
 def free_port() -> int:
-    """Return a TCP port of this machine that was free a moment ago."""
+    """Return a TCP port of this machine that was free at the time of the call."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])
 
 
 def _answers_tcp(port: int) -> bool:
-    """Tell whether something listens on the port."""
+    """Return whether a process listens on the port."""
     with socket.socket() as client:
         client.settimeout(_ASK_SECONDS)
         return client.connect_ex((HOST, port)) == 0

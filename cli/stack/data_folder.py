@@ -1,7 +1,7 @@
-"""The local stack's folder of data: claimed, locked, and removed only where it is Coincide's own.
+"""The data folder of the local stack: claimed, locked, and removed only if Coincide owns it.
 
-A folder that is new or empty gets a marker when it is first used; so does one of an older version,
-which has none but holds only what the stack writes. Any other folder is refused, and left as it is.
+At its first use, a new or empty folder gets a marker; so does the folder of an older version, which
+has no marker but contains only files of the stack. Any other folder is rejected and not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARKER_TEXT = (
 )
 _LOCK = ".lock"
 _CHECKPOINT = re.compile(r"checkpoint-[0-9a-f]{12}")
-# What a log's name may end with: those that were rotated are kept for a while.
+# Suffixes of log files: the present one, and those of rotated logs.
 _ROTATED = ("", *(f".{number}" for number in range(1, LOGS_KEPT + 1)))
 _LOGS = frozenset(f"{name}.log{end}" for name in ("service", "job") for end in _ROTATED)
 _BROKER = frozenset(
@@ -36,12 +36,12 @@ _REMEDY = "name another folder with --data or COINCIDE_DATA"
 
 
 def check_data(data: Path) -> None:
-    """Check that the folder of data can be claimed, without making anything.
+    """Check that the data folder can be claimed, without creating anything.
 
     Raises
     ------
     UsageError
-        It is not a folder, cannot be read, or is not the local stack's own.
+        The path is not a folder, cannot be read, or is not owned by a local stack.
     """
     try:
         if data.is_dir():
@@ -55,18 +55,18 @@ def check_data(data: Path) -> None:
 
 
 def is_claimed(data: Path) -> bool:
-    """Tell whether a local stack has used the folder of data before."""
+    """Return whether a local stack has used the data folder before."""
     return (data / _LOCK).is_file()
 
 
 @contextmanager
 def exclusive(data: Path) -> Iterator[None]:
-    """Claim the folder of data, and keep a second stack out of it.
+    """Claim the data folder, and lock it against a second stack.
 
     Raises
     ------
     UsageError
-        It cannot be made or written, is not the local stack's own, or another one uses it.
+        The folder cannot be created or written, is not owned by a local stack, or is in use.
     """
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -91,19 +91,19 @@ def exclusive(data: Path) -> Iterator[None]:
 
 
 def remove_data(data: Path) -> None:
-    """Remove what earlier local stacks left in the folder of data, and nothing else there.
+    """Remove the files of earlier local stacks from the data folder, and no other files.
 
     Raises
     ------
     UsageError
-        The folder has no marker, or something in it cannot be removed.
+        The folder has no marker, or a file in it cannot be removed.
     """
     if not (data / MARKER).is_file():
         raise UsageError(f"{data} is not marked as the local stack's own; {_REMEDY}")
     folders = [path for path in data.iterdir() if _CHECKPOINT.fullmatch(path.name)]
     try:
         for path in (data / "broker", *folders):
-            # A link leads to somebody else's folder: only the link goes.
+            # A symbolic link may point to a foreign folder: only the link is removed.
             if path.is_symlink() or path.is_file():
                 path.unlink()
             elif path.exists():
@@ -116,7 +116,7 @@ def remove_data(data: Path) -> None:
 
 
 def _refuse_foreign(data: Path) -> None:
-    """Raise UsageError when the folder has no marker and holds what the stack did not write."""
+    """Raise UsageError when the folder has no marker and contains foreign files."""
     if (data / MARKER).is_file():
         return
     foreign = next(_foreign(data), None)
@@ -128,7 +128,7 @@ def _refuse_foreign(data: Path) -> None:
 
 
 def _foreign(data: Path) -> Iterator[Path]:
-    """Give what an unmarked folder holds beside what the local stack writes."""
+    """Yield the paths in an unmarked folder that the local stack does not write."""
     known = {"logs": _LOGS, "broker": _BROKER}
     for path in sorted(data.iterdir()):
         if path.name == _LOCK and path.is_file():

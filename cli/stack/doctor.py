@@ -1,4 +1,4 @@
-"""Check what Coincide runs on (``doctor``)."""
+"""Check the environment of Coincide (``doctor``)."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 _MINIMUM_PYTHON = (3, 11)
 _ASK_SECONDS = 3
 _BROKER_PORT = 9092
-# "name<3,>=2.16" and, for what only an extra needs, "; extra == ..." behind it.
+# "name<3,>=2.16", followed by "; extra == ..." for the requirement of an extra.
 _REQUIREMENT = re.compile(r"([\w.-]+)([^;]*)(;.*)?")
 _BOUND = re.compile(r"(>=|<|==)([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
+    """The result of a check.
 
     Parameters
     ----------
     name
-        What was looked at.
+        Name of the check.
     ok
-        Whether it is as it should be.
+        Whether the check passed.
     essential
-        Whether nothing works without it; a broker that does not run yet is no fault.
+        Whether a failure is an error; a broker that does not run yet is not an error.
     found
-        What was found, or what to do.
+        The finding, or the remedy.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Check:
 
 
 def examine(settings: Settings) -> list[Check]:
-    """Look at everything; nothing is started or changed.
+    """Run all checks; nothing is started or changed.
 
     Parameters
     ----------
     settings
-        Where broker, service and archives should be.
+        Addresses of broker and service, and folder of archives.
     """
     return [
         _python(),
@@ -78,7 +78,7 @@ def examine(settings: Settings) -> list[Check]:
 
 
 def show(checks: list[Check], console: Console) -> None:
-    """Show the checks as a table for a person."""
+    """Print the checks as a table."""
     table = Table(box=None, pad_edge=False)
     for column in ("", "what", "found"):
         table.add_column(column)
@@ -106,7 +106,7 @@ def _java() -> Check:
 
 
 def _packages() -> Iterator[Check]:
-    """Compare the installed packages with what this version needs."""
+    """Compare the installed packages with the requirements of this version."""
     for line in metadata.requires("coincide") or ():
         requirement = _REQUIREMENT.match(line)
         if requirement is None or requirement.group(3):
@@ -123,7 +123,7 @@ def _packages() -> Iterator[Check]:
 
 
 def _fits(version: str, bounds: str) -> bool:
-    """Tell whether a version is within the bounds of a requirement."""
+    """Return whether a version is within the bounds of a requirement."""
     have = _numbers(version)
     for sign, bound in _BOUND.findall(bounds):
         need = _numbers(bound)
@@ -159,7 +159,7 @@ def _jars(settings: Settings, name: Configuration) -> Check:
 
 
 def _addresses(settings: Settings) -> Iterator[Check]:
-    """Look who answers at the broker's and the service's address; free ports are for ``up``."""
+    """Check whether broker and service answer; if not, whether ``up`` could use their ports."""
     if answers(settings.bootstrap, _ASK_SECONDS):
         yield Check("broker", ok=True, essential=False, found=f"answers at {settings.bootstrap}")
     else:
@@ -174,7 +174,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
             return
     found = f"not ready at {settings.url}"
     url = urlsplit(settings.url)
-    # Whether `coincide up` could take the port is told of this machine's own only.
+    # Whether `coincide up` could use the port is checked on this machine only.
     if url.hostname in {HOST, "localhost"} and url.port:
         found += f"; {_port_state(url.port)}"
     found += "; --url and COINCIDE_URL name another address"
@@ -182,7 +182,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
 
 
 def _port_state(port: int) -> str:
-    """Tell whether something else holds the port."""
+    """Return whether the port is in use, as a sentence."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,18 +1,18 @@
 """Fetch the Java archives that Spark and the embedded broker need, once.
 
-They are described by ``ivy.xml`` beside this file and resolved by the Ivy that lies in pyspark's
-own ``jars`` folder: no other build tool is needed. In the folder of jars stand::
+They are described by ``ivy.xml`` beside this file and resolved by the Ivy in pyspark's ``jars``
+folder: no other build tool is needed. The folder of jars contains::
 
-    spark/          the Kafka connector of Spark and what it needs beside pyspark's own jars
+    spark/          the Kafka connector of Spark and its dependencies that pyspark does not have
     broker/         Apache Kafka
     ivy/            Ivy's cache
 
-A folder of a site's own may also hold the jars of ``spark`` themselves, without the folder below.
-Each jar is compared with the SHA-256 that is pinned for it, after it was fetched and whenever it is
-used, wherever it comes from; only pinned jars get on a class path. A folder that this module filled
-holds a marker with the descriptor's hash, and is used while that hash is the same. A folder without
-the marker is a site's own (air-gapped) and never touched. An interrupted download leaves nothing
-half done: jars are collected beside their place and moved there as a whole.
+A folder that a site provides may also contain the jars of ``spark`` directly, without a subfolder.
+Each jar is compared with its pinned SHA-256 after it was fetched and at every use, whatever its
+origin; only pinned jars get on a class path. A folder that this module filled has a marker with the
+descriptor's hash, and is used while that hash is the same. A folder without the marker is provided
+by the site (air-gapped) and never changed. An interrupted download leaves no partial result: jars
+are collected in a temporary folder, which is renamed at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Configuration = Literal["spark", "broker"]
 
 MARKER = ".complete"
 _DESCRIPTOR = Path(__file__).with_name("ivy.xml")
-# One archive of each configuration without which a folder of jars is surely not complete.
+# One archive of each configuration; a folder of jars without it is not complete.
 _ESSENTIAL: Mapping[Configuration, str] = {
     "spark": "spark-sql-kafka-*.jar",
     "broker": "kafka-server-[0-9]*.jar",
@@ -62,7 +62,7 @@ def default_folder() -> Path:
 
 
 def spark_jars(folder: Path | None = None) -> list[Path]:
-    """Return the jars of a Spark session that reads and writes Kafka, fetched where missing.
+    """Return the jars of a Spark session that reads and writes Kafka; fetch missing jars.
 
     Parameters
     ----------
@@ -72,20 +72,20 @@ def spark_jars(folder: Path | None = None) -> list[Path]:
     Raises
     ------
     JarsError
-        They are not there and could not be fetched, or one of them is not the pinned one.
+        Jars are missing and could not be fetched, or a jar does not match its pinned hash.
     MissingJavaError
-        Fetching needs a Java runtime and there is none.
+        Jars must be fetched, and the Java runtime is missing.
     """
     return _jars(folder or default_folder(), "spark")
 
 
 def broker_jars(folder: Path | None = None) -> list[Path]:
-    """Return the jars of the embedded broker, fetched where missing; errors as ``spark_jars``."""
+    """Return the jars of the embedded broker; fetch missing jars. Errors as in ``spark_jars``."""
     return _jars(folder or default_folder(), "broker")
 
 
 def present(folder: Path, configuration: Configuration) -> bool:
-    """Tell whether a configuration's jars are there and belong to this version's descriptor."""
+    """Return whether a configuration's jars exist and match this version's descriptor."""
     home = home_of(folder, configuration)
     marker = home / MARKER
     if marker.is_file():
@@ -94,7 +94,7 @@ def present(folder: Path, configuration: Configuration) -> bool:
 
 
 def home_of(folder: Path, configuration: Configuration) -> Path:
-    """Return the folder that holds, or will hold, the jars of a configuration themselves."""
+    """Return the folder that directly contains, or will contain, a configuration's jars."""
     home = folder / configuration
     if not home.exists() and any(folder.glob(_ESSENTIAL[configuration])):
         return folder
@@ -102,7 +102,7 @@ def home_of(folder: Path, configuration: Configuration) -> Path:
 
 
 def _jars(folder: Path, configuration: Configuration) -> list[Path]:
-    """Return a configuration's jars in the order of their names."""
+    """Return a configuration's jars, sorted by name."""
     if not present(folder, configuration):
         with _locked(folder):
             # Another process may have fetched them while this one waited for the lock.
@@ -112,12 +112,12 @@ def _jars(folder: Path, configuration: Configuration) -> list[Path]:
 
 
 def verified_jars(folder: Path, configuration: Configuration) -> list[Path]:
-    """Return a configuration's jars where they are; raise JarsError unless they are the pinned."""
+    """Return a configuration's jars; raise JarsError unless they match their pinned hashes."""
     return _verified(home_of(folder, configuration), configuration)
 
 
 def _verified(home: Path, configuration: Configuration) -> list[Path]:
-    """Return the pinned jars of a folder; raise JarsError where one is missing or another."""
+    """Return the pinned jars of a folder; raise JarsError if a jar is missing or differs."""
     try:
         return verified(home, _PINS[configuration])
     except JarsMismatchError as error:
@@ -125,13 +125,13 @@ def _verified(home: Path, configuration: Configuration) -> list[Path]:
 
 
 def pin() -> None:
-    """Fetch all jars anew, and write their hashes into the lists of this package.
+    """Fetch all jars again, and write their hashes to the lists of this package.
 
-    For a change of versions in the descriptor. The hashes say that the archives stay the same from
-    now on; compare them with what their projects publish before the lists are committed.
+    Used after a change of versions in the descriptor. The hashes only ensure that the archives do
+    not change later; compare them with those that the projects publish before committing the lists.
     """
     for configuration, listing in _PINS.items():
-        # Nothing that was fetched earlier counts.
+        # A new folder, so that no jar fetched earlier is used.
         with tempfile.TemporaryDirectory(prefix="coincide-") as folder:
             fetched = Path(folder) / configuration
             _resolve(Path(folder), configuration, fetched)
@@ -140,9 +140,9 @@ def pin() -> None:
 
 
 def _fetch(folder: Path, configuration: Configuration) -> None:
-    """Resolve a configuration and put its jars in place as a whole."""
+    """Resolve a configuration and move its jars to their folder in one step."""
     for left in folder.glob(f".{configuration}-*"):
-        # Of a process that was killed: nobody else works here while the lock is held.
+        # Left by a killed process: while the lock is held, no other process works here.
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{configuration}-") as work:
         fetched = Path(work) / "new"
@@ -162,7 +162,7 @@ def _fetch(folder: Path, configuration: Configuration) -> None:
 
 
 def _resolve(folder: Path, configuration: Configuration, fetched: Path) -> None:
-    """Let Ivy fetch a configuration's jars into a folder; raise JarsError when it cannot."""
+    """Fetch a configuration's jars into a folder with Ivy; raise JarsError on failure."""
     fetched.mkdir()
     command = [
         str(find_java().path),
@@ -190,11 +190,11 @@ def _resolve(folder: Path, configuration: Configuration, fetched: Path) -> None:
 
 
 def _run_ivy(command: list[str], configuration: Configuration) -> None:
-    """Run Ivy and show what it is at; raise JarsError with its last words when it fails."""
+    """Run Ivy and show its progress; raise JarsError with its last output on failure."""
     console = Console(file=sys.stderr)
     last: list[str] = []
     loaded = 0
-    # Command and descriptor are this package's own; paths come from the user's settings.
+    # Command and descriptor belong to this package; paths come from the user's settings.
     with (
         Status(f"Java archives ({configuration}): resolving", console=console) as status,
         subprocess.Popen(  # noqa: S603
@@ -220,7 +220,7 @@ def _run_ivy(command: list[str], configuration: Configuration) -> None:
 
 
 def _settings_option() -> list[str]:
-    """Return Ivy's option for a site's own settings file, where one is given."""
+    """Return Ivy's option for the settings file of a site, if it is given."""
     given = Settings().ivy_settings
     if given is None:
         return []
@@ -230,7 +230,7 @@ def _settings_option() -> list[str]:
 
 
 def _ivy_archive() -> Path:
-    """Return the Ivy that lies in the installed pyspark."""
+    """Return the Ivy archive of the installed pyspark."""
     # Looked up, not imported: importing pyspark takes a second.
     found = util.find_spec("pyspark")
     folders = found.submodule_search_locations if found else None
@@ -247,7 +247,7 @@ def _fingerprint() -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of the folder of jars."""
+    """Lock the folder of jars against other processes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Opened for appending: the lock file has no content and is never removed.

@@ -1,4 +1,4 @@
-"""Find the Java runtime that Spark and the embedded broker need, or say how to install one."""
+"""Find the Java runtime for Spark and the embedded broker, or explain how to install it."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the Java runtime of JAVA_HOME, else of PATH, as Spark looks for it.
+    """Return the Java runtime of JAVA_HOME, otherwise of PATH, in the order that Spark uses.
 
     Parameters
     ----------
     environment
-        Environment variables; the process's own by default.
+        Environment variables; those of the process by default.
 
     Raises
     ------
     MissingJavaError
-        No runtime is there, it does not run, or it is older than Java 17; the message names the
-        line that installs one on this system.
+        The runtime is missing, does not run, or is older than Java 17; the message names the
+        command that installs a runtime on this system.
     """
     variables = os.environ if environment is None else environment
     path = _java_path(variables)
     if path is None:
         raise MissingJavaError(f"Java {MINIMUM_MAJOR} is needed and was not found; {_advice()}")
     try:
-        # The path is the user's own JAVA_HOME or PATH entry.
+        # The path comes from the user's JAVA_HOME or PATH.
         said = subprocess.run(  # noqa: S603
             [path, "-version"],
             capture_output=True,
@@ -72,20 +72,20 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def parse_major(version_text: str) -> int | None:
-    """Return the major version in the output of ``java -version``; None when there is none."""
+    """Return the major version in the output of ``java -version``, or None."""
     found = _VERSION.search(version_text)
     return int(found.group(1)) if found else None
 
 
 def install_line(system: str, os_release: Mapping[str, str]) -> str:
-    """Return the line that installs a Java runtime.
+    """Return the command that installs a Java runtime.
 
     Parameters
     ----------
     system
-        The system's name as ``platform.system()`` gives it.
+        Name of the system as ``platform.system()`` returns it.
     os_release
-        The fields of /etc/os-release; empty where there is none.
+        Fields of /etc/os-release; empty if the file is missing.
     """
     if system == "Darwin":
         return 'brew install openjdk@17 && export JAVA_HOME="$(brew --prefix openjdk@17)"'
@@ -102,7 +102,7 @@ def install_line(system: str, os_release: Mapping[str, str]) -> str:
 
 
 def _advice() -> str:
-    """Return the hint for this system."""
+    """Return the installation hint for this system."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -112,7 +112,7 @@ def _advice() -> str:
 
 
 def _java_path(variables: Mapping[str, str]) -> Path | None:
-    """Return the ``java`` of JAVA_HOME, else of PATH."""
+    """Return the ``java`` of JAVA_HOME, otherwise of PATH."""
     home = variables.get("JAVA_HOME")
     if home:
         return Path(home) / "bin" / "java"

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """What the local stack is to be like.
+    """Options of the local stack.
 
     Parameters
     ----------
     data
-        Folder of the broker's data, the checkpoint and the logs; a temporary one when None.
+        Folder of the broker's data, the checkpoint and the logs; None: a temporary folder.
     bootstrap
-        A broker of the user's own; the embedded one is started when None.
+        Address of an external broker; None: the embedded broker is started.
     broker_port, service_port
-        Ports to listen on; 0 takes a free one.
+        Ports to listen on; 0: a free port.
     jars
-        Folder of the Java archives; that of the settings when None.
+        Folder of the Java archives; None: that of the settings.
     environment
-        Settings of service and job in addition to this process's own.
+        Environment variables of service and job in addition to those of this process.
     """
 
     data: Path | None

@@ -1,4 +1,4 @@
-"""Ports of the local stack: each must be free before anything is started or written."""
+"""Checks that the ports of the local stack are free, before anything is started or written."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def check_ports(options: StackOptions) -> None:
     Parameters
     ----------
     options
-        Of the local stack.
+        Options of the local stack.
 
     Raises
     ------
     BrokerError, ServiceError
-        A port is in use or cannot be used; the message names the option for another one.
+        A port is in use or cannot be used; the message names the option for another port.
     """
     broker = options.broker_port if options.bootstrap is None else 0
     if broker and (problem := _problem(HOST, broker)):
@@ -46,7 +46,7 @@ def check_ports(options: StackOptions) -> None:
 
 
 def _problem(host: str, port: int) -> str | None:
-    """Return why nothing can listen on a port; None when it is free."""
+    """Return the reason why a port cannot be used; None if it is free."""
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, address in places[:1]:

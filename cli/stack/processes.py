@@ -1,4 +1,4 @@
-"""Child processes of the local stack: on a leash, logging to a file, stopped by their id."""
+"""Child processes of the local stack: they end with their parent and log to a file."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 15
-# Enough for the lines shown; logs can be long.
+# Number of bytes read from the end of a log; enough for the lines shown.
 _TAIL_BYTES = 64 * 1024
 LOG_BYTES = 10 * 1024 * 1024
-# Beside the one that is written: FILE.1 is the newest of them.
+# Number of rotated logs; FILE.1 is the newest.
 LOGS_KEPT = 3
 
 
 class ChildProcess:
-    """One child process in a process group of its own, so that Ctrl-C reaches only its parent.
+    """One child process in its own process group, so that Ctrl-C reaches only its parent.
 
     Parameters
     ----------
     name
-        What messages call it.
+        Name of the process in messages.
     command
         The command and its arguments.
     log_path
-        File that takes what the process prints; appended to, and rotated by size.
+        File for the output of the process; appended to, and rotated by size.
     environment
-        Variables set in addition to this process's own.
+        Environment variables in addition to those of this process.
     log_bytes
-        Size from which `check` rotates the log.
+        Min size at which `check` rotates the log.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of a process that ended by itself; None while it runs or is stopped."""
+        """The exit code if the process has ended by itself; None while it runs or is stopped."""
         return self._process.poll() if self._process else None
 
     @property
@@ -74,14 +74,14 @@ class ChildProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the process; its file of log is made with its folder."""
+        """Start the process; its log file and folder are created."""
         if self.running:
             return
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self._rotate_log()
         leash = [sys.executable, "-m", "cli.stack.leash", str(os.getpid())]
         with self.log_path.open("ab") as log:
-            # The command is this package's own.
+            # The command is built by this package.
             self._process = subprocess.Popen(  # noqa: S603
                 [*leash, *self._command],
                 stdin=subprocess.DEVNULL,
@@ -97,17 +97,17 @@ class ChildProcess:
         timeout_seconds: float,
         alarm: Callable[[], None] | None = None,
     ) -> None:
-        """Wait until ``ready`` tells so, asking again and again.
+        """Wait until ``ready`` returns true; it is polled.
 
         Parameters
         ----------
         ready
-            Tells whether the process does its work.
+            Returns whether the process is ready.
         timeout_seconds
-            Longest wait.
+            Max wait.
         alarm
-            Called at every question; raises to give up, for instance when a process that this
-            one needs has ended.
+            Called at every poll; raises to stop waiting, for instance when another required
+            process has ended.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class ChildProcess:
     def check(self) -> None:
         """Raise ProcessError, with the end of the log, when the process has ended by itself.
 
-        A running process has its log rotated when that has grown too long.
+        The log of a running process is rotated when it is too large.
         """
         code = self.exit_code
         if code is not None:
@@ -136,12 +136,11 @@ class ChildProcess:
         self._rotate_log()
 
     def _rotate_log(self) -> None:
-        """Move a log that is too long to the kept ones, without the process noticing.
+        """Rotate a log that is too large, while the process keeps writing to it.
 
-        The process, and its children, write to the file that they inherited, so the content is
-        copied and the file is emptied; they append, and go on at its new end. What is written in
-        the microseconds between is lost. The alternative, a pipe through this process, would lose
-        all that its children say after its death.
+        The process and its children append to an inherited file, so the content is copied and the
+        file is truncated. Output in the microseconds between the two steps is lost. The
+        alternative, a pipe through this process, would lose all output after its death.
         """
         path = self.log_path
         try:
@@ -153,11 +152,11 @@ class ChildProcess:
             shutil.copyfile(path, f"{path}.1")
             os.truncate(path, 0)
         except OSError:
-            # A full disk, or a log that somebody has removed: no reason to end what runs.
+            # A full disk or a removed log must not end the process.
             return
 
     def log_end(self, lines: int = _TAIL_LINES) -> str:
-        """Return the last lines of the log, ready to follow a sentence."""
+        """Return the last lines of the log, in a form to append to a sentence."""
         try:
             with self.log_path.open("rb") as log:
                 log.seek(0, os.SEEK_END)
@@ -169,17 +168,17 @@ class ChildProcess:
         return f"; the end of {self.log_path}:\n  " + "\n  ".join(shown)
 
     def stop(self, patience_seconds: float = 30) -> int | None:
-        """End the process with SIGTERM, and with SIGKILL when that is not enough.
+        """Stop the process with SIGTERM, and with SIGKILL if it does not end in time.
 
         Parameters
         ----------
         patience_seconds
-            Time the process has to end by itself.
+            Time between SIGTERM and SIGKILL.
 
         Returns
         -------
         int or None
-            Its exit code; None when it was not started.
+            Exit code; None if the process was not started.
         """
         process = self._process
         if process is None:
@@ -195,7 +194,7 @@ class ChildProcess:
         return process.returncode
 
     def kill(self) -> None:
-        """End the process and its own children at once, as a crash would."""
+        """Kill the process and its children, like a crash."""
         process = self._process
         if process is None:
             return
@@ -204,7 +203,7 @@ class ChildProcess:
 
     @staticmethod
     def _kill_group(group: int) -> None:
-        """Kill what is left of the process group, which is the child's own and nobody else's."""
+        """Kill the remaining processes of the child's process group."""
         try:
             os.killpg(group, signal.SIGKILL)
         except ProcessLookupError:

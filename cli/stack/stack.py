@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 _ANSWER_SECONDS = 10
 _SERVICE_SECONDS = 120
-# Spark starts, compiles kernels and runs a first batch: half a minute on two quiet cores.
+# Spark starts, compiles kernels and runs a first batch: half a minute on two idle cores.
 _JOB_SECONDS = 600
 _WATCH_SECONDS = 0.25
-# Longer than a batch may take, so that the job stops between two.
+# Longer than the max duration of a batch, so that the job stops between two batches.
 _JOB_STOP_SECONDS = 60
 _SERVICE_STOP_SECONDS = 15
 _EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - recognised, not bound
 
 
 def check_start(options: StackOptions) -> None:
-    """Check what can be checked before anything is started or written.
+    """Run the checks that are possible before anything is started or written.
 
     Parameters
     ----------
     options
-        Of the stack.
+        Options of the stack.
 
     Raises
     ------
     CliError
-        Java is missing, a port is in use, or the given broker does not answer.
+        Java is missing, a port is in use, or the external broker does not answer.
     """
     find_java()
     check_ports(options)
@@ -67,14 +67,14 @@ def _check_broker(bootstrap: str) -> None:
 
 
 class LocalStack:
-    """Broker, service and job, started in this order and stopped in the other one.
+    """Broker, service and job, started in this order and stopped in reverse order.
 
     Parameters
     ----------
     options
-        What it is to be like.
+        Options of the stack.
     console
-        Takes what is told to the user.
+        Console for messages.
     """
 
     def __init__(self, options: StackOptions, console: Console) -> None:
@@ -112,13 +112,13 @@ class LocalStack:
         return {"broker": self._broker.log_path, **paths} if self._broker else paths
 
     def start(self) -> None:
-        """Start everything and wait until each part is ready.
+        """Start all processes and wait until each is ready.
 
         Raises
         ------
         CliError
-            What it runs on is missing, or a part ended or was not ready in time; the message has
-            the end of its log.
+            Java or its archives are missing, or a process ended or was not ready in time; the
+            message has the end of its log.
         """
         find_java()
         spark_jars(self._options.jars)
@@ -139,20 +139,20 @@ class LocalStack:
             self._job.wait_until(lambda: self._job_runs(begun_us), _JOB_SECONDS, self.check)
 
     def check(self) -> None:
-        """Raise ProcessError, with the end of its log, when a part has ended by itself."""
+        """Raise ProcessError, with the end of its log, when a process has ended by itself."""
         processes = (self._broker.process if self._broker else None, self._service, self._job)
         for process in processes:
             if process is not None:
                 process.check()
 
     def watch(self) -> None:
-        """Stay until a part ends by itself; raises ProcessError then."""
+        """Wait until a process ends by itself; raise ProcessError then."""
         while True:
             self.check()
             time.sleep(_WATCH_SECONDS)
 
     def stop(self) -> None:
-        """Stop everything: the job at a batch's end first. A second Ctrl-C ends all at once."""
+        """Stop all processes; the job first, after its batch. A second Ctrl-C kills them."""
         try:
             for child, patience in (
                 (self._job, _JOB_STOP_SECONDS),
@@ -189,20 +189,20 @@ class LocalStack:
         self.stop()
 
     def _start_broker(self) -> None:
-        """Start the embedded broker, or look whether the given one answers."""
+        """Start the embedded broker, or check that the external broker answers."""
         if self._broker:
             self._broker.start()
         else:
             _check_broker(self.bootstrap)
 
     def _job_runs(self, begun_us: int) -> bool:
-        """Tell whether this job, not an earlier one, has said that it runs."""
+        """Return whether this job, not an earlier job, has reported that it runs."""
         with ServiceClient(self.url) as client:
             job = client.find("/v1/job") or {}
         return job.get("state") == "running" and int(job.get("at") or 0) >= begun_us
 
     def _child(self, name: str, command: str) -> ChildProcess:
-        """Return a process of this package's own command."""
+        """Return a child process that runs a command of ``coincide``."""
         environment = {
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PORT": str(self._service_port),
@@ -219,14 +219,14 @@ class LocalStack:
         )
 
     def _checkpoint_name(self) -> str:
-        """Return a name of the checkpoint that no other broker's or prefix's job uses."""
+        """Return the name of the checkpoint, which depends on broker and prefix."""
         bootstrap = self._options.bootstrap or ""
         origin = f"{bootstrap} {Settings().prefix}".encode()
         return f"checkpoint-{hashlib.sha256(origin).hexdigest()[:12]}"
 
     @contextmanager
     def _step(self, what: str) -> Iterator[None]:
-        """Show that one waits for something, and afterwards that it is there."""
+        """Show the status of a step while it runs, and its duration at the end."""
         begin = time.monotonic()
         with self._console.status(f"starting the {what}"):
             yield
@@ -236,7 +236,7 @@ class LocalStack:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: raise KeyboardInterrupt."""
+    """Raise KeyboardInterrupt at SIGTERM, as at Ctrl-C."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> None:
-    """Start the local stack, say where everything is, and stay until Ctrl-C or SIGTERM.
+    """Start the local stack, print its addresses, and run it until Ctrl-C or SIGTERM.
 
     Parameters
     ----------
     options
-        What the stack is to be like.
+        Options of the stack.
     console
-        Takes what is told to the user.
+        Console for messages.
     fresh
-        Remove what earlier runs left in the folder of data first.
+        Remove the data of earlier runs from the data folder first.
 
     Raises
     ------
     CliError
-        Java is missing, a port is in use, the given broker does not answer, or the folder of data
-        is another's: nothing was written then. Or a part did not start, or ended by itself;
-        everything else was stopped then.
+        Java is missing, a port is in use, the external broker does not answer, or the data folder
+        is not owned by a local stack: nothing was written. Or a process did not start, or ended
+        by itself: all others were stopped.
     KeyboardInterrupt
         Ctrl-C or SIGTERM came before the stack was up; it was stopped.
     """
@@ -46,7 +46,7 @@ def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> N
         if data:
             check_data(data)
         is_known = data is not None and is_claimed(data)
-        # A stack that uses the folder is a better reason than its ports.
+        # If a running stack uses the folder, that error is better than one about its ports.
         if data and is_known:
             held.enter_context(exclusive(data))
         check_start(options)
@@ -70,7 +70,7 @@ def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> N
 
 @contextmanager
 def _umask(digits: str) -> Iterator[None]:
-    """Set the umask, which all parts inherit: what they write holds events."""
+    """Set the umask, which all processes inherit: their files contain events."""
     before = os.umask(int(digits, 8))
     try:
         yield
@@ -79,7 +79,7 @@ def _umask(digits: str) -> Iterator[None]:
 
 
 def _say_where(stack: LocalStack, console: Console) -> None:
-    """Say where everything is and how to go on."""
+    """Print the addresses of the stack and the next steps."""
     console.print(f"\n[bold]Coincide is up.[/] Kafka at {stack.bootstrap}, REST at {stack.url}/v1")
     for name, path in stack.log_paths.items():
         console.print(f"  log of the {name:<8} {path}", soft_wrap=True)

@@ -1,1 +1,1 @@
-"""Columns of events, and the buffer per stream that all conditions share."""
+"""Columns of events, and the buffer of each stream that all conditions share."""

@@ -1,7 +1,7 @@
-"""The events of a stream that may still be needed, shared by all conditions on the stream.
+"""Buffer of the events of a stream that may still be needed, shared by all its conditions.
 
-A buffer is a list of immutable segments: a new block becomes a segment, and small young segments
-are merged as in a log-structured merge tree, so that every event is moved O(log n) times.
+A buffer is a list of immutable segments. The events of a new block become a segment, and small new
+segments are merged as in a log-structured merge tree, so each event is moved O(log n) times.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from correlation.buffers.segment import Segment
 from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 
-# A segment of this many events is not merged further: older ones are dropped whole.
+# Maximum number of events of a merged segment; larger segments are only dropped or rewritten.
 FULL_SEGMENT_EVENTS = 2**17
 
 
@@ -23,11 +23,11 @@ class StreamBuffer:
     Parameters
     ----------
     segments : sequence of (int, Segment)
-        Numbered segments; a number is never used for other content.
+        Segments with their numbers; a number is never reused for other content.
     max_latest : int
-        Greatest `latest` of all events so far, in µs.
+        Maximum `latest` of all events so far, in µs.
     forgotten_below : int
-        All events so far with this `latest` or a later one are here, in µs.
+        All events so far whose `latest` is at least this are in the buffer, in µs.
     """
 
     __slots__ = ("forgotten_below", "max_latest", "segments")
@@ -57,18 +57,18 @@ class StreamBuffer:
         number: int,
         held: Collection[int] = (),
     ) -> int:
-        """Add a block's events and remove what is not needed any more.
+        """Add a block's events and remove events that are no longer needed.
 
         Parameters
         ----------
         fresh : (int, Segment) or None
-            The block's events, if there are any, and their number.
+            The block's events and their segment number; None without events.
         keep : int
-            Keep value: events with a smaller `latest` need not be kept, in µs.
+            Keep value: events with a smaller `latest` are not needed, in µs.
         number : int
-            First number free for segments that are rewritten.
+            First free number for rewritten segments.
         held : collection of int
-            Numbers of segments that stay as they are until all of their events may go.
+            Numbers of segments that must not change until all their events can be dropped.
 
         Returns
         -------
@@ -80,23 +80,23 @@ class StreamBuffer:
             self.max_latest = max(self.max_latest, segment.max_latest)
             if segment.max_latest >= keep:
                 self.insert(*fresh, keep, held)
-        # What comes later is kept for its own keep value, so only what has come may be missing.
+        # Future events are dropped by later keep values, so only events so far can be missing.
         self.forgotten_below = max(self.forgotten_below, min(keep, self.max_latest + 1))
         return self.drop(keep, number, held)
 
     def insert(self, number: int, segment: Segment, keep: int, held: Collection[int] = ()) -> None:
-        """Add a block's events and merge small young segments with it.
+        """Add a block's events and merge small new segments with them.
 
         Parameters
         ----------
         number : int
-            Of the segment that they become part of.
+            Number of the new or merged segment.
         segment : Segment
             The block's events.
         keep : int
-            Keep value: events with a smaller `latest` are not taken along, in µs.
+            Keep value: events with a smaller `latest` are dropped by the merge, in µs.
         held : collection of int
-            Numbers of segments that are not merged.
+            Numbers of segments that must not be merged.
         """
         young = [segment]
         size = len(segment)
@@ -115,17 +115,17 @@ class StreamBuffer:
     def drop(self, keep: int, number: int, held: Collection[int] = ()) -> int:
         """Remove events whose `latest` is below the keep value.
 
-        A segment goes when all of it may go, and is rewritten when half of it may, so that at
-        most as many events wait for removal as are needed; segments that are held excepted.
+        A segment is dropped when none of its events is needed, and rewritten when at most half of
+        them are needed. So, except in held segments, at least half of the events are needed.
 
         Parameters
         ----------
         keep : int
             Keep value, in µs.
         number : int
-            First number free for new segments.
+            First free number for rewritten segments.
         held : collection of int
-            Numbers of segments that are not rewritten.
+            Numbers of segments that must not be rewritten.
 
         Returns
         -------
@@ -152,14 +152,14 @@ class StreamBuffer:
 def describe_buffers(
     buffers: Mapping[str, StreamBuffer], keep_values: Mapping[str, int]
 ) -> list[list[object]]:
-    """Give the gauges of a slot's buffers as they stand in its record: name, labels, value.
+    """Return the gauges of a slot's buffers for its record: name, labels, value.
 
     Parameters
     ----------
     buffers : mapping of stream to StreamBuffer
-        Of the slot.
+        Buffers of the slot.
     keep_values : mapping of stream to int
-        Least `latest` that is still needed, in µs.
+        Keep value of each stream: minimum `latest` that is still needed, in µs.
     """
     gauges: list[list[object]] = []
     for name, keep in keep_values.items():

@@ -1,8 +1,8 @@
-"""Columns of values of one type, and the bytes in which they leave a process.
+"""Columns of values of one type, and their serialisation.
 
-A column is a numpy array of numbers, a BytesColumn, or a DictionaryColumn where many byte strings
-are equal or missing. `pack_columns` is the one format in which columns leave a process: a JSON
-header and the raw arrays behind it.
+A column is a numpy array of numbers, a BytesColumn, or, if many byte strings are equal or missing,
+a DictionaryColumn. `pack_columns` writes the only serialised format of columns: a JSON header
+followed by the raw arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BytesColumn:
     Parameters
     ----------
     data : uint8[bytes]
-        All values one after the other.
+        Concatenated values.
     offsets : int64[n + 1]
         Value i is data[offsets[i]:offsets[i + 1]].
     """
@@ -47,24 +47,24 @@ class BytesColumn:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory of the column, in bytes."""
         return int(self.data.nbytes + self.offsets.nbytes)
 
     @classmethod
     def from_list(cls, values: Sequence[bytes]) -> BytesColumn:
-        """Build a column of the given values."""
+        """Build a column from a sequence of values."""
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(values), np.uint8), offsets)
 
     def to_list(self) -> list[bytes]:
-        """Give the values as Python byte strings."""
+        """Return the values as Python byte strings."""
         data = self.data.tobytes()
         bounds = self.offsets.tolist()
         return [data[low:high] for low, high in pairwise(bounds)]
 
     def take(self, rows: Int64s) -> BytesColumn:
-        """Give the values at the given rows, in their order."""
+        """Return the values at the given rows, in the order of `rows`."""
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(self.offsets[rows + 1] - self.offsets[rows], out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
@@ -73,7 +73,7 @@ class BytesColumn:
 
     @classmethod
     def concat(cls, columns: Sequence[BytesColumn]) -> BytesColumn:
-        """Put columns one after the other."""
+        """Concatenate columns."""
         sizes = [column.offsets[-1] - column.offsets[0] for column in columns]
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         offsets = np.concatenate(
@@ -111,14 +111,14 @@ def _gather_rows_kernel(
 
 @dataclass(frozen=True, slots=True)
 class DictionaryColumn:
-    """A column of byte strings of which many are equal, or missing.
+    """A column of byte strings many of which are equal or missing.
 
     Parameters
     ----------
     codes : int32[n]
-        Value i is values[codes[i]]; none where the code is -1.
+        Value i is values[codes[i]], or missing if the code is -1.
     values : BytesColumn
-        Each value once.
+        Distinct values.
     """
 
     codes: NDArray[np.int32]
@@ -129,35 +129,35 @@ class DictionaryColumn:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory of the column, in bytes."""
         return int(self.codes.nbytes) + self.values.nbytes
 
     @classmethod
     def from_list(cls, values: Sequence[bytes | None]) -> DictionaryColumn:
-        """Build a column of the given values."""
+        """Build a column from a sequence of values."""
         numbers: dict[bytes, int] = {}
         codes = [-1 if it is None else numbers.setdefault(it, len(numbers)) for it in values]
         return cls(np.array(codes, np.int32), BytesColumn.from_list(list(numbers)))
 
     def to_list(self) -> list[bytes | None]:
-        """Give the values as Python byte strings."""
+        """Return the values as Python byte strings; missing values are None."""
         values = [*self.values.to_list(), None]
         return [values[code] for code in self.codes.tolist()]
 
     def take(self, rows: Int64s) -> DictionaryColumn:
-        """Give the values at the given rows, in their order; values that are not used go."""
+        """Return the values at the given rows, in the order of `rows`, without unused values."""
         codes = self.codes[rows]
         used = np.unique(codes[codes >= 0]).astype(np.int64)
         if len(used) == len(self.values):
             return DictionaryColumn(codes, self.values)
-        # One more place, for the code -1.
+        # The additional last element is for the code -1.
         renumbered = np.full(len(self.values) + 1, -1, np.int32)
         renumbered[used] = np.arange(len(used))
         return DictionaryColumn(renumbered[codes], self.values.take(used))
 
     @classmethod
     def concat(cls, columns: Sequence[DictionaryColumn]) -> DictionaryColumn:
-        """Put columns one after the other."""
+        """Concatenate columns."""
         numbers: dict[bytes, int] = {}
         parts = [np.zeros(0, np.int32)]
         for column in columns:
@@ -171,7 +171,7 @@ Columns = Mapping[str, Column]
 
 
 def take_columns(columns: Columns, rows: Int64s) -> dict[str, Column]:
-    """Return the given rows of each column, in their order."""
+    """Return the given rows of each column, in the order of `rows`."""
     return {
         name: column[rows] if isinstance(column, np.ndarray) else column.take(rows)
         for name, column in columns.items()
@@ -184,15 +184,15 @@ def concat_columns(parts: Sequence[Columns], sizes: Sequence[int]) -> dict[str, 
     Parameters
     ----------
     parts : sequence of mappings
-        Columns of each part. Equal names have equal types.
+        Columns of each part. Columns of the same name have the same type.
     sizes : sequence of int
         Number of rows of each part.
 
     Returns
     -------
     dict
-        All columns that any part has. Rows of a part without a column are missing: code -1, an
-        empty byte string, NaN, False, or the minimum of an integer type.
+        The columns of all parts. Rows of a part that lacks a column are filled with missing values:
+        code -1, an empty byte string, NaN, False, or the minimum of the integer type.
     """
     examples = {name: column for part in parts for name, column in part.items()}
     return {
@@ -227,14 +227,14 @@ def _missing_like(column: Column, size: int) -> Column:
 
 
 def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> bytes:
-    """Write columns and a small JSON-able header into one byte string.
+    """Write columns and a small JSON-able header as one byte string.
 
     Parameters
     ----------
     columns : mapping of name to column
         One-dimensional arrays of fixed-width numbers, BytesColumns or DictionaryColumns.
     meta : mapping
-        JSON-able facts about them.
+        JSON-able metadata.
     """
     arrays: list[NDArray[Any]] = []
     layout: list[list[object]] = []
@@ -264,12 +264,12 @@ def _bytes_arrays(column: BytesColumn) -> list[NDArray[Any]]:
 
 
 def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
-    """Read what `pack_columns` wrote; the arrays are views of the byte string.
+    """Read the output of `pack_columns`; the arrays are views of the byte string.
 
     Raises
     ------
     UnknownRecordVersionError
-        When the bytes were not written by `pack_columns`.
+        `pack_columns` did not write the byte string.
     """
     if blob[:8] != _MAGIC:
         raise UnknownRecordVersionError(f"no packed columns: begins with {blob[:8]!r}")

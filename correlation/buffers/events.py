@@ -1,4 +1,4 @@
-"""Events as columns: the shape in which they travel, wait and are correlated."""
+"""Events as columns: the form in which they are sent, buffered and correlated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXTRA, _BUFFERED = "extra.", "column."
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Some events of one stream, as columns of equal length n.
+    """Events of one stream, as columns of equal length n.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class Events:
     record_timestamp_us : int64[n]
         Kafka's timestamp of the record, in µs.
     extra : mapping of name to BytesColumn
-        Columns that travel with a block and are not buffered.
+        Columns of a block that are not buffered.
     columns : mapping of name to column
-        Columns that are buffered with the events: those that the stream declares.
+        Columns that the stream declares; they are buffered with the events.
     shape : DictionaryColumn or None
-        How the time is distributed over the interval: `Histogram.shape_bytes`, none where
-        uniformly. None: so are all.
+        Distribution of the time on the interval: `Histogram.shape_bytes`, missing if uniform. None
+        if all events are uniform.
     """
 
     stream: str
@@ -68,7 +68,7 @@ class Events:
         return len(self.latest)
 
     def take(self, rows: Int64s) -> Events:
-        """Give the events at the given rows, in their order."""
+        """Return the events at the given rows, in the order of `rows`."""
         return Events(
             self.stream,
             self.key.take(rows),
@@ -85,7 +85,7 @@ class Events:
 
     @classmethod
     def concat(cls, parts: Sequence[Events]) -> Events:
-        """Put events of one stream one after the other."""
+        """Concatenate events of one stream."""
         first = parts[0]
         if len(parts) == 1:
             return first
@@ -107,7 +107,7 @@ class Events:
         )
 
     def to_bytes(self) -> bytes:
-        """Write the events into one byte string."""
+        """Write the events as one byte string."""
         columns: dict[str, Column] = {
             "key": self.key,
             "id": self.id,
@@ -123,7 +123,7 @@ class Events:
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Events:
-        """Read what `to_bytes` wrote."""
+        """Read the output of `to_bytes`."""
         columns, meta = unpack_columns(blob)
         shape, buffered = pop_optional(columns)
         extra = {
@@ -158,7 +158,7 @@ class Events:
 
 
 class Parts(Protocol):
-    """Events or a segment: whatever has shapes and a length."""
+    """Events or segments: objects with shapes and a length."""
 
     @property
     def shape(self) -> DictionaryColumn | None:
@@ -168,7 +168,7 @@ class Parts(Protocol):
 
 
 def join_shapes(parts: Sequence[Parts]) -> DictionaryColumn | None:
-    """Concatenate the shapes of events; None stands for intervals throughout."""
+    """Concatenate the shapes of events; None: all events are intervals."""
     shapes = [{} if it.shape is None else {"shape": it.shape} for it in parts]
     joined = concat_columns(shapes, [*map(len, parts)]).get("shape")
     return cast("DictionaryColumn | None", joined)
@@ -181,7 +181,7 @@ def optional_columns(shape: DictionaryColumn | None, columns: Columns) -> dict[s
 
 
 def pop_optional(packed: dict[str, Column]) -> tuple[DictionaryColumn | None, dict[str, Column]]:
-    """Take out of the unpacked columns what `optional_columns` put in."""
+    """Remove and return the columns that `optional_columns` added to the packed columns."""
     shape = cast("DictionaryColumn | None", packed.pop("shape", None))
     names = [name for name in packed if name.startswith(_BUFFERED)]
     return shape, {name.removeprefix(_BUFFERED): packed.pop(name) for name in names}

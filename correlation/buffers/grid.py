@@ -1,17 +1,17 @@
-"""The symmetric grid: events without a key spread over many slots, each pair in one of them.
+"""Symmetric grid: distributes events without a key over slots so that each pair meets in one slot.
 
-Problem. All events of two streams (or of one with itself) may meet, so no key says who may be kept
-apart. Yet the work shall be spread, and every pair be looked at exactly once.
+Problem. All events of two streams (or of one stream with itself) may meet, so no key partitions
+them. The work must still be distributed over slots, and every pair must be evaluated exactly once.
 
-Algorithm. Each event is hashed into one of g groups, by its place in Kafka, which is its own and
-the same whenever it is read. The cells of the grid are the unordered pairs {i, j} of groups,
-g (g + 1) / 2 of them. An event of group h goes to the cells {h, 0} ... {h, g - 1}: g copies. In
-the cell {i, j} events of group i meet those of group j only, under join keys that say so: the copy
-of group h in the cell {h, k} has the key (h, k), and (h, k) meets (k, h), its crossed key.
+Algorithm. Each event is hashed into one of g groups by its partition and offset, which identify the
+event and do not change when it is read again. The cells of the grid are the g (g + 1) / 2 unordered
+pairs {i, j} of groups. An event of group h goes to the cells {h, 0} ... {h, g - 1}: g copies. In
+the cell {i, j} events of group i meet only events of group j, by their join keys: the copy of group
+h in the cell {h, k} has the key (h, k), and (h, k) meets (k, h), its crossed key.
 
 Theorem (docs/proofs.md, P-GRID). Any two events, of equal groups or not, meet exactly once.
 
-The copy with the key (h, h) is the event's home copy: it is where an event is counted, once.
+The copy with the key (h, h) is the event's home copy. Only home copies are counted as events.
 
 Reference. The symmetric fragment-and-replicate join (Stamos and Young, 1993).
 
@@ -33,29 +33,30 @@ if TYPE_CHECKING:
 
     from correlation.buffers.columns import Int64s
 
-# The only key of a grid of one cell: crossed, it is itself.
+# The only key of a grid of one cell; its crossed key is the same key.
 _ONE_CELL = b"0"
 _KEY_BYTES = 2
-# Work of a cell of two groups, in that of a cell of one.
+# Relative work of a cell of two groups and of a cell of one group.
 _TWO_GROUPS, _ONE_GROUP = 2, 1
 
 
 def assign_groups(partition: NDArray[np.int32], offset: Int64s, groups: int) -> Int64s:
-    """Hash events into groups by their places in Kafka.
+    """Hash events into groups by partition and offset.
 
     Parameters
     ----------
     partition, offset : int32[n], int64[n]
-        Of the events. Offsets alone are no good: a transaction may take every second one.
+        Kafka partition and offset of the events. They are hashed because offsets modulo g are not
+        uniform: transaction markers may take every second offset.
     groups : int
         g.
 
     Returns
     -------
     int64[n]
-        From 0 to g - 1.
+        Group of each event, from 0 to g - 1.
     """
-    # The finaliser of splitmix64 (Steele, Lea and Flood, 2014): every bit depends on all others.
+    # Finaliser of splitmix64 (Steele, Lea and Flood, 2014): each bit depends on all input bits.
     mixed = offset.astype(np.uint64) ^ (partition.astype(np.uint64) << np.uint64(48))
     mixed += np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -66,12 +67,12 @@ def assign_groups(partition: NDArray[np.int32], offset: Int64s, groups: int) -> 
 
 
 def cell_keys(own: Int64s, other: Int64s, groups: int) -> BytesColumn:
-    """Give the join keys of copies.
+    """Build the join keys of copies.
 
     Parameters
     ----------
     own, other : int64[n]
-        Groups of a copy's event, and of the events that it meets.
+        Group of each copy's event, and group of the events that the copy meets.
     groups : int
         g.
     """
@@ -83,17 +84,17 @@ def cell_keys(own: Int64s, other: Int64s, groups: int) -> BytesColumn:
 
 
 def crossed_key(key: bytes) -> bytes:
-    """Give the join key of the copies that those of a key meet."""
+    """Return the crossed key: the join key of the copies that copies with this key meet."""
     return key[::-1]
 
 
 def home_copies(key: BytesColumn, groups: int) -> NDArray[np.bool_]:
-    """Tell the home copies: one of each event, whatever the number of groups.
+    """Find the home copies, one per event.
 
     Parameters
     ----------
     key : BytesColumn
-        As `cell_keys` gave them; with g = 1 they are not looked at.
+        Output of `cell_keys`; ignored if g = 1.
     groups : int
         g.
     """
@@ -106,15 +107,16 @@ def home_copies(key: BytesColumn, groups: int) -> NDArray[np.bool_]:
 
 @cache
 def slots_of_cells(groups: int, slots: int) -> NDArray[np.int32]:
-    """Spread the cells over the slots, each to the one with the least work so far.
+    """Assign each cell to the slot with the minimum work so far.
 
-    Those of two groups come first, so that the small ones fill up what they leave. With as many
-    groups as slots all slots have the same work (docs/proofs.md, P-GRID).
+    Cells of two groups are assigned first, then cells of one group balance the remaining
+    differences. If g equals the number of slots, all slots have the same work (docs/proofs.md,
+    P-GRID).
 
     Parameters
     ----------
     groups, slots : int
-        How many there are.
+        Number of groups g, and number of slots.
 
     Returns
     -------

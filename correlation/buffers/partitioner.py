@@ -1,4 +1,4 @@
-"""Assigns the events of a stream to slots, by their keys or over the cells of a grid."""
+"""Assignment of the events of a stream to slots, by key or by the cells of a grid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from correlation.resources.partitioning import Partitioning
 
 
 class Assignment(NamedTuple):
-    """Where events go: copy i is event row[i], goes to slot[i] and meets equal join_key[i]."""
+    """Slots of copies: copy i of event row[i] goes to slot[i] under the key join_key[i]."""
 
     slot: NDArray[np.int32]
     row: Int64s
@@ -26,12 +26,12 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partitioner:
-    """Assigns the events of one stream to slots.
+    """Assignment of the events of one stream to slots.
 
     Parameters
     ----------
     partitioning : Partitioning
-        Of the stream.
+        Partitioning of the stream.
     slots : int
         Number of slots of the job.
     """
@@ -40,12 +40,12 @@ class Partitioner:
     slots: int
 
     def assign(self, events: Events) -> Assignment:
-        """Give slot and join key of every copy.
+        """Return slot and join key of every copy.
 
         Parameters
         ----------
         events : Events
-            Their keys are not looked at by a grid, their places not by a key.
+            Events of the stream. A grid uses their partitions and offsets instead of their keys.
         """
         count, groups = len(events), self.partitioning.groups
         if self.partitioning.by == "grid":
@@ -59,23 +59,23 @@ class Partitioner:
         return Assignment(slot, np.arange(count, dtype=np.int64), events.key)
 
     def spread(self, events: Events) -> Iterator[tuple[int, Events]]:
-        """Give each slot its copies of the events, under the keys by which they meet there.
+        """Yield each slot with its copies of the events, under their join keys.
 
         Parameters
         ----------
         events : Events
-            Of the stream.
+            Events of the stream.
 
         Yields
         ------
         int, Events
-            Slot and copies, in the order of the events; only home copies have `extra`, which would
-            travel for nothing with the others.
+            Slot and copies, in the order of the events. `extra` is empty except for home copies,
+            because it is not needed with other copies.
         """
         if not len(events):
             return
         slot, row, join_key = self.assign(events)
-        # Of 16 bits, as numpy sorts them by radix: a job has fewer slots (limits.SLOTS_LIMIT).
+        # numpy sorts 16-bit integers by radix sort; slot numbers fit (limits.SLOTS_LIMIT).
         order = np.argsort(slot.astype(np.int16), kind="stable")
         numbers, starts = np.unique(slot[order], return_index=True)
         for number, copies in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
@@ -90,7 +90,7 @@ class Partitioner:
 
 
 def _where(chosen: NDArray[np.bool_], column: BytesColumn) -> BytesColumn:
-    """Leave empty what is not chosen."""
+    """Return the column with empty values in the rows that are not chosen."""
     one_more = BytesColumn(column.data, np.append(column.offsets, column.offsets[-1]))
     return one_more.take(np.where(chosen, np.arange(len(column)), len(column)))
 
@@ -99,7 +99,7 @@ def _where(chosen: NDArray[np.bool_], column: BytesColumn) -> BytesColumn:
 def _hash_rows_kernel(
     data: NDArray[np.uint8], offsets: Int64s, slots: np.uint64, out: NDArray[np.int32]
 ) -> None:
-    """FNV-1a of each row with 32-bit arithmetic, its bits mixed down before the remainder."""
+    """Compute the slot of each row: 32-bit FNV-1a, with mixed bits, modulo the number of slots."""
     mask = np.uint64(0xFFFFFFFF)
     for i in range(len(out)):
         value = np.uint64(2166136261)

@@ -1,4 +1,4 @@
-"""Events of a stream that wait together, sorted so that a base event finds its targets."""
+"""Segment: buffered events of a stream, sorted so that base events find their target events."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Segment:
     group_keys : BytesColumn
         The g join keys, in order of the groups.
     group_starts : int64[g + 1]
-        Group i holds the rows group_starts[i] to group_starts[i + 1].
+        Group i holds the rows group_starts[i] to group_starts[i + 1] - 1.
     earliest, latest : int64[n]
-        In µs since 1970; `latest` ascends within a group.
+        Intervals in µs since 1970; `latest` ascends within a group.
     id : BytesColumn
         Ids of the events.
     late : bool[n]
-        Whether the event came later than its stream declares.
+        Whether each event was late.
     shape : DictionaryColumn or None
         As in `Events`.
     columns : mapping of name to column
@@ -102,17 +102,17 @@ class Segment:
         return columns + declared + sum(array.nbytes for array in arrays)
 
     def groups(self) -> dict[bytes, int]:
-        """Give the number of the group of each join key."""
+        """Return the group number of each join key."""
         if self._groups is None:
             self._groups = {key: group for group, key in enumerate(self.group_keys.to_list())}
         return self._groups
 
     def groups_of_rows(self, rows: Int64s) -> Int64s:
-        """Group of each of the given rows."""
+        """Return the group number of each of the given rows."""
         return np.searchsorted(self.group_starts, rows, side="right") - 1
 
     def key_of_rows(self, rows: Int64s) -> BytesColumn:
-        """Join keys of the given rows."""
+        """Return the join key of each of the given rows."""
         return self.group_keys.take(self.groups_of_rows(rows))
 
     @classmethod
@@ -122,14 +122,14 @@ class Segment:
         Parameters
         ----------
         events : Events
-            At least one.
+            Events, at least one.
         late : bool[n]
-            Which of them are late.
+            Mask of the late events.
 
         Returns
         -------
         Segment, int64[n]
-            The segment, and for each of its rows the row of `events` it came from.
+            The segment, and the row of `events` of each row of the segment.
         """
         codes, keys = _encode_keys(events.key)
         order = np.lexsort((events.latest, codes))
@@ -153,12 +153,12 @@ class Segment:
         return cls.join(parts)[0] if parts else None
 
     def take(self, rows: Int64s) -> Segment:
-        """Give a segment of some of the rows.
+        """Return a segment of the given rows.
 
         Parameters
         ----------
         rows : int64[k]
-            At least one, ascending.
+            Ascending row numbers, at least one.
         """
         if len(rows) == len(self):
             return self
@@ -176,18 +176,18 @@ class Segment:
 
     @classmethod
     def join(cls, segments: Sequence[Segment]) -> tuple[Segment, Int64s]:
-        """Put segments into one.
+        """Join segments into one segment.
 
         Parameters
         ----------
         segments : sequence of Segment
-            At least one.
+            Segments, at least one.
 
         Returns
         -------
         Segment, int64[n]
-            The segment, and for each of its rows the place that it had with the given segments
-            one behind the other.
+            The joined segment, and the position of each of its rows in the concatenation of the
+            given segments.
         """
         if len(segments) == 1:
             return segments[0], np.arange(len(segments[0]))
@@ -211,7 +211,7 @@ class Segment:
         return joined, order
 
     def to_bytes(self) -> bytes:
-        """Write the segment into one byte string."""
+        """Write the segment as one byte string."""
         return pack_columns(
             {
                 "group_keys": self.group_keys,
@@ -227,7 +227,7 @@ class Segment:
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Segment:
-        """Read what `to_bytes` wrote."""
+        """Read the output of `to_bytes`."""
         columns, _ = unpack_columns(blob)
         shape, buffered = pop_optional(columns)
         return cls(
@@ -243,7 +243,7 @@ class Segment:
 
 
 def _encode_keys(keys: BytesColumn) -> tuple[Int64s, BytesColumn]:
-    """Give each key the number of its first appearance: codes int64[n], and the g distinct keys."""
+    """Encode keys in order of first appearance: codes int64[n], and the g distinct keys."""
     numbers: dict[bytes, int] = {}
     codes = np.fromiter(
         (numbers.setdefault(key, len(numbers)) for key in keys.to_list()), np.int64, len(keys)
@@ -256,14 +256,14 @@ def _starts(sorted_codes: Int64s, groups: int) -> Int64s:
 
 
 def match_groups(base: Segment, target: Segment, *, crossed: bool = False) -> Int64s:
-    """Give the groups of two segments whose keys match.
+    """Find the pairs of groups of two segments whose keys match.
 
     Parameters
     ----------
     base, target : Segment
-        Of the same partitioning.
+        Segments with the same partitioning.
     crossed : bool
-        Keys of a grid, where a key matches its crossed one; otherwise equal keys match.
+        If true, a key matches its crossed key, as in a grid; otherwise equal keys match.
 
     Returns
     -------

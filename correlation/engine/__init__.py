@@ -1,1 +1,1 @@
-"""The program of a slot: conditions over shared buffers, watermarks, state."""
+"""Evaluation of a slot's conditions over shared buffers: watermarks, state, totals."""

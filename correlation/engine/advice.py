@@ -1,12 +1,13 @@
-"""What a stream's declaration should be, from what was seen of it: sentences for a person.
+"""Advice on a stream's declaration, as sentences, from the events observed so far.
 
-A promise that is too small costs events or pairs: that is said as soon as it is nearly so. One that
-is too large costs memory and time: that is said once enough was seen to trust it.
+A limit that is too small loses events or pairs: the advice warns as soon as events come near it. A
+limit that is too large costs memory and time: the advice waits until enough events were observed.
 
-How long must D be? An event is late if its latest time lies before the watermark, that is more than
-D before that of an earlier record of its partition: only if the delays of the two differ by more
-than D. Heartbeats need D to cover the slowest. So D is enough if it covers the slowest, and the
-distance from the quickest to the slowest where some come even before their latest time.
+Sufficient max_delay. An event is late if its `latest` is below the watermark, which means more than
+max_delay below the `latest` of an earlier record of its partition. This requires that the delays of
+the two records differ by more than max_delay. Heartbeats require that max_delay covers the maximum
+delay. So max_delay is sufficient if it covers the maximum delay and, when some delays are negative,
+the maximum minus the minimum delay.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from correlation.engine.contract import ContractFacts, Spread
     from correlation.resources.streams import Stream
 
-# Events after which what was never seen counts as rare.
+# Number of events after which a value that was not observed counts as rare.
 ENOUGH = 1_000
-# Over nine tenths of a limit is near it; as in correlation.engine.contract.
+# A value above nine tenths of a limit is near it; as in correlation.engine.contract.
 _NEAR = 0.9
-# Shares and factors from which a limit counts as far too large.
+# Factors from which a limit counts as far too large.
 _HALF, _QUARTER, _FIVE = 2, 4, 5
 _COMMON = 0.99
-# Breaches that a declaration may be to blame for; the others are the producer's.
+# Rejections that a wrong declaration may cause; the producer causes the others.
 _DECLARED = {
     Reason.LONGER_THAN_DECLARED: ("longer than max_uncertainty", "max_uncertainty_us"),
     Reason.SHORTER_THAN_DECLARED: ("shorter than min_uncertainty", "min_uncertainty_us"),
@@ -40,21 +41,21 @@ _DECLARED = {
 def advise(
     stream: Stream, facts: ContractFacts | None, slots: int | None = None
 ) -> tuple[str, ...]:
-    """Say what is wrong, or wasteful, in a stream's declaration.
+    """Return advice on the wrong or wasteful fields of a stream's declaration.
 
     Parameters
     ----------
     stream : Stream
-        As it is declared.
+        The declared stream.
     facts : ContractFacts or None
-        What was seen since.
+        Observations since the declaration.
     slots : int or None
-        Of the job, where that is known.
+        Number of slots of the job; None: unknown.
 
     Returns
     -------
     tuple of str
-        Sentences, the costliest first; none if all is well.
+        Sentences, the costliest problem first; empty if the declaration fits.
     """
     if facts is None or not (facts.events or facts.rejected):
         return (
@@ -70,7 +71,7 @@ def advise(
 
 
 def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
-    """Say which records went to the dead letter."""
+    """Yield advice on records that went to the dead-letter topic."""
     for reason, (what, field) in _DECLARED.items():
         count = facts.rejected.get(reason, 0)
         if count:
@@ -129,7 +130,7 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
 
 
 def _on_large_delay(declared_us: int, delays: Spread, needed_us: int) -> Iterator[str]:
-    """Say when max_delay is far more than most events, or all of them, need."""
+    """Yield advice if max_delay is far larger than all or most events need."""
     common_us = max(delays.quantile(_COMMON).at_most_us, 0)
     shown = (
         f"99 % of the events arrive within {describe_duration(common_us)} and the slowest "
@@ -187,7 +188,7 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
 
 
 def _on_groups(groups: int, slots: int | None) -> Iterator[str]:
-    """Say when a grid has more groups than help: with one per slot the work is spread evenly."""
+    """Yield advice if a grid has more groups than slots: one per slot balances the work."""
     if slots is not None and groups > slots:
         yield (
             f"the grid has {groups} groups, the job {slots} slot{'' if slots == 1 else 's'}: with "
@@ -203,7 +204,7 @@ def _took(delay_us: int) -> str:
 
 
 def _larger(declared_us: int, enough_us: int) -> str:
-    """Say how much larger buffers are; up to, for they also hold what conditions reach for."""
+    """Return an upper bound of how much larger buffers are; conditions also affect their size."""
     return f"up to {declared_us / enough_us:.0f} times larger" if enough_us else "larger"
 
 
@@ -212,7 +213,7 @@ def _records(count: int) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Write a share; what is not nothing is not written as 0 %, nor what is not all as 100 %."""
+    """Write a share in percent; only an exact 0 or 1 is written as 0 % or 100 %."""
     if not part or part == whole:
         return "100 %" if part else "0 %"
     share = min(max(100 * part / whole, 0.01), 99.99)

@@ -1,4 +1,4 @@
-"""What goes into a program and what comes out: blocks, outcomes, snapshots."""
+"""Input and output of a program: blocks, outcomes, snapshots."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from correlation.operators import Result
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which topics the records of a program come from: a name may come to another topic.
+    """Identity of the topics of a program: a topic may be recreated under the same name.
 
     Parameters
     ----------
     topic_ids : mapping of stream to str
-        Kafka's id of the stream's topic; a stream without one keeps the id that it had.
+        Kafka's id of the stream's topic; a stream that is missing keeps its previous id.
     config_epoch : int
-        How many config topics were accepted in place of an earlier one.
+        Number of times that the config topic was replaced by another one.
     """
 
     topic_ids: Mapping[str, str] = field(default_factory=dict)
@@ -29,9 +29,9 @@ class Origin:
 
 
 class Control(NamedTuple):
-    """A record of the config topic: its key and parsed value.
+    """A record of the config topic with its key and parsed value.
 
-    None deletes; a string is the reason why the value cannot be read.
+    The value is None for a tombstone, and a string with the reason if it cannot be read.
     """
 
     offset: int
@@ -41,20 +41,20 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What a slot evaluates at once.
+    """Records that a slot evaluates together.
 
     Parameters
     ----------
     controls : sequence of Control
-        In any order; the config offset decides.
+        Config records in any order; they are applied by config offset.
     events : sequence of Events
-        In any order; stream, partition and offset decide.
+        Events in any order; they are sorted by stream, partition and offset.
     progress : sequence of Progress
-        How far the streams have come with this block, in any order.
+        Offsets read up to and maximum `latest` of each partition, in any order.
     heartbeats : sequence of Heartbeat
-        In the order of their records.
+        Heartbeats in the order of their records.
     rejected : mapping of (stream, reason) to int
-        Records that went to the dead letter, to be counted.
+        Number of records that went to the dead-letter topic.
     """
 
     controls: Sequence[Control] = ()
@@ -66,16 +66,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a block brought.
+    """Output of a block.
 
     Parameters
     ----------
     results : tuple of Result
-        To be published.
+        Results to publish.
     late : tuple of Events
-        Events that came later than their stream declares; they were correlated all the same.
+        Late events; they are correlated with the others.
     detected_at_us : int
-        When the correlation completed, in µs since 1970.
+        Time at which the correlation completed, in µs since 1970.
     metrics : dict
         The slot's record for the metrics topic, without its slot number.
     """
@@ -87,10 +87,10 @@ class Outcome:
 
 
 class Snapshot(NamedTuple):
-    """What changed since the last snapshot.
+    """Changes of the state since the last snapshot.
 
-    `manifest` names all that is live; `added` are blobs by number, to be stored before the
-    manifest; `removed` are numbers whose blobs nothing names any more.
+    `manifest` is the state; it refers to blobs by their numbers. `added` are new blobs by number;
+    they must be stored before the manifest. `removed` are the numbers of blobs no longer used.
     """
 
     manifest: dict[str, Any]

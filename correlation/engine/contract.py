@@ -1,9 +1,8 @@
-"""What was seen of a stream since it was declared, beside what it promises: ρ, π and D.
+"""Observations of a stream since its declaration, to compare with its limits ρ, π and D.
 
-A wrong declaration costs pairs, or memory. The facts of a slot are part of its totals, so that
-they survive restarts and no replay doubles them. They are sums, least and greatest: the facts of
-blocks and of slots are merged alike, in any order. They begin anew when the promises change, for
-what was seen under others says nothing of these.
+A wrong declaration loses pairs or wastes memory. The facts of a slot are part of its totals, so
+they survive restarts and a replay does not count twice. They are sums, minima and maxima: facts of
+blocks and of slots are merged in any order. They are cleared when the declaration changes.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import Int64s
 from correlation.resources.streams import Stream
 
-# Upper ends of the histogram buckets, in seconds: 1 ms to 1 h in steps of 2 to 2.5.
+# Upper bounds of the histogram buckets, in seconds: 1 ms to 1 h, most in factors of 2 to 2.5.
 BUCKETS_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 1.5, 2.5, 5.0, 10.0, 25.0, 60.0, 300.0, 900.0, 3600.0),
 )
 _ENDS_US = np.array([round(end * 1e6) for end in BUCKETS_SECONDS], np.int64)
-# Within a tenth of a limit is near it.
+# A value within one tenth of a limit is near it.
 _TENTHS = 10
 LIMITS = ("min_uncertainty", "max_uncertainty", "max_delay")
 
 
 class Quantile(NamedTuple):
-    """Where a share of the durations ends, as far as buckets tell.
+    """A quantile of durations, computed from bucket counts.
 
     Attributes
     ----------
     share : float
-        Of the durations.
+        Share of the durations below the quantile.
     estimate_us : int
-        Estimated: as if they were spread evenly inside a bucket, µs.
+        Estimate that assumes a uniform distribution inside each bucket, in µs.
     at_most_us : int
-        For certain no more than this, µs.
+        Upper bound of the quantile, in µs.
     """
 
     share: float
@@ -51,14 +50,14 @@ class Quantile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Least, greatest, and a histogram of durations.
+    """Minimum, maximum and histogram of durations.
 
     Parameters
     ----------
     min_us, max_us : int
-        In µs.
+        Minimum and maximum, in µs.
     counts : tuple of int
-        Per bucket of BUCKETS_SECONDS; the last one is beyond all ends.
+        Count per bucket of BUCKETS_SECONDS; the last count is above all bounds.
     """
 
     min_us: int
@@ -67,14 +66,14 @@ class Spread:
 
     @classmethod
     def of(cls, durations_us: Int64s) -> Spread | None:
-        """Measure durations; None if there are none."""
+        """Compute the spread of durations; None if the array is empty."""
         if len(durations_us) == 0:
             return None
         counts = tuple(count_buckets(durations_us).tolist())
         return cls(int(durations_us.min()), int(durations_us.max()), counts)
 
     def merged(self, other: Spread | None) -> Spread:
-        """Give the spread of both."""
+        """Return the spread of the durations of both."""
         if other is None:
             return self
         return Spread(
@@ -84,7 +83,7 @@ class Spread:
         )
 
     def quantile(self, share: float) -> Quantile:
-        """Estimate where a share of the durations, over 0 and up to 1, ends."""
+        """Estimate the quantile of a share in (0, 1]."""
         wanted = share * sum(self.counts)
         totals = list(accumulate(self.counts))
         place = next((i for i, total in enumerate(totals) if total >= wanted), len(totals) - 1)
@@ -98,22 +97,22 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class ContractFacts:
-    """What was seen of a stream under one declaration.
+    """Observations of a stream under one declaration.
 
     Parameters
     ----------
     declared : mapping
-        The promises that it was seen under.
+        The declaration during the observations.
     events, late : int
-        Accepted events, and those of them that came later than promised.
+        Number of accepted events, and number of late events among them.
     rejected : mapping of reason to int
-        Records that went to the dead letter.
+        Number of records that went to the dead-letter topic.
     near : mapping of limit to int
-        Events within a tenth of `min_uncertainty`, `max_uncertainty`, `max_delay`.
+        Number of events within a tenth of `min_uncertainty`, `max_uncertainty`, `max_delay`.
     lengths : Spread or None
-        Of the accepted events' intervals.
+        Lengths of the accepted events' intervals.
     delays : Spread or None
-        From their latest times to their arrivals; None of recorded data.
+        Kafka's timestamps minus `latest`; None for recorded data.
     """
 
     declared: Mapping[str, Any]
@@ -128,18 +127,18 @@ class ContractFacts:
     def of_events(
         cls, stream: Stream, lengths_us: Int64s, delays_us: Int64s | None, late: int
     ) -> ContractFacts:
-        """Measure accepted events.
+        """Compute the facts of accepted events.
 
         Parameters
         ----------
         stream : Stream
-            As it is declared.
+            The declared stream.
         lengths_us : int64[n]
-            Of their intervals.
+            Lengths of the intervals.
         delays_us : int64[n] or None
-            From latest time to arrival, where that says something.
+            Kafka's timestamps minus `latest`; None for recorded data.
         late : int
-            How many of them were late.
+            Number of late events.
         """
         near = {
             "min_uncertainty": _count(
@@ -159,7 +158,7 @@ class ContractFacts:
         )
 
     def merged(self, other: ContractFacts) -> ContractFacts:
-        """Give the facts of both, which are of the same declaration."""
+        """Return the sum of two facts of the same declaration."""
         return ContractFacts(
             self.declared,
             self.events + other.events,
@@ -171,14 +170,14 @@ class ContractFacts:
         )
 
     def near_ratios(self) -> dict[str, float]:
-        """Share of the events near each limit that they are held against; empty without events."""
+        """Return the share of the events near each checked limit; empty without events."""
         if not self.events:
             return {}
         limits = LIMITS if self.delays is not None else LIMITS[:2]
         return {limit: self.near.get(limit, 0) / self.events for limit in limits}
 
     def to_record(self) -> dict[str, Any]:
-        """Write them as a JSON-able dict."""
+        """Write the facts as a JSON-able dict."""
         return {
             "declared": dict(self.declared),
             "events": self.events,
@@ -191,12 +190,12 @@ class ContractFacts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContractFacts:
-        """Read what `to_record` wrote.
+        """Read the output of `to_record`.
 
         Raises
         ------
         LookupError, TypeError, ValueError
-            When it is something else.
+            When `to_record` did not write the record.
         """
         return cls(
             dict(record["declared"]),
@@ -210,7 +209,7 @@ class ContractFacts:
 
 
 def declaration(stream: Stream) -> dict[str, Any]:
-    """Give what of a stream the facts are held against."""
+    """Return the part of a stream's declaration that the facts depend on."""
     return {
         "min_uncertainty_us": stream.min_uncertainty_us,
         "max_uncertainty_us": stream.max_uncertainty_us,
@@ -221,7 +220,7 @@ def declaration(stream: Stream) -> dict[str, Any]:
 
 
 def count_buckets(durations_us: Int64s) -> NDArray[np.int64]:
-    """Count durations per bucket; negative ones count as zero."""
+    """Count durations per bucket; negative durations count as zero."""
     places = np.searchsorted(_ENDS_US, np.maximum(durations_us, 0))
     return np.bincount(places, minlength=len(_ENDS_US) + 1)
 

@@ -1,4 +1,4 @@
-"""Heartbeats: how far a partition has been read, and their records on the heartbeats topic."""
+"""Heartbeats, which state that a partition is complete up to a time, and their records."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ from correlation.limits import TIME_LIMIT_US
 from correlation.resources.checks import check_name
 from correlation.resources.records import VERSION, Document, require
 
-# Watermark of a partition that is closed, and `read_up_to` of the heartbeat that closes it: later
-# than any time.
+# Watermark of a closed partition, and `read_up_to` of the heartbeat that closes it: later than any
+# time.
 CLOSED = 2**61
-# read_up_to of the heartbeat that resets a watermark: earlier than any time.
+# `read_up_to` of the heartbeat that resets a watermark: earlier than any time.
 RESET = -CLOSED
 # Kafka's timestamps are whole milliseconds, rounded down.
 _TIMESTAMP_ERROR_US = 999
-# Words for `read_up_to`.
+# Values of `read_up_to` that are words.
 _READ_UP_TO: Mapping[str, int] = {"end": CLOSED, "reset": RESET}
 
 
 class Heartbeat(NamedTuple):
-    """Word that a partition has been read up to a time.
+    """Statement that a partition has been read up to a time.
 
     Parameters
     ----------
     stream : str
-        Its stream.
+        Name of the stream.
     partition : int or None
-        Kafka partition; None for all of the stream.
+        Kafka partition; None: all partitions of the stream.
     read_up_to_us : int
-        Every event that occurred up to then, less the stream's max_delay, has been read;
-        CLOSED when nothing will follow; RESET when what was known before does not count any more.
+        All events up to this time minus the stream's max_delay have been read. CLOSED: the
+        partition ends. RESET: the watermark becomes unknown.
     at_offset : int or None
-        It holds only once the partition has been read up to this offset; None: it holds now.
+        Offset up to which the partition must be read before the heartbeat takes effect; None: it
+        takes effect immediately.
     record_timestamp_us : int or None
-        Kafka's timestamp of its record, in µs; None where it does not come from Kafka.
+        Kafka's timestamp of its record, in µs; None: not read from Kafka.
     """
 
     stream: str
@@ -46,12 +47,12 @@ class Heartbeat(NamedTuple):
     record_timestamp_us: int | None = None
 
     def is_ahead(self, max_skew_us: int) -> bool:
-        """Return whether it is of a later time than its own record, by more than clocks differ.
+        """Return whether `read_up_to_us` is after Kafka's timestamp by more than `max_skew_us`.
 
         Parameters
         ----------
         max_skew_us : int
-            Of its stream, whose clock is live.
+            max_skew of the stream, whose clock is live.
         """
         if self.record_timestamp_us is None:
             return False
@@ -61,20 +62,20 @@ class Heartbeat(NamedTuple):
 def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
     """Read a heartbeat: `{"v"?, "stream", "partition"?, "read_up_to", "offset"?}`.
 
-    `read_up_to` is a time in µs since 1970, or "end": nothing will follow, or "reset": what was
-    known before does not count any more. `partition` missing or null means every partition of the
-    stream. With `offset` the heartbeat holds only once the partition has been read up to that
-    offset.
+    `read_up_to` is a time in µs since 1970; or "end", which closes the partition; or "reset", which
+    makes the watermark unknown. If `partition` is missing or null, the heartbeat is for every
+    partition of the stream. If `offset` is set, the heartbeat takes effect when the partition has
+    been read up to that offset.
 
     Raises
     ------
     InvalidFieldError
-        Naming the field and what to write instead.
+        A field is missing or not valid.
     """
     if not isinstance(record, Mapping):
         raise InvalidFieldError("heartbeat", "is not an object", 'use {"stream", "read_up_to"}')
     if record.get("v", VERSION) != VERSION:
-        # Without the value: `repr` of one that is nested deep raises RecursionError.
+        # The message omits the value: `repr` of a deeply nested value raises RecursionError.
         raise InvalidFieldError("v", f"is not {VERSION}", f"use {VERSION}, or leave it out")
     stream = require(record, "stream")
     if not isinstance(stream, str):
@@ -99,7 +100,7 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
 
 
 def heartbeat_to_record(heartbeat: Heartbeat) -> Document:
-    """Write a heartbeat as its record's value."""
+    """Write a heartbeat as the value of its record."""
     words = {value: word for word, value in _READ_UP_TO.items()}
     return {
         "v": VERSION,

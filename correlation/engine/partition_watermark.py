@@ -1,9 +1,9 @@
-"""Watermark of one Kafka partition: events read, heartbeats that wait for an offset, resets.
+"""Watermark of one Kafka partition, from events, heartbeats at an offset, and resets.
 
-A heartbeat with an offset holds once the partition has been read up to that offset. A reset takes
-back what is known when it comes, and, at its offset, what the events before that offset have said
-since: from there on the watermark follows from later records alone (docs/proofs.md, P-RESET).
-Cost: O(1) for each block, O(MOST_WAITING) for each heartbeat that waits.
+A heartbeat with an offset takes effect when the partition has been read up to that offset. A reset
+makes the watermark unknown when it arrives. At its offset, it discards the progress of the events
+read since: from there on the watermark follows only from later records (docs/proofs.md, P-RESET).
+Cost: O(1) per block, O(MOST_WAITING) per waiting heartbeat.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from correlation.engine.heartbeats import CLOSED
 from correlation.limits import UNKNOWN_WATERMARK
 
-# Heartbeats that may wait for an offset; each is a few bytes in the manifest of every slot.
+# Maximum number of heartbeats that wait for an offset; each takes some bytes in every manifest.
 MOST_WAITING = 64
 
 
@@ -26,13 +26,13 @@ class PartitionWatermark:
     Parameters
     ----------
     watermark : int
-        The watermark, in µs; UNKNOWN_WATERMARK while nothing is known.
+        The watermark, in µs; UNKNOWN_WATERMARK before the first event or heartbeat.
     next_offset : int
         Offset up to which the partition has been read.
     waiting : dict of int to int
-        Offset of each heartbeat that waits, and the watermark that holds from there on.
+        Offset of each waiting heartbeat, and the watermark from that offset on.
     resets : list of int
-        Offsets of resets that are not reached: the first and the last one.
+        Offsets of the first and the last reset that have not been reached.
     after : int
         Watermark that follows from heartbeats sent after the newest of these resets.
     """
@@ -44,14 +44,14 @@ class PartitionWatermark:
     after: int = UNKNOWN_WATERMARK
 
     def read(self, next_offset: int, watermark: int | None) -> bool:
-        """Take in a block.
+        """Update the watermark from a block.
 
         Parameters
         ----------
         next_offset : int
             Offset up to which the block was read.
         watermark : int or None
-            Watermark that follows from its events; None without events.
+            Watermark that follows from the block's events; None without events.
 
         Returns
         -------
@@ -60,20 +60,20 @@ class PartitionWatermark:
         """
         self.next_offset = max(self.next_offset, next_offset)
         if self._reach_resets():
-            # The block may hold events from before the reset, so it raises nothing.
+            # The block may hold events from before the reset, so it does not raise the watermark.
             return True
         if watermark is not None:
             self.watermark = max(self.watermark, watermark)
         return False
 
     def raise_to(self, watermark: int) -> None:
-        """Take in a heartbeat that holds now."""
+        """Apply a heartbeat that takes effect immediately."""
         self.watermark = max(self.watermark, watermark)
         if self.resets:
             self.after = max(self.after, watermark)
 
     def hold(self, offset: int, watermark: int) -> None:
-        """Take in a heartbeat that holds once the partition has been read up to an offset."""
+        """Add a heartbeat that takes effect when the partition has been read up to an offset."""
         offset = max(offset, self.next_offset)
         self.waiting[offset] = max(self.waiting.get(offset, watermark), watermark)
         ahead = sorted(it for it in self.waiting if it > self.next_offset)
@@ -81,9 +81,9 @@ class PartitionWatermark:
             self._drop_waiting(ahead)
 
     def reset(self, offset: int) -> None:
-        """Take in a reset: it holds now, and again when its offset is reached.
+        """Apply a reset: it takes effect immediately, and again when its offset is reached.
 
-        Heartbeats that wait were sent before it, and may be what is to be taken back.
+        Waiting heartbeats are dropped: they were sent before the reset and may be wrong.
         """
         self.waiting.clear()
         self.watermark = self.after = UNKNOWN_WATERMARK
@@ -92,7 +92,7 @@ class PartitionWatermark:
             del self.resets[1:-1]
 
     def settle(self) -> tuple[bool, bool]:
-        """Apply what waited for an offset that has been read.
+        """Apply the heartbeats and resets whose offsets have been reached.
 
         Returns
         -------
@@ -114,11 +114,12 @@ class PartitionWatermark:
         return True
 
     def _drop_waiting(self, ahead: list[int]) -> None:
-        """Drop the waiting heartbeats whose loss delays the watermark least.
+        """Drop the waiting heartbeats whose loss delays the watermark the least.
 
-        A heartbeat with a smaller or equal watermark than one at a smaller offset raises nothing.
-        Of the others the one is dropped whose step up, for the offsets until the next one, is
-        smallest; never the last one, and never the last that closes the partition.
+        A heartbeat is redundant if a heartbeat at a smaller offset has the same or a larger
+        watermark. The other heartbeats are dropped in the order of their loss: the increase of the
+        watermark times the number of offsets until the next heartbeat. The last heartbeat, and the
+        last heartbeat that closes the partition, are never dropped.
         """
         base = self.after if self.resets else self.watermark
         kept: list[int] = []
@@ -137,12 +138,12 @@ class PartitionWatermark:
             del self.waiting[offset]
 
     def dump(self) -> list[Any]:
-        """Return it as a JSON-able list, the arguments of the constructor."""
+        """Return the arguments of the constructor as a JSON-able list."""
         waiting = list(self.waiting.items())
         return [self.watermark, self.next_offset, waiting, self.resets, self.after]
 
     @classmethod
     def load(cls, dumped: Sequence[Any]) -> PartitionWatermark:
-        """Read what `dump` wrote."""
+        """Read the output of `dump`."""
         watermark, next_offset, waiting, resets, after = dumped
         return cls(watermark, next_offset, dict(map(tuple, waiting)), resets, after)

@@ -1,9 +1,10 @@
-"""Program: the conditions of a slot over shared buffers.
+"""Program: evaluation of a slot's conditions over shared buffers.
 
-One idea runs through all operators: progress of the inputs -> progress of the result -> keep
-values -> what the shared buffer may drop. This is its one implementation. A block is evaluated in
-a fixed order (conditions by config offset, then events by stream, partition and offset, then
-progress), so that how records are cut into blocks decides when a result appears, never which.
+All operators follow one scheme, implemented here: the progress of the inputs determines the
+progress of the results, this determines the keep values, and these determine which events the
+shared buffers drop. A block is evaluated in a fixed order: conditions by config offset, then events
+by stream, partition and offset, then progress. So the division of records into blocks affects when
+a result appears, but not which results appear.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from correlation.resources.streams import Stream
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 
-# Of the slot's record, and of the manifest.
+# Format versions of the slot's record and of the manifest.
 VERSION = 1
 MANIFEST_VERSION = 5
 _NO_ORIGIN = Origin()
-# What an operator keeps beside the buffers stands in the manifest itself up to this size: a blob of
-# its own costs more than its bytes.
+# Maximum size of an operator's state that is stored in the manifest; larger states become blobs,
+# whose overhead is not worth it for small states.
 _SMALL_STATE_BYTES = 1024
 
 
 class Program:
-    """The conditions of a slot over shared buffers.
+    """The conditions of a slot and their shared buffers.
 
     Parameters
     ----------
@@ -52,9 +53,9 @@ class Program:
     partitions : mapping of stream to int
         Number of Kafka partitions of each stream's topic.
     origin : Origin
-        Which topics the records come from.
+        Identity of the topics.
     cache : Cache or None
-        Keeps what conditions compute beforehand, across restarts.
+        Cache of tables that conditions compute in advance; it survives restarts.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Program:
         self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
         self._config_offset = -1
-        # Conditions of an earlier config topic that this one has not named yet.
+        # Conditions of an earlier config topic that have no record in the current one yet.
         self._unconfirmed: set[str] = set()
         self._next_number = 0
         self._stored: set[int] = set()
@@ -90,11 +91,11 @@ class Program:
         block : Block
             Records read since the last call.
         clock : callable
-            Gives the wall time in µs since 1970; asked once, when the correlation is complete.
+            Returns the wall time in µs since 1970; called once, when the correlation is complete.
         """
         for control in sorted(block.controls, key=lambda control: control.offset):
             self._apply(control)
-        # The first block after a config topic was accepted has all of it.
+        # The first block after the config topic was replaced contains all its records.
         for name in self._unconfirmed:
             self._forget(name)
         self._unconfirmed = set()
@@ -134,14 +135,14 @@ class Program:
         return Outcome(results, late, now_us, self._describe(now_us))
 
     def _apply(self, control: Control) -> None:
-        """Take in a record of the config topic; streams come with the program's constructor."""
+        """Apply a record of the config topic; streams are passed to the constructor instead."""
         if control.offset <= self._config_offset:
-            return  # it is in already
+            return  # already applied
         self._config_offset = control.offset
         self._register(control)
 
     def _register(self, control: Control) -> None:
-        """Put the newest record of a condition in force, or aside."""
+        """Register the newest record of a condition, or set it aside if it cannot be read."""
         kind, _, name = control.key.decode().partition("/")
         if kind != "condition":
             return
@@ -153,7 +154,8 @@ class Program:
         try:
             entry = Registered(read_config_record(control.key, control.record), control.offset)
         except (UnreadableRecordError, UnknownRecordVersionError) as error:
-            # That of a newer version stops the driver: the software that knows it reads it here.
+            # A record of a newer version stops the driver. It is stored so that the newer software
+            # can read it here.
             self._set_aside[name] = SetAside.of(control, error)
             self._conditions.pop(name, None)
             return
@@ -166,17 +168,17 @@ class Program:
         self._conditions[name] = entry
 
     def _forget(self, name: str) -> None:
-        """Remove a condition, if there is one of this name, and its totals."""
+        """Remove the condition of this name, if it exists, and its totals."""
         unreadable = self._set_aside.pop(name, None)
         if self._conditions.pop(name, unreadable) is not None:
             self._totals.forget("condition", name)
 
     def _start(self, entry: Registered, before: bytes) -> None:
-        """Give a condition its operator, or say why it has none.
+        """Build the operator of a condition, or set the reason why it cannot be built.
 
-        `before` is what the operator kept that did its work until now.
+        `before` is the state of the condition's previous operator.
         """
-        # Widened to what was buffered before a stream changed.
+        # Widened to the events buffered before a declaration changed.
         held = {name: widen(it, self._buffers[name]) for name, it in self._streams.items()}
         entry.build(self._streams, held)
         if entry.operator is not None:
@@ -186,7 +188,7 @@ class Program:
     def _sort_in(
         self, parts: Sequence[Events]
     ) -> tuple[dict[str, Segment], dict[str, Any], tuple[Events, ...]]:
-        """Sort the block's events into one segment per stream and find the late ones."""
+        """Sort the block's events into one segment per stream and find the late events."""
         fresh: dict[str, Segment] = {}
         record_timestamp_us: dict[str, Any] = {}
         late_events = []
@@ -215,7 +217,7 @@ class Program:
         return fresh, record_timestamp_us, tuple(late_events)
 
     def _keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
-        """Least `latest` that any condition still needs, per stream."""
+        """Return the keep value of each stream: the minimum over all conditions."""
         keep = dict.fromkeys(self._streams, KEEP_NOTHING)
         for entry in self._conditions.values():
             if entry.operator is not None:
@@ -224,7 +226,7 @@ class Program:
         return keep
 
     def _age(self, fresh: Mapping[str, tuple[int, Segment]], watermarks: Mapping[str, int]) -> None:
-        """Add the block's events to the buffers and drop what nothing needs any more."""
+        """Add the block's events to the buffers and drop events that are no longer needed."""
         held: dict[str, set[int]] = {name: set() for name in self._streams}
         for entry in self._conditions.values():
             if entry.operator is not None:
@@ -236,7 +238,7 @@ class Program:
             )
 
     def _describe(self, now_us: int) -> dict[str, Any]:
-        """Write the slot's record for the metrics topic."""
+        """Return the slot's record for the metrics topic."""
         watermarks = self._watermarks.values()
         return {
             "v": VERSION,
@@ -252,18 +254,18 @@ class Program:
         }
 
     def note_read(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
-        """Say up to where the streams' partitions have been read already.
+        """Set the offsets up to which the streams' partitions have been read already.
 
         Parameters
         ----------
         offsets : mapping of stream to (mapping of partition to int)
-            A stream that joins on a topic which is read already begins there, not at 0.
+            Start offsets, larger than 0 for a new stream on a topic that other streams read.
         """
         for stream, found in offsets.items():
             self._watermarks.note_read(stream, found)
 
     def snapshot(self) -> Snapshot:
-        """Give what must be stored so that `restore` continues from here."""
+        """Return the changes of the state that `restore` needs to continue from here."""
         live = {
             number: segment
             for buffer in self._buffers.values()
@@ -328,12 +330,12 @@ class Program:
         Parameters
         ----------
         manifest : mapping
-            Of the snapshot.
+            Manifest of the snapshot.
         fetch : callable
-            Gives the blob of a number.
+            Returns the blob of a number.
         streams, partitions, origin, cache
-            As for the constructor; buffers of streams that are gone are dropped. Conditions of an
-            earlier config topic are dropped unless the next block registers them again.
+            As for the constructor; buffers of removed streams are dropped. Conditions of an earlier
+            config topic are dropped unless the next block registers them again.
 
         Raises
         ------
@@ -371,7 +373,7 @@ class Program:
             if name not in self._streams:
                 continue
             if self._streams[name].joined_by != before[name]:
-                # Events of the stream meet otherwise now: no slot holds all that it should.
+                # The partitioning changed: the slot does not hold all events that meet in it now.
                 reached = self._watermarks.max_latest(name)
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
@@ -390,5 +392,5 @@ class Program:
                 self._start(entry, bytes.fromhex(kept))
             self._conditions[name] = entry
         for name, config_offset, record in manifest.get("set_aside", ()):
-            # Another version of the software may read it.
+            # This version of the software may be able to read it.
             self._register(Control(config_offset, resource_key("condition", name), record))

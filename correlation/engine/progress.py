@@ -1,10 +1,10 @@
-"""How far the streams are known to have come: watermarks (spec: timing, section 7).
+"""Watermarks of the streams of a slot (spec: timing, section 7).
 
-The watermark W of a stream is a time such that every event of it still to come has latest >= W.
-Per Kafka partition it follows from the events read (the greatest `latest` less the stream's
-max_delay D) and from heartbeats (read up to a wall time less D); the stream's watermark is the
-least over all its partitions, for a partition read later would otherwise look late. It never
-moves back (docs/proofs.md, P-WATERMARK).
+The watermark W of a stream is a time such that all its future events have latest >= W. The
+watermark of a Kafka partition follows from the events read (maximum `latest` minus the stream's
+max_delay D) and from heartbeats (`read_up_to` minus D). The watermark of a stream is the minimum
+over its partitions, so that events of a partition that is read later do not count as late. A
+watermark decreases only at a reset (docs/proofs.md, P-WATERMARK).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from correlation.engine.heartbeats import CLOSED, RESET, Heartbeat
 from correlation.engine.partition_watermark import PartitionWatermark
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 
-# Heartbeats that are kept for streams to come, the newest of them.
+# Maximum number of heartbeats kept for unknown streams; the oldest are dropped.
 _MOST_UNCLAIMED = 1_000
 
 
 class Progress(NamedTuple):
-    """What a block read of one Kafka partition.
+    """Progress of one Kafka partition in a block.
 
     Parameters
     ----------
     stream : str
-        The stream the partition's records belong to.
+        Name of the stream.
     partition : int
         Kafka partition.
     next_offset : int
-        One more than the last offset read.
+        Last offset read plus 1.
     max_latest : int or None
-        Greatest `latest` of the accepted events, in µs; None when there was none.
+        Maximum `latest` of the accepted events, in µs; None without events.
     """
 
     stream: str
@@ -43,7 +43,7 @@ class Progress(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Streams whose watermark a block closed (or that of a partition), or took back."""
+    """Streams that a block closed, wholly or in one partition, and streams that it reset."""
 
     closed: set[str]
     reset: set[str]
@@ -57,9 +57,9 @@ class Watermarks:
     max_delays_us : mapping of stream to int
         D of each stream, in µs.
     partitions : mapping of stream to int
-        Number of its Kafka partitions.
+        Number of Kafka partitions of each stream.
     max_skews_us : mapping of stream to int
-        How far clocks may be ahead, of each live stream, in µs.
+        max_skew of each live stream, in µs.
     """
 
     def __init__(
@@ -75,37 +75,37 @@ class Watermarks:
             for stream in max_delays_us
         }
         self._watermarks = dict.fromkeys(max_delays_us, UNKNOWN_WATERMARK)
-        # Greatest `latest` of all events so far; a reset does not take it back.
+        # Maximum `latest` of all events so far; a reset does not lower it.
         self._max = dict.fromkeys(max_delays_us, UNKNOWN_WATERMARK)
-        # Heartbeats that were not used, for their time was ahead of Kafka's clock.
+        # Number of heartbeats refused because their time was ahead of Kafka's clock.
         self._refused = dict.fromkeys(max_delays_us, 0)
         # Streams with a reset since the last block.
         self._reset: set[str] = set()
-        # Of streams and partitions that are not known yet: a stream may be closed, and all of it
-        # sent, before anybody reads it. In order of arrival; the value is not used.
+        # Heartbeats of unknown streams and partitions, in order of arrival (a dict used as an
+        # ordered set): a stream may be sent and closed before it is registered.
         self._unclaimed: dict[Heartbeat, None] = {}
 
     def values(self) -> dict[str, int]:
-        """Watermark of each stream, in µs; UNKNOWN_WATERMARK where nothing is known."""
+        """Return the watermark of each stream, in µs, or UNKNOWN_WATERMARK."""
         return dict(self._watermarks)
 
     def partition_values(self, stream: str) -> dict[int, int]:
-        """Watermark of each Kafka partition of a stream, in µs."""
+        """Return the watermark of each Kafka partition of a stream, in µs."""
         return {number: found.watermark for number, found in self._partitions[stream].items()}
 
     def max_latest(self, stream: str) -> int:
-        """Greatest `latest` of all events of a stream so far, in µs."""
+        """Return the maximum `latest` of all events of a stream so far, in µs."""
         return self._max[stream]
 
     def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> Changes:
-        """Take in what a block brought; what is not known is passed over.
+        """Update the watermarks from a block; progress of unknown partitions is ignored.
 
         Parameters
         ----------
         progress : iterable of Progress
-            In any order.
+            Progress of the partitions, in any order.
         heartbeats : iterable of Heartbeat
-            In the order of their records: a reset takes back those before it.
+            Heartbeats in the order of their records: a reset discards earlier heartbeats.
         """
         for entry in progress:
             self._take_progress(entry)
@@ -143,15 +143,15 @@ class Watermarks:
         self._reset.add(stream)
 
     def note_read(self, stream: str, offsets: Mapping[int, int]) -> None:
-        """Set up to where partitions have been read already, perhaps for other streams.
+        """Set the offsets up to which partitions have been read, possibly for other streams.
 
         Parameters
         ----------
         stream : str
             Name of the stream.
         offsets : mapping of partition to int
-            Nothing before this offset is still to come. It is less than what was read before
-            where the partition was truncated: records are written to the same offsets again.
+            Next offset to read. It is smaller than before if the partition was truncated and its
+            offsets are written again.
         """
         for number, offset in offsets.items():
             partition = self._partitions.get(stream, {}).get(number)
@@ -159,7 +159,7 @@ class Watermarks:
                 partition.next_offset = offset
 
     def _take_heartbeat(self, heartbeat: Heartbeat) -> bool:
-        """Take in a heartbeat; return False for one that is refused."""
+        """Apply a heartbeat and return True; return False if it is refused."""
         stream, number, watermark, offset, _ = heartbeat
         known = self._partitions.get(stream)
         if known is None or (number is not None and number not in known):
@@ -186,14 +186,14 @@ class Watermarks:
 
     def _keep_unclaimed(self, heartbeat: Heartbeat) -> None:
         if heartbeat.read_up_to_us == -TIME_LIMIT_US:
-            return  # it tells nothing
+            return  # a heartbeat at the earliest possible time has no effect
         self._unclaimed.pop(heartbeat, None)
         self._unclaimed[heartbeat] = None
         if len(self._unclaimed) > _MOST_UNCLAIMED:
             del self._unclaimed[next(iter(self._unclaimed))]
 
     def describe(self) -> dict[str, Any]:
-        """Give the watermarks as they stand in the slot's record; None where nothing is known."""
+        """Return the watermarks for the slot's record; unknown watermarks are None."""
         return {
             name: {
                 "watermark": _known(watermark),
@@ -207,7 +207,7 @@ class Watermarks:
         }
 
     def dump(self) -> dict[str, Any]:
-        """Give the watermarks as a JSON-able dict."""
+        """Return the watermarks as a JSON-able dict."""
         streams = {
             stream: {
                 "watermark": self._watermarks[stream],
@@ -220,15 +220,15 @@ class Watermarks:
         return {"streams": streams, "unclaimed": list(map(list, self._unclaimed))}
 
     def load(self, dumped: Mapping[str, Any], moved: Collection[str] = ()) -> None:
-        """Take back what `dump` gave, for the streams and partitions that are still there.
+        """Restore the output of `dump` for the streams and partitions that still exist.
 
         Parameters
         ----------
         dumped : mapping
-            As `dump` gave it.
+            Output of `dump`.
         moved : collection of str
-            Streams on another topic by now, perhaps of the same name: the partitions begin anew,
-            the watermark never moves back.
+            Streams whose topic was changed or recreated: their partitions start from the
+            beginning, and their watermarks are kept.
         """
         for stream, found in dumped["streams"].items():
             if stream not in self._partitions:
@@ -241,7 +241,7 @@ class Watermarks:
             for number, *partition in found["partitions"]:
                 if number in self._partitions[stream]:
                     self._partitions[stream][number] = PartitionWatermark.load(partition)
-        # The streams may be known by now; their watermarks move with the next block.
+        # The streams may be known by now; the next block updates their watermarks.
         for unclaimed in dumped["unclaimed"]:
             self._take_heartbeat(Heartbeat(*unclaimed))
 
@@ -255,22 +255,22 @@ def time_of_records(
     heartbeats: Iterable[Heartbeat],
     skews_us: Mapping[str, int],
 ) -> int | None:
-    """How late it is by what a block's records say: the same whenever they are read.
+    """Compute the current time from a block's records, independent of when they are read.
 
     Parameters
     ----------
     record_timestamp_us : iterable of int64[n]
         Kafka's timestamps of the block's events, in µs.
     heartbeats : iterable of Heartbeat
-        Of the block.
+        Heartbeats of the block.
     skews_us : mapping of stream to int
-        How far clocks may be ahead, of each live stream: its heartbeats tell the time less that.
-        A heartbeat that is further ahead than that tells nothing.
+        max_skew of each live stream, in µs. Heartbeats further ahead of their record are ignored.
 
     Returns
     -------
     int or None
-        In µs since 1970; None if no record says. One wrong clock makes it wrong for this block.
+        Maximum of the timestamps and of `read_up_to` plus max_skew, in µs since 1970; None if the
+        block has neither. A wrong clock falsifies the time of this block only.
     """
     told = [
         heartbeat.read_up_to_us + skews_us[heartbeat.stream]

@@ -1,4 +1,4 @@
-"""What a slot knows of the conditions that are registered."""
+"""Registered conditions of a slot: their records, operators and states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from correlation.resources.streams import Stream
 
 @dataclass(slots=True)
 class Registered:
-    """A condition with its operator; without one, `detail` says why it is not evaluated."""
+    """A condition and its operator; `detail` explains why a condition has no operator."""
 
     resource: Resource
     config_offset: int
@@ -27,14 +27,14 @@ class Registered:
     detail: str | None = None
 
     def build(self, streams: Mapping[str, Stream], held: Mapping[str, Stream]) -> None:
-        """Build the operator, or set the reason why there is none.
+        """Build the operator, or set `state` and `detail` if it cannot be built.
 
         Parameters
         ----------
         streams : mapping of name to Stream
             The streams in force.
         held : mapping of name to Stream
-            The same, widened to the events that are buffered.
+            The same streams, widened to the buffered events.
         """
         try:
             self.condition = to_condition(self.resource)
@@ -51,7 +51,7 @@ class Registered:
             self.state, self.detail = "failed", str(error)
 
     def is_live(self, streams: Mapping[str, Stream]) -> bool:
-        """Whether wall time says something about the condition's streams."""
+        """Return whether all streams of the condition follow the wall clock."""
         return all(streams[name].clock == "live" for name in self.streams)
 
     @property
@@ -60,7 +60,7 @@ class Registered:
         return self.condition.streams if self.condition is not None else ()
 
     def dump(self) -> bytes:
-        """Return the state that the operator keeps beside the buffers."""
+        """Return the operator's own state outside the buffers."""
         return self.operator.dump() if self.operator is not None else b""
 
     def describe(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """The newest record of a condition, which cannot be read: the condition is not in force."""
+    """An unreadable newest record of a condition; the condition is not in force."""
 
     config_offset: int
     record: object
@@ -84,7 +84,7 @@ class SetAside:
 
     @classmethod
     def of(cls, control: Control, error: CorrelationError) -> SetAside:
-        """Build it with what is stored: the record of a newer version, else only the problem."""
+        """Build it from a record and an error; only a record of a newer version is stored."""
         problem = str(error)
         if isinstance(error, UnknownRecordVersionError):
             return cls(control.offset, control.record, problem)

@@ -1,6 +1,6 @@
-"""Cumulative counters and histograms of a slot, kept in its state.
+"""Cumulative counters and histograms of a slot.
 
-Restarts and replays neither lose nor double them, for they are part of what is replayed.
+They are part of the slot's state, so restarts and replays neither lose nor double counts.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Totals:
         self._counters[key] = self._counters.get(key, 0) + increase
 
     def observe(self, name: str, labels: Mapping[str, str], durations_us: Int64s) -> None:
-        """Add durations (in µs) to a histogram; negative ones count as zero."""
+        """Add durations (in µs) to a histogram; negative durations count as zero."""
         if len(durations_us) == 0:
             return
         counts = count_buckets(durations_us).tolist()
         key = (name, tuple(sorted(labels.items())))
-        # One count per bucket, the last one beyond all ends; then the sum in µs.
+        # One count per bucket, the last above all bounds; then the sum in µs.
         totals = self._histograms.setdefault(key, [0] * (len(counts) + 1))
         for i, increase in enumerate([*counts, int(np.maximum(durations_us, 0).sum())]):
             totals[i] += increase
@@ -51,11 +51,11 @@ class Totals:
         Parameters
         ----------
         stream : Stream
-            As it is declared.
+            The declared stream.
         events : Events
             n copies of events.
         home, late : bool[n]
-            The copies that count, one of each event, and those that came late.
+            Masks of the home copies, one per event, which are counted, and of the late copies.
         """
         if not home.any():
             return
@@ -72,13 +72,13 @@ class Totals:
         self.add_facts(stream.name, facts)
 
     def add_facts(self, stream: str, facts: ContractFacts) -> None:
-        """Add what was seen of a stream; under another declaration it begins anew."""
+        """Add facts of a stream; facts of another declaration are replaced."""
         known = self._contracts.get(stream)
         same = known is not None and known.declared == facts.declared
         self._contracts[stream] = known.merged(facts) if known is not None and same else facts
 
     def keep_facts(self, streams: Mapping[str, Stream]) -> None:
-        """Drop what was seen of streams that are gone, or declared otherwise now."""
+        """Drop the facts of streams that were removed or whose declaration changed."""
         self._contracts = {
             name: facts
             for name, facts in self._contracts.items()
@@ -86,13 +86,13 @@ class Totals:
         }
 
     def forget(self, label: str, value: str) -> None:
-        """Remove what carries a label of something that is gone."""
+        """Remove the counters and histograms that have a label with this value."""
         for found in (self._counters, self._histograms):
             for key in [key for key in found if (label, value) in key[1]]:
                 del found[key]
 
     def dump(self) -> dict[str, Any]:
-        """Give the totals as a JSON-able dict."""
+        """Return the totals as a JSON-able dict."""
         return {
             "contracts": {name: facts.to_record() for name, facts in self._contracts.items()},
             "counters": [
@@ -104,7 +104,7 @@ class Totals:
         }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave."""
+        """Restore the output of `dump`."""
         for name, facts in dumped["contracts"].items():
             self._contracts[name] = ContractFacts.from_record(facts)
         for name, labels, value in dumped["counters"]:
@@ -113,7 +113,7 @@ class Totals:
             self._histograms[name, tuple(sorted(labels.items()))] = totals
 
     def to_record(self) -> dict[str, Any]:
-        """Give the totals as they stand in the slot's record: buckets cumulative, seconds."""
+        """Return the totals for the slot's record: cumulative buckets, in seconds."""
         histograms = []
         for (name, labels), totals in self._histograms.items():
             running = np.cumsum(totals[:-1]).tolist()

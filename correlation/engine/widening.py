@@ -1,4 +1,4 @@
-"""A stream as its buffered events need it, after its declaration has changed."""
+"""Widening of a changed stream to the events that were buffered before the change."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from correlation.resources.streams import Stream
 
 
 def widen(stream: Stream, buffer: StreamBuffer) -> Stream:
-    """Return a stream with the lengths and shapes of events that are buffered from before a change.
+    """Return a stream whose limits include the lengths and shapes of its buffered events.
 
-    It has the default mapping: buffered events were read already.
+    The result has the default mapping, as buffered events have already been read.
 
     Parameters
     ----------
     stream : Stream
-        As it is declared now.
+        The stream as now declared.
     buffer : StreamBuffer
-        Its buffered events.
+        Buffered events of the stream.
     """
     segments = [segment for _, segment in buffer.segments]
     known = {template.histogram.shape_bytes for template in stream.templates}

@@ -1,1 +1,1 @@
-"""From a record's JSON to an event."""
+"""Parsing of a record's JSON into an event."""

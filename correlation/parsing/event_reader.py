@@ -1,4 +1,4 @@
-"""How a record's JSON becomes an event of its stream."""
+"""Conversion of a record's JSON to an event of its stream."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class MappedEvent(NamedTuple):
-    """An event as its record gives it: id (None: the record names none), key, interval in µs.
+    """An event read from a record: id (None: missing in the record), key, interval in µs.
 
-    `shape` is `Histogram.shape_bytes`: None where the time is uniform on the interval.
+    `shape` is `Histogram.shape_bytes`, or None if the time is uniform on the interval.
     """
 
     id: bytes | None
@@ -34,20 +34,20 @@ IdReader = Callable[[object], bytes | None]
 
 
 def compile_mapping(stream: Stream) -> EventReader:
-    """Make the function that turns parsed JSON into an event of the stream.
+    """Return the function that converts parsed JSON to an event of the stream.
 
     Parameters
     ----------
     stream : Stream
-        Gives mapping, partitioning and the contract that every event is held to.
+        Stream with the mapping, the partitioning and the limits that every event is checked for.
 
     Returns
     -------
     callable
-        `(value, text, record_key, record_timestamp_us) -> MappedEvent`; it raises
-        RejectedEventError, with the reason, for anything that is not an event of the stream.
-        `value` is the parsed JSON `text`, which is asked for numbers that float64 does not hold;
-        without a text (None) a float is exact.
+        `(value, text, record_key, record_timestamp_us) -> MappedEvent`; raises RejectedEventError
+        with the reason if the record is not a valid event of the stream. `value` is the parsed
+        value of the JSON `text`. Numbers that float64 cannot represent are read from `text`; if
+        `text` is None, floats count as exact.
     """
     mapping = stream.mapping
     read_timestamp = timestamp_reader(stream)
@@ -88,17 +88,17 @@ def compile_mapping(stream: Stream) -> EventReader:
 
 
 def compile_id_reader(mapping: EventMapping) -> IdReader:
-    """Make the function that reads nothing but the id of a record, event or not.
+    """Return the function that reads only the id of a record, also of a rejected record.
 
     Parameters
     ----------
     mapping : EventMapping
-        Of the stream.
+        Mapping of the stream.
 
     Returns
     -------
     callable
-        `(value) -> id`; None for a record that names none, or something that is no id.
+        `(value) -> id`; None if the id is missing or not valid.
     """
     id_path = _id_path(mapping)
     read_id = None if id_path is None else _text_reader(id_path, "id")
@@ -119,7 +119,7 @@ def _id_path(mapping: EventMapping) -> Path | None:
 
 
 def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
-    """Hold an interval to ρ, π and the clock (spec: timing, sections 1 and 7)."""
+    """Return the check of an interval for ρ, π and max_skew (spec: timing, sections 1 and 7)."""
     shortest, longest, skew = (
         stream.min_uncertainty_us,
         stream.max_uncertainty_us,
@@ -156,7 +156,7 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
 
 
 def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], bytes | None]:
-    """Make the reader of an id or a key: a text or an integer; None where missing or null."""
+    """Return the reader of an id or key: a string or an integer; None if missing or null."""
     first, *rest = path
 
     def read(value: Mapping[str, object]) -> bytes | None:

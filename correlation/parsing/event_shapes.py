@@ -1,16 +1,16 @@
-"""Events whose time is not uniform on its interval: by a template, or by their own histogram.
+"""Readers of events whose time is distributed by a template or by the event's own histogram.
 
 Definitions. An event of template φ detected at t has the timestamp H = φ + t - max(φ): its latest
-time is t, its shape that of φ (PTJ Definition 4). Shape and length of each template are prepared
-once, so that such an event costs no more than an interval. A histogram's bounds are times of the
-record; its masses are exact.
+time is t, and its shape is the shape of φ (PTJ Definition 4). Shape and length of each template are
+computed once, so reading such an event costs no more than reading an interval. The bounds of a
+histogram are times in the record; its masses are exact.
 
-A detection time finer than a microsecond is rounded up. Of a histogram the end is rounded up and
-every other bound down, so that buckets that met still meet.
+A detection time finer than a microsecond is rounded up. The end of a histogram is rounded up, and
+all its other bounds are rounded down, so that adjacent buckets stay adjacent.
 
 Reference. Mok, Woo and Lee 2006, Definitions 1 and 4; spec section 1.
 
-Cost. O(1) an event of a template, O(n) a histogram of n buckets.
+Cost. O(1) per event of a template, O(n) per histogram of n buckets.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _SHOWN = 80
 def template_reader(
     templates: Iterable[Template], detected_path: Path, template_path: Path, read_time: TimeReader
 ) -> HistogramReader:
-    """Make the reader of events that name a template.
+    """Return the reader of events that name a template.
 
     Parameters
     ----------
     templates : iterable of Template
-        Those that the stream declares.
+        Templates that the stream declares.
     detected_path, template_path : path
-        Where time and name stand.
+        Fields of the detection time and the template's name.
     read_time : callable
-        Reads the time.
+        Reader of the time.
 
     Returns
     -------
     callable
-        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
+        `(value, text) -> (earliest, latest, shape)`; raises RejectedEventError.
     """
     known: dict[object, tuple[int, bytes | None]] = {
         template.name: (template.histogram.length_us, template.histogram.shape_bytes)
@@ -81,19 +81,19 @@ def _no_template(name: object, known: Mapping[object, object]) -> RejectedEventE
 
 
 def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
-    """Make the reader of events that have a histogram of their own.
+    """Return the reader of events that contain a histogram.
 
     Parameters
     ----------
     path : path
-        Where the list of buckets stands, each `[lo, hi, p]` or `{"lo", "hi", "p"}`.
+        Field of the list of buckets, each `[lo, hi, p]` or `{"lo", "hi", "p"}`.
     read_time : callable
-        Reads the bounds.
+        Reader of the bounds.
 
     Returns
     -------
     callable
-        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
+        `(value, text) -> (earliest, latest, shape)`; raises RejectedEventError.
     """
 
     def read(value: Mapping[str, object], text: bytes | None) -> HistogramEvent:
@@ -116,7 +116,7 @@ def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
         raise InvalidFieldError("buckets", f"are {len(found)}", f"use 1 to {BUCKET_LIMIT}")
     parts = [bucket_parts(bucket, f"buckets[{place}]") for place, bucket in enumerate(found)]
     masses = [read_mass(part[2], f"buckets[{place}].p") for place, part in enumerate(parts)]
-    # The support ends here; its end and what follows without mass is rounded up.
+    # Last bucket of the support. Its end, and all bounds after it, are rounded up.
     last = max((place for place, mass in enumerate(masses) if mass), default=-1)
     return tuple(
         Bucket(

@@ -1,7 +1,7 @@
-"""How the time of a record is read: an interval, or how the time is distributed on one.
+"""Readers of the time of a record: an interval, or a distribution on an interval.
 
 A time finer than a microsecond is rounded outwards (`earliest` down, `latest` up), so that the
-interval still holds every possible time.
+interval still contains every possible time.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from correlation.resources.mapping import EventMapping
     from correlation.resources.streams import Stream
 
-# Earliest and latest time in µs, and the shape between: `Histogram.shape_bytes`.
+# Earliest and latest time in µs, and the shape (`Histogram.shape_bytes`).
 Timestamp = tuple[int, int, bytes | None]
 TimestampReader = Callable[[Mapping[str, object], bytes | None], Timestamp]
 
 
 def timestamp_reader(stream: Stream) -> TimestampReader:
-    """Make the reader of a record's time.
+    """Return the reader of a record's time.
 
     Parameters
     ----------
     stream : Stream
-        Gives the mapping and the templates, and says whether there are histograms.
+        Stream with the mapping, the templates and the `histograms` flag.
 
     Returns
     -------
     callable
-        `(value, text) -> (earliest, latest, shape)`; it raises RejectedEventError.
+        `(value, text) -> (earliest, latest, shape)`; raises RejectedEventError.
     """
     mapping = stream.mapping
     if mapping.detected_path is not None and mapping.template_path is not None:
@@ -56,7 +56,7 @@ def _time_reader(mapping: EventMapping) -> Callable[[object], Span]:
 
 
 def _interval_reader(mapping: EventMapping) -> TimestampReader | None:
-    """Make the reader of an interval where the mapping names its fields."""
+    """Return the reader of an interval, or None if the mapping does not name its fields."""
     reader = _time_reader(mapping)
     if mapping.time_path is not None:
         time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
@@ -78,7 +78,7 @@ def _interval_reader(mapping: EventMapping) -> TimestampReader | None:
 
 
 def _canonical_reader(stream: Stream) -> TimestampReader:
-    """Make the reader of canonical events: histogram, template, interval, in this order."""
+    """Return the reader of canonical events: histogram, template, interval, in this order."""
     if not stream.has_shapes:
         return _read_canonical_interval
     templates, histograms = bool(stream.templates), stream.histograms
@@ -101,14 +101,14 @@ _read_iso_utc = iso8601_reader("UTC")
 
 
 def _read_canonical_time(value: object) -> Span:
-    """Read integer microseconds, or an RFC 3339 text."""
+    """Read integer microseconds, or an RFC 3339 string."""
     return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
 
 
 def _read_canonical_interval(value: Mapping[str, object], text: bytes | None) -> Timestamp:
     earliest, latest = value.get("earliest"), value.get("latest")
     if type(earliest) is int and type(latest) is int:
-        return earliest, latest, None  # by far the most
+        return earliest, latest, None  # the most frequent case
     if "earliest" in value or "latest" in value:
         low = _read_canonical_time(find_as_written(value, ("earliest",), text))[0]
         return low, _read_canonical_time(find_as_written(value, ("latest",), text))[1], None
@@ -120,7 +120,7 @@ def _read_canonical_interval(value: Mapping[str, object], text: bytes | None) ->
 
 
 def _no_time(value: Mapping[str, object]) -> RejectedEventError:
-    """Say why an event without an interval has no time."""
+    """Return the error of an event without a time."""
     if value.get("histogram") is not None:
         return RejectedEventError(
             Reason.UNDECLARED_HISTOGRAM, "the stream does not declare that events have histograms"

@@ -1,6 +1,7 @@
-"""Records that become events: one way of reading for the job and for files.
+"""Conversion of records to columns of events, for the job and for files.
 
-The packages above parse JSON, tell where a record stands, and set aside what is none.
+The packages above parse the JSON, provide the positions of the records, and write rejected records
+to the dead-letter topic.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from correlation.resources.streams import Stream
 
 
 class Problem(NamedTuple):
-    """Why a record is no event: for programs, and for a person to read."""
+    """Reason for the rejection of a record: a reason code and a readable description."""
 
     reason: Reason
     detail: str
 
 
 def why_unreadable(value: bytes, error: ValueError) -> Problem:
-    """Say why a record's value is not JSON.
+    """Return the problem of a value that is not valid JSON.
 
     Parameters
     ----------
     value : bytes
-        Of the record.
+        Value of the record.
     error : ValueError
-        What the parser said.
+        Error of the parser.
     """
     try:
         text = value.decode()
@@ -44,17 +45,17 @@ def why_unreadable(value: bytes, error: ValueError) -> Problem:
 
 
 def too_large(length: int, most_bytes: int) -> Problem:
-    """Say that a record is longer than what is read, in bytes."""
+    """Return the problem of a record that exceeds the maximum size, in bytes."""
     return Problem(Reason.TOO_LARGE, f"{length} bytes, at most {most_bytes} are read")
 
 
 class StreamReader:
-    """Turns parsed records of a stream into events.
+    """Reader of the parsed records of a stream.
 
     Parameters
     ----------
     stream : Stream
-        Gives mapping, contract and the topic that an event without id is called after.
+        Stream with the mapping, the limits, and the topic, from which missing ids are built.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -62,17 +63,17 @@ class StreamReader:
         self.read = compile_mapping(stream)
 
     def begin(self, partition: int) -> Intake:
-        """Begin with records of a partition of the stream's topic."""
+        """Return an empty intake for records of a partition of the stream's topic."""
         return Intake(self, partition)
 
 
 class Intake:
-    """Records of one partition that are events of a stream, as growing columns.
+    """Events of a stream read from one partition, as growing columns.
 
     Parameters
     ----------
     reader : StreamReader
-        Of the stream.
+        Reader of the stream.
     partition : int
         Kafka partition, or the number of the file.
     """
@@ -110,25 +111,25 @@ class Intake:
         record_key: bytes | None,
         record_timestamp_us: int,
     ) -> None:
-        """Take a record.
+        """Add a record.
 
         Parameters
         ----------
         row : int
-            Where it stands among those that are read together.
+            Position of the record among the records that are read together.
         value : object
-            Its parsed value.
+            Parsed value.
         text : bytes or None
-            The JSON that was parsed; None where there was none (`compile_mapping`).
+            JSON of the value; None if the record is not JSON (`compile_mapping`).
         record_key : bytes or None
-            Kafka's key of the record.
+            Kafka key.
         record_timestamp_us : int
             Kafka's timestamp of the record, in µs.
 
         Raises
         ------
         RejectedEventError
-            When it is no event of the stream.
+            The record is not a valid event of the stream.
         """
         event = self._read(value, text, record_key, record_timestamp_us)
         event_id = event.id
@@ -148,14 +149,14 @@ class Intake:
         record_timestamp_us: Int64s,
         extra: Mapping[str, BytesColumn] | None = None,
     ) -> Events:
-        """Give what was taken, one event for each of `rows`.
+        """Return the added events, one for each of `rows`.
 
         Parameters
         ----------
         offset, record_timestamp_us : int64[n]
-            Kafka offset and timestamp of each.
+            Kafka offset and timestamp of each event.
         extra : mapping of name to BytesColumn
-            More columns that travel along.
+            Additional columns (`Events.extra`).
         """
         for place in self._nameless:
             name = f"{self.stream.topic}-{self._partition}-{offset[place]}"

@@ -1,15 +1,16 @@
-"""Numbers of a record as its JSON has them, also those that float64 does not hold.
+"""Exact numbers of a record, including numbers that float64 cannot represent.
 
-Problem. A fast parser of JSON rounds a number with a fraction or an exponent, and an integer beyond
-64 bits, to float64, and drops its text. Find the decimal that was written.
+Problem. A fast JSON parser rounds numbers with a fraction or an exponent, and integers beyond 64
+bits, to float64, and drops their digits. Find the decimal in the record's JSON.
 
-Definitions. The *shortest decimal* of a float is the one that `repr` writes. A record is *plain* if
-digits and dots in a row are at most 17 in it, before an exponent 16, and no exponent is negative.
+Definitions. The *shortest decimal* of a float is the decimal that `repr` writes. A record is
+*plain* if its runs of digits and dots have at most 17 characters, or 16 before an exponent, and its
+exponents are not negative.
 
-In a plain record a number has at most 16 significant digits, below 1 at most 15. It is the shortest
-decimal of its float wherever such decimals are wider apart than those that round to one float
-(docs/proofs.md, P-SHORTEST-DECIMAL). Otherwise the record is parsed a second time, by a parser that
-keeps decimals.
+A number of a plain record has at most 16 significant digits, or 15 if it is below 1. The number is
+the shortest decimal of its float if decimals of 16 digits are farther apart than all decimals that
+round to that float (docs/proofs.md, P-SHORTEST-DECIMAL). Otherwise the record is parsed a second
+time, by a parser that keeps decimals.
 
 Cost. Integers and strings: a comparison of types. Floats: one pass over the record's bytes, in C.
 """
@@ -25,48 +26,49 @@ from correlation.errors import RejectedEventError
 from correlation.reasons import Reason
 from correlation.resources.paths import Path, find
 
-# Digits and dots become "0", an exponent's letter "e", a minus stays, all else becomes a space.
+# Maps digits and dots to "0", the letter of an exponent to "e", "-" to itself, others to a space.
 _KIND_OF = {**dict.fromkeys(".0123456789", "0"), **dict.fromkeys("eE", "e"), "-": "-"}
 _KINDS = "".join(_KIND_OF.get(chr(code), " ") for code in range(256)).encode()
 _NOT_PLAIN = (b"0" * 18, b"0" * 17 + b"e", b"0e-0")
-# Distance of decimals of 16 digits by the exponent of the first one.
+# Distance between adjacent decimals of 16 digits, by exponent.
 _EXPONENTS = range(20)
 _SPACING: Mapping[int, float] = {it: float(f"1e{it - 15}") for it in _EXPONENTS}
-# Powers of ten that the next smaller decimal of 16 digits, ten times as near, rounds to as well.
+# Powers of ten to whose float the next smaller decimal of 16 digits rounds as well; its distance is
+# a tenth of `_SPACING`.
 _CROWDED = frozenset(
     float(f"1e{it}")
     for it in _EXPONENTS
     if float(f"9999999999999999e{it - 16}") == float(f"1e{it}")
 )
-# Numbers lie no deeper in a histogram: a list of buckets, which are lists or objects.
+# Maximum depth of numbers in a histogram: a list of buckets, which are lists or objects.
 _DEPTH = 2
 
 
 class _UncertainError(Exception):
-    """Several decimals that a plain record may have round to the same float."""
+    """Several decimals that a plain record may contain round to the same float."""
 
 
 def find_as_written(value: object, path: Path, text: bytes | None) -> object:
-    """Return the field of a record with the numbers that its JSON has.
+    """Return the field of a record with the exact numbers of its JSON.
 
     Parameters
     ----------
     value : object
         The parsed record.
     path : path
-        Where the field is.
+        Path of the field.
     text : bytes or None
-        The record's JSON; None where a record has none, whose floats are left as they are.
+        JSON of the record; None if the record is not JSON: its floats are returned unchanged.
 
     Returns
     -------
     object
-        The field, a Decimal for each float: the field itself, or a number of its histogram.
+        The field; floats, including those of a histogram, are replaced by Decimals.
 
     Raises
     ------
     RejectedEventError
-        When the field is missing.
+        The field is missing.
     """
     found = find(value, path)
     kind = type(found)
@@ -99,7 +101,7 @@ def _with_decimals(found: object, decimal: Callable[[float], Decimal], depth: in
 
 
 def _shortest_decimal(number: float) -> Decimal:
-    """Return the only decimal of a plain record that rounds to a float, if there is only one."""
+    """Return the decimal of a plain record that rounds to a float, if it is the only one."""
     shortest = Decimal(repr(number))
     size = abs(number)
     if size >= 1 and (math.ulp(size) >= _SPACING.get(shortest.adjusted(), 0) or size in _CROWDED):
@@ -108,7 +110,7 @@ def _shortest_decimal(number: float) -> Decimal:
 
 
 def _parse_exactly(text: bytes) -> object:
-    """Parse a record that a faster parser has read, every number a Decimal."""
+    """Parse a record that a faster parser has read, with all numbers as Decimals."""
     try:
         return json.loads(text.decode(), parse_float=_decimal, parse_int=_decimal)
     except RecursionError:
@@ -122,5 +124,5 @@ def _parse_exactly(text: bytes) -> object:
 def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent beyond all that Decimal can hold
+    except InvalidOperation:  # exponent out of the range of Decimal
         return Decimal("NaN")

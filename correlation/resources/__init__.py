@@ -1,1 +1,1 @@
-"""What people register, and its stored form: streams, templates, records."""
+"""Resources that users register, and their stored form: streams, templates, records."""

@@ -1,4 +1,4 @@
-"""What names, topics and durations may look like."""
+"""Validation of names, topics and durations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
 def check_name(name: str, of: str = "name") -> str:
-    """Give the name back, or say what a name may look like."""
+    """Return the name; raise InvalidFieldError if it is not valid."""
     if NAME.fullmatch(name) is None:
         raise InvalidFieldError(
             of,
@@ -24,7 +24,7 @@ def check_name(name: str, of: str = "name") -> str:
 
 
 def check_topic(topic: str, of: str = "topic") -> str:
-    """Give the topic's name back, or say what Kafka allows."""
+    """Return the topic; raise InvalidFieldError if Kafka does not allow the name."""
     if _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
         raise InvalidFieldError(
             of,
@@ -35,7 +35,7 @@ def check_topic(topic: str, of: str = "topic") -> str:
 
 
 def check_duration(duration_us: int, of: str, least: int, most: int) -> int:
-    """Give the duration back, or say how it leaves its range, and what to write."""
+    """Return the duration; raise InvalidFieldError if it is out of range."""
     if least <= duration_us <= most:
         return duration_us
     limit = describe_limit(most)

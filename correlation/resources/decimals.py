@@ -1,11 +1,11 @@
-"""Decimals as a user wrote them, none of their digits lost."""
+"""Exact decimals, with all digits that a user wrote."""
 
 from __future__ import annotations
 
 import re
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOperation
 
-# Never rounds a product or a shift, whatever the digits and the exponent.
+# Computes products and shifts without rounding, for any number of digits and any exponent.
 EXACTLY = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -16,20 +16,20 @@ def read_decimal(value: object) -> Decimal | None:
     Returns
     -------
     Decimal or None
-        None where the value is not a decimal. `Decimal` by itself would also read "0_7" as 7.
+        None if the value is not a decimal. `Decimal` alone would also read "0_7" as 7.
     """
     if isinstance(value, Decimal):
         return value if value.is_finite() else None
     text = str(value).strip()
     try:
         return Decimal(text) if _DECIMAL.fullmatch(text) else None
-    except InvalidOperation:  # an exponent beyond all that Decimal can hold
+    except InvalidOperation:  # exponent out of the range of Decimal
         return None
 
 
 def without_zeros(value: Decimal) -> Decimal:
-    """Return the same number without trailing zeros, however many digits it has.
+    """Return the same number without trailing zeros.
 
-    `Decimal.normalize` alone rounds to 28 digits: 0.7 and a hair more would become 0.7.
+    `Decimal.normalize` alone rounds to 28 digits: a number slightly above 0.7 would become 0.7.
     """
     return EXACTLY.normalize(value)

@@ -1,4 +1,4 @@
-"""Durations as people write them ("2s", "250ms") and as the package holds them: whole µs."""
+"""Conversion of durations between strings such as "2s" or "250ms" and whole microseconds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parse_duration_us(text: str, field: str = "duration") -> int:
     text : str
         A decimal number and a unit: us, ms, s, min, h or d.
     field : str
-        Named in the error.
+        Name of the field for the error.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def parse_duration_us(text: str, field: str = "duration") -> int:
     Raises
     ------
     InvalidFieldError
-        When the text is no duration, or not a whole number of microseconds.
+        The string is not a duration, or not a whole number of microseconds.
     """
     match = _DURATION.fullmatch(text)
     if match is None:
@@ -49,7 +49,7 @@ def parse_duration_us(text: str, field: str = "duration") -> int:
 
 
 def whole_us(value: Decimal, field: str) -> int:
-    """Give an exact number of microseconds as an integer, or say that it is not whole."""
+    """Return a number of microseconds as an integer; raise InvalidFieldError if not whole."""
     if value != value.to_integral_value():
         raise InvalidFieldError(
             field, "is not a whole number of microseconds", "round it to 1 us or coarser"
@@ -72,7 +72,7 @@ def format_duration(duration_us: int) -> str:
 
 
 def describe_limit(limit_us: int) -> str:
-    """Write a limit for a person, in years or days, rounded down, where it is that long.
+    """Write a limit in readable form; long limits are rounded down to years or days.
 
     >>> describe_limit(2**50)
     '35 years'
@@ -84,7 +84,7 @@ def describe_limit(limit_us: int) -> str:
 
 
 def describe_duration(duration_us: int) -> str:
-    """Write microseconds for a person, exactly, in the largest unit that keeps it short.
+    """Write microseconds in readable form, exactly, in the largest unit that keeps it short.
 
     >>> describe_duration(1_750_000)
     '1.75s'

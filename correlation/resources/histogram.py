@@ -1,14 +1,14 @@
-"""Histograms: times whose distribution is known in buckets.
+"""Histograms: distributions of uncertain times in buckets.
 
-Problem. Hold the distribution of an uncertain time exactly as a user wrote it.
+Problem. Store the distribution of an uncertain time exactly as a user wrote it.
 
 Definitions. A *histogram* (PTJ Definition 1) is a list of contiguous buckets ((lo, hi), p): the
 time lies in a bucket with probability p and is uniform inside it. Bounds are whole microseconds;
 the masses p are decimals of at most 10 places, held as integers over 10**10, and sum to exactly 1.
-An interval is a histogram of one bucket, an exact time one of a single bucket of length zero; among
-several buckets none is empty, so that a distribution is either continuous or one point.
-A bucket of mass zero stands for a gap between others; at either end it is dropped, so that
-`earliest` and `latest` are those of the support.
+An interval is a histogram of one bucket. An exact time is a histogram of one bucket of length zero.
+A histogram of several buckets has no bucket of length zero, so a distribution is either continuous
+or a point. A bucket of mass zero is a gap between other buckets. Buckets of mass zero at either end
+are dropped, so that `earliest` and `latest` are the ends of the support.
 
 Reference. Mok, Woo and Lee 2006, section 2; spec section 1.
 
@@ -28,7 +28,7 @@ from correlation.errors import InvalidFieldError
 from correlation.limits import BUCKET_LIMIT, LENGTH_LIMIT_US, MASS_PLACES, TIME_LIMIT_US
 from correlation.resources.decimals import read_decimal, without_zeros
 
-# The masses of a histogram sum to this.
+# Sum of the masses of a histogram.
 WHOLE_MASS = 10**MASS_PLACES
 _UNIT_MASS = Decimal(1).scaleb(-MASS_PLACES)
 _EXACTLY = Context(traps=[Inexact, InvalidOperation])
@@ -37,14 +37,14 @@ _MICROSECONDS = "use whole microseconds"
 
 
 class Bucket(NamedTuple):
-    """A part of a histogram, inside which the time is uniform.
+    """A part of a histogram on which the time is uniformly distributed.
 
     Attributes
     ----------
     lo_us, hi_us : int
-        Its bounds, microseconds.
+        Bounds, in microseconds.
     mass : int
-        Its probability in units of 10**-10.
+        Probability, in units of 10**-10.
     """
 
     lo_us: int
@@ -54,19 +54,19 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A distribution of a time, or of an offset from one.
+    """A distribution of a time, or of an offset from a time.
 
     Parameters
     ----------
     buckets : sequence of Bucket
-        1 … 100 of them, each beginning where the one before ends; buckets without mass at either
-        end are dropped.
+        1 to 100 contiguous buckets in ascending order; buckets of mass zero at either end are
+        dropped.
 
     Raises
     ------
     InvalidFieldError
-        If they overlap, leave gaps, are empty or reversed, have negative masses or masses that do
-        not sum to exactly 1, or lie outside the limits of times and lengths.
+        Buckets overlap, leave gaps, are empty or reversed, have negative masses or masses that do
+        not sum to exactly 1, or exceed the limits of times and lengths.
     """
 
     buckets: tuple[Bucket, ...]
@@ -86,22 +86,22 @@ class Histogram:
 
     @property
     def earliest_us(self) -> int:
-        """Least possible time, microseconds."""
+        """Minimum possible time, in microseconds."""
         return self.buckets[0].lo_us
 
     @property
     def latest_us(self) -> int:
-        """Greatest possible time, microseconds."""
+        """Maximum possible time, in microseconds."""
         return self.buckets[-1].hi_us
 
     @property
     def length_us(self) -> int:
-        """Length of the support, microseconds."""
+        """Length of the support, in microseconds."""
         return self.latest_us - self.earliest_us
 
     @property
     def edges_us(self) -> tuple[int, ...]:
-        """The n + 1 bounds of its n buckets, ascending, microseconds."""
+        """The n + 1 bounds of the n buckets, ascending, in microseconds."""
         return (self.earliest_us, *(bucket.hi_us for bucket in self.buckets))
 
     @property
@@ -110,26 +110,26 @@ class Histogram:
         return tuple(bucket.mass for bucket in self.buckets)
 
     def moved(self, by_us: int) -> Histogram:
-        """Return the histogram of a time `by_us` later (PTJ: H + x), microseconds.
+        """Return the histogram shifted by `by_us` microseconds (PTJ: H + x).
 
         Raises
         ------
         InvalidFieldError
-            If it leaves the range of times.
+            The result exceeds the range of times.
         """
         return Histogram(
             tuple(Bucket(lo_us + by_us, hi_us + by_us, mass) for lo_us, hi_us, mass in self.buckets)
         )
 
     def shape(self) -> Histogram:
-        """Return it as offsets from its latest time."""
+        """Return the histogram as offsets from its latest time."""
         return self.moved(-self.latest_us)
 
     @property
     def shape_bytes(self) -> bytes | None:
-        """Its shape as it travels with an event: 2 n + 1 int64; None where it is an interval.
+        """Binary form of the shape, stored with events: 2 n + 1 int64; None for an interval.
 
-        First the n + 1 edges as offsets from the latest time, in µs, then the n masses.
+        The n + 1 edges as offsets from the latest time, in µs, are followed by the n masses.
         """
         if len(self.buckets) == 1:
             return None
@@ -138,7 +138,7 @@ class Histogram:
 
     @classmethod
     def from_shape_bytes(cls, shape: bytes) -> Histogram:
-        """Read what `shape_bytes` wrote: a shape that ends at 0."""
+        """Read the output of `shape_bytes`: a shape that ends at 0."""
         numbers = struct.unpack(f"<{len(shape) // 8}q", shape)
         edges, masses = numbers[: len(numbers) // 2 + 1], numbers[len(numbers) // 2 + 1 :]
         return cls(
@@ -149,23 +149,23 @@ class Histogram:
 
     @classmethod
     def from_interval(cls, earliest_us: int, latest_us: int) -> Histogram:
-        """Make the uniform distribution on an interval, or an exact time of two equal ends."""
+        """Build the uniform distribution on an interval, or an exact time if the ends are equal."""
         return cls((Bucket(earliest_us, latest_us, WHOLE_MASS),))
 
     @classmethod
     def from_buckets(cls, buckets: object) -> Histogram:
-        """Read a histogram as a user writes it.
+        """Read a histogram from the user's list of buckets.
 
         Parameters
         ----------
         buckets : list
-            Of `{"lo": µs, "hi": µs, "p": mass}` or `[lo, hi, p]`; the mass a decimal, as text or as
-            a JSON number.
+            Buckets `{"lo": µs, "hi": µs, "p": mass}` or `[lo, hi, p]`; the mass is a decimal in a
+            string or a JSON number.
 
         Raises
         ------
         InvalidFieldError
-            Naming the field and what to write instead.
+            A field is missing or not valid.
         """
         if not isinstance(buckets, Sequence) or isinstance(buckets, str | bytes):
             raise InvalidFieldError("buckets", "is not a list", "use [[lo, hi, p], …]")
@@ -173,7 +173,7 @@ class Histogram:
         return cls(tuple(_read_bucket(bucket, f"buckets[{i}]") for i, bucket in enumerate(buckets)))
 
     def to_buckets(self) -> list[dict[str, Any]]:
-        """Write the buckets as `from_buckets` reads them, the masses as texts."""
+        """Write the buckets in the form that `from_buckets` reads, with masses as strings."""
         return [
             {"lo": bucket.lo_us, "hi": bucket.hi_us, "p": _format_mass(bucket.mass)}
             for bucket in self.buckets
@@ -181,7 +181,7 @@ class Histogram:
 
 
 def check_count(count: int) -> None:
-    """Raise InvalidFieldError when a histogram has too few or too many buckets."""
+    """Raise InvalidFieldError if a histogram has too few or too many buckets."""
     if not 1 <= count <= BUCKET_LIMIT:
         raise InvalidFieldError(
             "buckets", f"are {count}", f"use 1 to {BUCKET_LIMIT}, uniting neighbours"
@@ -238,12 +238,12 @@ def _check_length(length_us: int) -> None:
 
 
 def bucket_parts(bucket: object, field: str) -> tuple[Any, Any, Any]:
-    """Give lo, hi and p of a bucket as a user writes it: an object, or a list of the three.
+    """Return lo, hi and p of a user's bucket: an object, or a list of the three values.
 
     Raises
     ------
     InvalidFieldError
-        If it is neither, or a part is missing.
+        The bucket has another type, or a part is missing.
     """
     if isinstance(bucket, Mapping):
         for part in ("lo", "hi", "p"):
@@ -270,12 +270,12 @@ def read_mass(value: object, field: str) -> int:
     Returns
     -------
     int
-        In units of 10**-10.
+        Mass in units of 10**-10.
 
     Raises
     ------
     InvalidFieldError
-        If it is no decimal from 0 to 1, or has too many places.
+        The value is not a decimal from 0 to 1, or has too many places.
     """
     mass = read_decimal(value)
     if mass is None:

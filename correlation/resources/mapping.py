@@ -1,4 +1,4 @@
-"""Where a record holds the fields of an event, and what its time means."""
+"""Mapping of the fields of a record to the fields of an event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from correlation.resources.paths import Path
 from correlation.resources.times import TimeFormat
 
 Form = Literal["canonical", "time", "range", "template", "histogram"]
-# The fields that each form needs; no other may stand beside them.
+# Required time fields of each form; the other time fields are not allowed.
 _FIELDS: Mapping[Form, tuple[str, ...]] = {
     "canonical": (),
     "time": ("time",),
@@ -27,34 +27,35 @@ _TIME_FIELDS = tuple(name for names in _FIELDS.values() for name in names)
 
 @dataclass(frozen=True, slots=True)
 class EventMapping:
-    """Where a record's fields stand and what its time means.
+    """Paths of an event's fields in a record, and the format of its times.
 
     Parameters
     ----------
     form : {"canonical", "time", "range", "template", "histogram"}
-        Canonical events; one time with `before` and `after` around it; two fields; the time of a
-        detection and the name of a template; or a list of buckets.
+        Canonical events; one time with `before` and `after`; two times; a detection time and the
+        name of a template; or a list of buckets.
     id_path, key_path : path or None
-        Fields of the id and the join key; None for the canonical field, else the record's own.
+        Fields of the id and the join key. None: the canonical field if the form is "canonical",
+        otherwise the record's position (id) or Kafka key (key).
     time_path : path or None
-        The one time (form "time").
+        Field of the time (form "time").
     earliest_path, latest_path : path or None
-        The two times (form "range").
+        Fields of the two times (form "range").
     detected_path, template_path : path or None
-        The time of the detection, and the template's name (form "template").
+        Fields of the detection time and the template's name (form "template").
     histogram_path : path or None
-        The buckets (form "histogram").
+        Field of the buckets (form "histogram").
     before_us, after_us : int
         The event happened between time - before and time + after, in µs (form "time").
     format : str
-        Of the times: iso8601, epoch_s, epoch_ms, epoch_us or epoch_ns.
+        Format of the times: iso8601, epoch_s, epoch_ms, epoch_us or epoch_ns.
     timezone : str
-        IANA name for ISO times without an offset.
+        IANA name of the time zone of ISO times without an offset.
 
     Raises
     ------
     InvalidFieldError
-        When a field is missing for its form, or a value is out of its range.
+        A field of the form is missing, or a value is out of range.
     """
 
     form: Form = "canonical"
@@ -116,11 +117,11 @@ class EventMapping:
 
     @property
     def time_paths(self) -> tuple[Path, ...]:
-        """Where a record's times stand; none of canonical events."""
+        """Paths of a record's time fields; empty for canonical events."""
         found = (getattr(self, f"{name}_path") for name in _TIME_FIELDS)
         return tuple(path for path in found if path is not None)
 
     @property
     def spread_us(self) -> int | None:
-        """Length of every event's interval where the mapping fixes it, in µs."""
+        """Length of every event's interval if the mapping fixes it, in µs; otherwise None."""
         return self.before_us + self.after_us if self.form == "time" else None

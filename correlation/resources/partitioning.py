@@ -1,8 +1,8 @@
-"""Which slot an event goes to, and which events can meet there.
+"""Partitioning of a stream's events over the slots.
 
-Partitioning by `key`: events with equal keys meet. Partitioning by `grid`: no key is needed; the
-events are hashed into g groups and each goes to the cells of its row and column of the symmetric
-g x g grid (correlation.buffers.grid). With g = 1 there is one cell, in which all events meet.
+By `key`: events with equal keys meet in one slot. By `grid`: all events meet and no key is needed.
+Events are hashed into g groups, and each event goes to the cells of its row and column of the
+symmetric g x g grid (correlation.buffers.grid). If g = 1, all events meet in a single cell.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from correlation.limits import GROUPS_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """How the events of a stream are spread over the slots.
+    """Partitioning of a stream's events over the slots.
 
     Parameters
     ----------
     by : {"key", "grid"}
-        Equal keys meet, or all events meet.
+        Events with equal keys meet, or all events meet.
     groups : int
-        g of the grid: each event is held g times.
+        Number of groups g of the grid: each event is stored g times.
 
     Raises
     ------
     InvalidFieldError
-        When `by` is unknown, or `groups` out of range, or given where there is no grid.
+        `by` is unknown, or `groups` is out of range or not 1 with `by="key"`.
     """
 
     by: Literal["key", "grid"] = "key"
@@ -57,5 +57,5 @@ class Partitioning:
 
     @property
     def cells(self) -> int:
-        """Number of cells of the grid; 1 of streams by key, where there is none."""
+        """Number of cells of the grid; 1 for partitioning by key."""
         return self.groups * (self.groups + 1) // 2

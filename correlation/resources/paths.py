@@ -1,4 +1,4 @@
-"""Fields of a record by their paths."""
+"""Access to the fields of a record by path."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _MISSING = object()
 
 
 def find(value: object, path: Path) -> object:
-    """Give the field of a record.
+    """Return the field of a record at a path.
 
     Raises
     ------
     RejectedEventError
-        When there is none.
+        The field is missing.
     """
     found = value
     for name in path:
@@ -29,7 +29,7 @@ def find(value: object, path: Path) -> object:
 
 
 def has_path(value: object, path: Path) -> bool:
-    """Say whether a record has a field."""
+    """Return whether a record has a field."""
     try:
         find(value, path)
     except RejectedEventError:
@@ -38,6 +38,6 @@ def has_path(value: object, path: Path) -> bool:
 
 
 def type_name(value: object) -> str:
-    """Say what of JSON a value is."""
+    """Return the name of a value's JSON type."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
     return "null" if value is None else names.get(type(value), "a number")

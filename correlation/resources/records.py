@@ -1,7 +1,7 @@
-"""Value types and the versioned plain dicts in which they stand on Kafka: the only codec.
+"""Codec between resources and the versioned dicts that are stored in Kafka.
 
-The dicts hold nothing but texts, whole numbers, booleans, lists and dicts; the packages above turn
-them into JSON and back.
+The dicts contain only strings, integers, booleans, None, lists and dicts. The packages above
+convert them to and from JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 
 VERSION = 1
-# Which form a mapping has, by the fields that it names.
+# Form of a mapping by the fields that it contains.
 _FORM_OF_FIELD: Mapping[str, Form] = {
     "time": "time",
     "earliest": "range",
@@ -34,22 +34,22 @@ ResourceKind = Literal["stream", "condition", "template"]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A record of the config topic: a stream, condition or template as registered.
+    """A record of the config topic: a registered stream, condition or template.
 
     Parameters
     ----------
     kind : {"stream", "condition", "template"}
-        What it is.
+        Kind of the resource.
     name : str
-        Its name, unique within its kind.
+        Name, unique within the kind.
     version : int
-        Counts the documents of this name, from 1.
+        Version of the document, from 1.
     updated_at_us : int
-        When it was written, in µs since 1970.
+        Time of the last change, in µs since 1970.
     document : dict
         The normalised document.
     paused : bool
-        Of a condition: registered, but not evaluated.
+        Whether a condition is registered but not evaluated.
     """
 
     kind: ResourceKind
@@ -61,11 +61,11 @@ class Resource:
 
     @property
     def key(self) -> bytes:
-        """Key of its record."""
+        """Kafka key of its record."""
         return resource_key(self.kind, self.name)
 
     def to_record(self) -> Document:
-        """Give the record's value."""
+        """Return the value of its record."""
         record: Document = {
             "v": VERSION,
             "kind": self.kind,
@@ -80,12 +80,12 @@ class Resource:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Resource:
-        """Read a record's value.
+        """Read the value of a record.
 
         Raises
         ------
         UnknownRecordVersionError
-            When another version wrote it, or it is no resource.
+            Another version wrote the record, or it is not a resource.
         """
         check_version(record)
         try:
@@ -104,22 +104,22 @@ class Resource:
             raise UnknownRecordVersionError(f"config record without {error}") from None
 
     def to_stream(self) -> Stream:
-        """Give the stream that the document describes."""
+        """Return the stream that the document describes."""
         return stream_from_document(self.name, self.document)
 
     def to_template(self) -> Template:
-        """Give the template that the document describes."""
+        """Return the template that the document describes."""
         buckets = require(self.document, "buckets")
         return Template(self.name, Histogram.from_buckets(buckets), self.version)
 
 
 def resource_key(kind: ResourceKind, name: str) -> bytes:
-    """Key under which a resource stands in the config topic."""
+    """Return the key of a resource in the config topic."""
     return f"{kind}/{name}".encode()
 
 
 def check_version(record: Mapping[str, Any]) -> None:
-    """Stop at a record that this software cannot read."""
+    """Raise UnknownRecordVersionError if this software cannot read the record."""
     if not isinstance(record, Mapping) or record.get("v") != VERSION:
         found = record.get("v") if isinstance(record, Mapping) else type(record).__name__
         raise UnknownRecordVersionError(f"record version {found!r}, this software reads {VERSION}")
@@ -157,12 +157,12 @@ def stream_to_document(stream: Stream) -> Document:
 
 
 def template_to_document(template: Template) -> Document:
-    """Write a template as its normalised document; its bounds are offsets from the detection."""
+    """Write a template as its normalised document; bounds are offsets from the detection time."""
     return {"buckets": template.histogram.to_buckets()}
 
 
 def template_entry(template: Template) -> Document:
-    """Write a template as the document of a stream that uses it holds it."""
+    """Write a template as an entry of the document of a stream that uses it."""
     return {
         "name": template.name,
         "version": template.version,
@@ -171,15 +171,15 @@ def template_entry(template: Template) -> Document:
 
 
 def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
-    """Read a stream from its stored document, which holds the templates that it declares.
+    """Read a stream from its stored document, which contains the declared templates.
 
     Raises
     ------
     InvalidFieldError
-        Naming the field and what to write instead.
+        A field is missing or not valid.
     """
     by = document.get("partitioning") or {"by": "key"}
-    # What is not valid itself is no reason to refuse anything else.
+    # Defaults replace parts that are not valid, so that the other fields are checked as well.
     partitioning, mapping = Partitioning(), EventMapping()
     templates: tuple[Template, ...] = ()
     errors = FieldErrors()

@@ -1,4 +1,4 @@
-"""A stream: where its events are read, how they get their times, and what they promise."""
+"""Declaration of a stream: its topic, the mapping of its records, and the limits of its events."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from correlation.resources.template import Template
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is declared about a stream of events (spec: timing, section 1).
+    """Declaration of a stream of events (spec: timing, section 1).
 
     Parameters
     ----------
     name : str
-        Of the stream.
+        Name of the stream.
     topic : str
-        Kafka topic that carries its records.
+        Kafka topic of its records.
     max_uncertainty_us : int
-        π: no event's interval of possible times is longer, in µs.
+        π: maximum length of an event's interval of possible times, in µs.
     max_delay_us : int
         D: a record reaches Kafka no later than `latest` + D, in µs.
     min_uncertainty_us : int
-        ρ: no event's interval is shorter, in µs.
+        ρ: minimum length of an event's interval, in µs.
     mapping : EventMapping
-        How a record becomes an event.
+        Mapping of records to events.
     partitioning : Partitioning
-        Which events can meet.
+        Partitioning of the events over the slots.
     clock : {"live", "replay"}
         Whether the events' times follow the wall clock.
     max_skew_us : int
-        How far a clock that stamps events may be ahead of Kafka's, in µs.
+        Maximum lead of the clocks that stamp events over Kafka's clock, in µs.
     templates : tuple of Template
-        Those that its events may name.
+        Templates that its events may name.
     histograms : bool
-        Whether its events may carry a histogram of their own.
+        Whether its events may contain their own histograms.
     max_rate : int or None
-        Most events a second, in the long run; None: nobody says.
+        Maximum long-term rate in events per second; None: unknown.
 
     Raises
     ------
     InvalidFieldError
-        When a value is out of its range.
+        A value is out of range.
     """
 
     name: str
@@ -85,12 +85,12 @@ class Stream:
 
     @property
     def has_shapes(self) -> bool:
-        """Whether the time of an event may be anything but uniform on its interval."""
+        """Whether event times may be distributed non-uniformly on their intervals."""
         return self.histograms or bool(self.templates)
 
     @property
     def joined_by(self) -> list[object]:
-        """By what its events meet, as the state holds it."""
+        """The partitioning in the form stored in the state."""
         return [self.partitioning.by, self.partitioning.groups]
 
     def _check_templates(self) -> None:

@@ -21,16 +21,16 @@ class Template:
     Parameters
     ----------
     name : str
-        Under which events refer to it.
+        Name by which events refer to the template.
     histogram : Histogram
-        φ; held as offsets from its latest time, whatever it was measured from.
+        φ; converted to offsets from its latest time.
     version : int
-        Counts the histograms that were registered under the name, from 1.
+        Version of the template under this name, from 1.
 
     Raises
     ------
     InvalidFieldError
-        If the name is none.
+        The name is not valid.
     """
 
     name: str
@@ -42,16 +42,16 @@ class Template:
         object.__setattr__(self, "histogram", self.histogram.shape())
 
     def at(self, detected_us: int) -> Histogram:
-        """Return the timestamp of an event detected at a time: φ + t - max(φ).
+        """Return the timestamp of an event detected at t: φ + t - max(φ).
 
         Parameters
         ----------
         detected_us : int
-            t, microseconds.
+            t, in microseconds.
 
         Raises
         ------
         InvalidFieldError
-            If it leaves the range of times.
+            The result exceeds the range of times.
         """
         return self.histogram.moved(detected_us)

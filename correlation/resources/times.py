@@ -1,7 +1,7 @@
-"""Reading a time from JSON: each reader gives (rounded down, rounded up) in µs since 1970.
+"""Readers of times from JSON; each returns (rounded down, rounded up) in µs since 1970.
 
-Numbers are exact: an integer, or a Decimal that has the digits of the record's text. A float64,
-which a Parquet file holds in binary, counts as the shortest decimal that rounds to it.
+Numbers are exact: integers, or Decimals with the digits of the record's JSON. A float64, as in a
+Parquet file, counts as the shortest decimal that rounds to it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ TimeReader = Callable[[object], Span]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-# datetime holds six digits of a second and drops the rest.
+# datetime keeps six decimal places of a second and drops the others.
 _FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
-# Longer numbers are no times, and Python is slow to read them.
+# Longer strings are not valid times, and Python parses long numbers slowly.
 _LONGEST_TEXT = 64
 
 
@@ -36,7 +36,7 @@ def _not_a_time(value: object, wanted: str) -> RejectedEventError:
 
 
 def _epoch_reader(shift: int, unit: str) -> TimeReader:
-    """Read a number in units of 10**shift µs."""
+    """Return the reader of a number in units of 10**shift µs."""
     wanted = f"a number of {unit} since 1970"
     multiplier, divisor = 10 ** max(shift, 0), 10 ** max(-shift, 0)
 
@@ -70,12 +70,12 @@ READERS: Mapping[str, TimeReader] = {
 
 
 def iso8601_reader(timezone: str) -> TimeReader:
-    """Make the reader of ISO 8601 texts.
+    """Return the reader of ISO 8601 strings.
 
     Parameters
     ----------
     timezone : str
-        IANA name that holds for texts without an offset.
+        IANA name of the time zone of strings without an offset.
     """
     zone = ZoneInfo(timezone)
 
@@ -97,7 +97,7 @@ def iso8601_reader(timezone: str) -> TimeReader:
 
 
 def describe_moment(time_us: int) -> str:
-    """Return a time in µs as ISO 8601; the bare number where no calendar reaches."""
+    """Return a time in µs as ISO 8601, or as a number of µs if outside the calendar's range."""
     try:
         moment = _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:

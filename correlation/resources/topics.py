@@ -1,4 +1,4 @@
-"""Names that both sides of Kafka use: topics and the headers of records that were set aside."""
+"""Names of Coincide's topics, and headers of late and dead-letter records."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ if TYPE_CHECKING:
     from correlation.reasons import Reason
 
 
-# Of `__consumer_offsets` and `__transaction_state`; also of what tools keep for themselves.
+# Prefix of `__consumer_offsets` and `__transaction_state`, and of internal topics of other tools.
 _INTERNAL = "__"
 
 
 def is_internal(topic: str) -> bool:
-    """Return whether the name says that a topic belongs to Kafka itself."""
+    """Return whether a topic has the name of an internal topic of Kafka."""
     return topic.startswith(_INTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics of one installation.
+    """The topics of an installation.
 
     Parameters
     ----------
     prefix : str
-        Put before every name, with a dot.
+        Prefix of every name, followed by a dot.
     """
 
     prefix: str = "coincide"
 
     @property
     def config(self) -> str:
-        """Streams and conditions (compacted, one partition)."""
+        """Topic of streams, conditions and templates (compacted, one partition)."""
         return f"{self.prefix}.config"
 
     @property
     def heartbeats(self) -> str:
-        """Progress of streams that are idle or recorded."""
+        """Topic of heartbeats, the progress of idle or recorded streams."""
         return f"{self.prefix}.heartbeats"
 
     @property
     def alarms(self) -> str:
-        """Alarms of conditions that name no topic of their own."""
+        """Topic of the alarms of conditions without an output topic."""
         return f"{self.prefix}.alarms"
 
     @property
     def late(self) -> str:
-        """Events that came later than their stream declares."""
+        """Topic of late events."""
         return f"{self.prefix}.late"
 
     @property
     def dead_letter(self) -> str:
-        """Records that could not be processed."""
+        """Topic of records that could not be processed."""
         return f"{self.prefix}.dead-letter"
 
     @property
     def metrics(self) -> str:
-        """Totals and facts of the slots and of the job (compacted)."""
+        """Topic of totals and facts of the slots and the job (compacted)."""
         return f"{self.prefix}.metrics"
 
     def reserved(self) -> frozenset[str]:
-        """Return the topics that no condition may name: all but that of the alarms."""
+        """Return the topics that conditions must not write to: all except the alarms topic."""
         return frozenset(self.all()) - {self.alarms}
 
     def all(self) -> tuple[str, ...]:
-        """Every topic of the installation."""
+        """Return all topics of the installation."""
         return (
             self.config,
             self.heartbeats,
@@ -79,18 +79,18 @@ class Topics:
 def error_headers(
     reason: Reason, detail: str, stream: str, topic: str, partition: int, offset: int
 ) -> dict[str, bytes]:
-    """Headers that a late or dead-letter record carries beside its own.
+    """Build the headers that are added to a late or dead-letter record.
 
     Parameters
     ----------
     reason : Reason
-        Why it was set aside.
+        Reason code.
     detail : str
-        What was found, for a person to read.
+        Readable description of the problem.
     stream : str
-        The stream it was read for; empty when it belongs to none.
+        Stream of the record; empty if unknown.
     topic, partition, offset
-        Where the record stands.
+        Position of the record.
     """
     return {
         **refusal_headers(reason, detail, topic),
@@ -101,16 +101,16 @@ def error_headers(
 
 
 def refusal_headers(reason: Reason, detail: str, topic: str) -> dict[str, bytes]:
-    """Headers that a record carries beside its own when its topic could not be written.
+    """Build the headers that are added to a record whose topic could not be written.
 
     Parameters
     ----------
     reason : Reason
-        Why it was set aside.
+        Reason code.
     detail : str
-        What was found, for a person to read.
+        Readable description of the problem.
     topic : str
-        Where the record belongs.
+        Topic that could not be written.
     """
     return {
         "coincide.error.reason": reason.value.encode(),

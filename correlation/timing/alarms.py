@@ -1,4 +1,4 @@
-"""Alarms: the pairs of a timing condition, and its events without one, as records."""
+"""Alarms: records of the pairs of a timing condition, and of its events of A without a B."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY
 
-# Of the records.
+# Version of the records.
 ALARM_VERSION = 1
-# What decides that there is no B, beside the ways in which pairs are decided.
+# Value of `decided_by` in alarms without a B; pairs have the values of DECIDED_BY.
 WATERMARK = "watermark"
 
 
 def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> str:
-    """Derive an alarm's id, so that whoever sees an alarm twice can tell.
+    """Compute the id of an alarm, by which consumers recognise duplicates.
 
     Parameters
     ----------
     condition, version
-        That found the pair.
+        Name and version of the condition that found the pair.
     a_id, b_id : bytes
-        Ids of the events; None where there is no B.
+        Ids of the events; `b_id` is None for an alarm without a B.
     """
     digest = _alarm_digest(condition, version)
     digest.update(framed(a_id) + (b"" if b_id is None else framed(b_id)))
@@ -39,29 +39,29 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> s
 
 
 def _alarm_digest(condition: str, version: int) -> blake2b:
-    """Start the digest that all alarms of a condition have in common."""
+    """Build the digest with which all alarm ids of a condition start."""
     return blake2b(framed(condition.encode()) + framed(str(version).encode()), digest_size=16)
 
 
 def framed(part: bytes) -> bytes:
-    """Put the length before a part, so that no two lists of parts look alike."""
+    """Return a part prefixed with its length, so that different lists of parts stay different."""
     return len(part).to_bytes(8, "little") + part
 
 
 @dataclass(frozen=True, slots=True)
 class PairBatch:
-    """At least one pair of one condition: rows of a segment of A beside rows of a segment of B.
+    """One or more pairs of a condition: rows of a segment of A and rows of a segment of B.
 
     Parameters
     ----------
     condition : TimingCondition
-        That the pairs satisfy.
+        The condition that the pairs satisfy.
     keyed : bool
         Whether the join key is the users' own (partitioning by key).
     a, b : Segment
-        Hold the events.
+        The segments that hold the events.
     a_rows, b_rows : int64[n]
-        Pair i is the events a_rows[i] and b_rows[i].
+        Pair i consists of the events a_rows[i] and b_rows[i].
     decided_by : uint8[n]
         Index into DECIDED_BY.
     """
@@ -78,7 +78,7 @@ class PairBatch:
         return len(self.a_rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> PairBatch:
-        """Give the chosen pairs."""
+        """Return the chosen pairs."""
         return PairBatch(
             self.condition,
             self.keyed,
@@ -90,7 +90,7 @@ class PairBatch:
         )
 
     def heading(self, detected_at_us: int) -> Heading:
-        """Give channel, topic and CloudEvents headers; see `Result.heading`."""
+        """Return channel, topic and CloudEvents headers; see `Result.heading`."""
         return make_heading(self.condition, detected_at_us)
 
     def ready_us(self) -> Int64s:
@@ -100,7 +100,7 @@ class PairBatch:
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Give the alarms as records; see `Result.records`."""
+        """Return the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
         a_ids, b_ids = self.a.id.take(self.a_rows), self.b.id.take(self.b_rows)
@@ -119,7 +119,7 @@ class PairBatch:
         )
 
     def _encode_verdicts(self, encode: Encode) -> Iterator[bytes]:
-        """Write what was decided of each pair, and how: the inside of a JSON object."""
+        """Encode `decided_by`, `late` and `probability` of each pair, as JSON without braces."""
         late = self.a.late[self.a_rows] | self.b.late[self.b_rows]
         words = [word for way in DECIDED_BY for word in _encode_ways(way, encode)]
         verdicts = map(words.__getitem__, (2 * self.decided_by.astype(np.intp) + late).tolist())
@@ -137,18 +137,18 @@ class PairBatch:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedBatch:
-    """At least one event of A without a B: no event that satisfies the condition with it can come.
+    """One or more events of A without a B: no past or future B satisfies the condition with them.
 
     Parameters
     ----------
     condition : TimingCondition
-        That no B satisfies.
+        The condition that no B satisfies.
     keyed : bool
         Whether the join key is the users' own (partitioning by key).
     a : Segment
-        Holds the events.
+        The segment that holds the events.
     a_rows : int64[n]
-        Which they are.
+        Rows of the events.
     """
 
     condition: TimingCondition
@@ -160,7 +160,7 @@ class UnmatchedBatch:
         return len(self.a_rows)
 
     def heading(self, detected_at_us: int) -> Heading:
-        """Give channel, topic and CloudEvents headers; see `Result.heading`."""
+        """Return channel, topic and CloudEvents headers; see `Result.heading`."""
         return make_heading(self.condition, detected_at_us)
 
     def ready_us(self) -> Int64s:
@@ -170,7 +170,7 @@ class UnmatchedBatch:
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Give the alarms as records; see `Result.records`."""
+        """Return the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
         words = _encode_ways(WATERMARK, encode)
@@ -196,9 +196,9 @@ def _write_alarms(
     a: Iterable[bytes],
     b: Iterable[bytes],
 ) -> Iterator[OutputRecord]:
-    """Put alarms together from pieces of JSON: pairs are many and their events few.
+    """Join alarms from pieces of JSON, since a few events may form many pairs.
 
-    `ids` are the events' ids, framed; the other columns are JSON, `verdicts` without braces.
+    `ids` are the framed ids of the events; the other columns are JSON, `verdicts` without braces.
     """
     start = _alarm_digest(condition.name, condition.version)
     common = {
@@ -231,14 +231,14 @@ def _write_alarms(
 
 
 def _encode_ways(way: str, encode: Encode) -> list[bytes]:
-    """Write what decided an alarm that is on time, and a late one: the inside of an object."""
+    """Encode `decided_by` and `late`, as JSON without braces: first on time, then late."""
     return [encode({"decided_by": way, "late": late})[1:-1] for late in (False, True)]
 
 
 def _encode_events(
     stream: str, segment: Segment, rows: Int64s, keys: list[bytes] | None, encode: Encode
 ) -> list[bytes]:
-    """Write each event once, however many pairs it is in."""
+    """Encode each event once and return the JSON of every row."""
     distinct, places = np.unique(rows, return_inverse=True)
     names = segment.key_of_rows(distinct).to_list() if keys is not None else None
     columns = zip(
@@ -255,7 +255,7 @@ def _encode_events(
 def event_record(
     stream: str, event_id: bytes, key: bytes | None, earliest: int, latest: int
 ) -> dict[str, object]:
-    """Give an event as it stands in an alarm."""
+    """Return an event as an alarm contains it."""
     return {
         "id": as_text(event_id),
         "stream": stream,
@@ -266,5 +266,5 @@ def event_record(
 
 
 def as_text(name: bytes) -> str:
-    """Give an id or a key as it stands in an alarm: keys of records may be any bytes."""
+    """Return an id or a key as an alarm contains it; record keys may be any bytes."""
     return name.decode("utf-8", "backslashreplace")

@@ -1,28 +1,27 @@
-"""Blocks of a set size: when the events of a condition are evaluated (LL10, lazy evaluation).
+"""Blocks of a fixed size: when the events of a condition are evaluated (LL10, lazy evaluation).
 
 Problem. A block is due when `block_size` events of a condition's streams wait for it, or
-`block_interval` after the first of them came. Spark brings micro-batches, which may hold less than
-a block, or more.
+`block_interval` after the first waiting event arrived. A Spark micro-batch may hold fewer or more
+events than a block.
 
-Definitions. Events *wait* from the micro-batch that brought them to their evaluation. Meanwhile
-they are in the shared buffers like all others, other conditions find them there, and their segments
-are neither merged nor rewritten, so that they can be told from those that were evaluated before.
-Time is what the records of a micro-batch say: the greatest of the timestamps that Kafka gave them
-and of the wall times in heartbeats. The wall clock itself would have a batch that Spark repeats end
-otherwise. Where it goes back by more than `block_interval`, one of two clocks was wrong: the block
-is due, for nobody knows how long it has waited.
+Definitions. Events *wait* from their micro-batch until their evaluation. Waiting events are in the
+shared buffers, where other conditions find them. Their segments are neither merged nor rewritten,
+so that they remain distinct from the segments evaluated before. The current time is the maximum of
+the Kafka timestamps and the heartbeat wall times in the records of the micro-batch; with the wall
+clock, a batch that Spark repeats could have a different result. If this time goes back by more than
+`block_interval`, one of two clocks was wrong and the waiting time is unknown, so the block is due.
 
-Algorithm. A block that is not due adds its segments to those that wait. One that is due is put
-together from all of them, cut at every `block_size` events in order of arrival, and given to the
-condition's operator part by part, with what was evaluated before in place of the buffers. Every
-pair is looked at once: in the part that holds the later of its events. For the buffers, what waits
-is still to come: the watermarks are those of the last evaluation, or less after a reset
-(docs/proofs.md, P-BLOCKS).
+Algorithm. A block that is not due adds its segments to the waiting segments. A block that is due is
+joined from all of them, cut after every `block_size` events in order of arrival, and passed to the
+condition's operator part by part; the operator's buffers hold only the events evaluated before.
+Every pair is evaluated once: in the part that holds the later of its events. For the buffers,
+waiting events count as future events: the watermarks are those of the last evaluation, or lower
+after a reset (docs/proofs.md, P-BLOCKS).
 
 Reference. Lee and Lee 2010, section 4.2: lazy evaluation, block size and block interval.
 
-Cost. O(n log n) for n events of a block to put it together, and 8 bytes an event for Kafka's
-timestamps, which are buffered with the events.
+Cost. O(n log n) to join a block of n events, and 8 bytes an event for Kafka's timestamps, which are
+buffered with the events.
 """
 
 from __future__ import annotations
@@ -44,29 +43,29 @@ if TYPE_CHECKING:
     from correlation.operators import Operator
     from correlation.timing.conditions import TimingCondition
 
-# What waits, as it is stored; with the version of its form.
+# Prefix of the stored state of waiting events; it includes the format version.
 _PREFIX = b"CoinBlk2"
-# Maximum number of micro-batches that wait: other conditions search each of them on its own.
+# Maximum number of micro-batches that wait: other conditions search each one separately.
 _MOST_PARTS = 64
 
 
 class BlockOperator:
-    """Gives an operator its events in blocks.
+    """Operator that passes events to another operator in blocks.
 
     Parameters
     ----------
     condition : TimingCondition
-        Says how large blocks are; without a size every micro-batch is one.
+        Sets the block size; without a block size every micro-batch is one block.
     operator : Operator
-        Evaluates them.
+        Evaluates the blocks.
     """
 
     def __init__(self, condition: TimingCondition, operator: Operator) -> None:
         self._condition = condition
         self._operator = operator
-        # By stream the segments that wait: their numbers in its buffer, with their events.
+        # By stream: numbers of the waiting segments in the buffer, with their event counts.
         self._waiting: dict[str, dict[int, int]] = {name: {} for name in condition.streams}
-        # Minimum `latest` of what waits, and the minimum watermarks since the last evaluation.
+        # By stream: min `latest` of waiting events, and min watermark since the last evaluation.
         self._min_waiting: dict[str, int] = {}
         self._watermarks: dict[str, int] = {}
         self._waiting_since_us: int | None = None
@@ -74,7 +73,7 @@ class BlockOperator:
     def begin(
         self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
     ) -> None:
-        """See `Operator.begin`; what waited for the condition's last version waits for this one."""
+        """See `Operator.begin`; events that waited for the previous version still wait."""
         self._watermarks = {name: watermarks[name] for name in self._condition.streams}
         if before.startswith(_PREFIX):
             self._load(before)
@@ -105,7 +104,7 @@ class BlockOperator:
         return _PREFIX + json.dumps(state).encode()
 
     def needs_timestamps(self) -> bool:
-        """See `Operator.needs_timestamps`: blocks are cut by them."""
+        """See `Operator.needs_timestamps`: blocks are cut in order of Kafka's timestamps."""
         return self._condition.block_size is not None or any(self._waiting.values())
 
     def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
@@ -113,7 +112,7 @@ class BlockOperator:
         if not any(self._waiting.values()):
             return dict(self._operator.keep_values(watermarks))
         keep = self._operator.keep_values({**watermarks, **self._watermarks})
-        # What waits is a base event yet to come, also if it came late.
+        # Every waiting event, even a late one, will still be a base event.
         return {
             name: min(value, self._min_waiting.get(name, value)) for name, value in keep.items()
         }
@@ -133,7 +132,7 @@ class BlockOperator:
             self._waiting_since_us = view.now_us
         if size is not None and not self._is_due(count, view):
             self._wait(view)
-            # With events that wait the watermarks stay, unless a reset makes them fall.
+            # While events wait, the watermarks stay as they are or fall after a reset.
             self._watermarks = {
                 name: min(view.watermarks[name], watermark) if count else view.watermarks[name]
                 for name, watermark in self._watermarks.items()
@@ -157,7 +156,7 @@ class BlockOperator:
         return abs(view.now_us - self._waiting_since_us) >= self._condition.block_interval_us
 
     def _wait(self, view: View) -> None:
-        """Let the events of the block wait."""
+        """Add the events of the block to the waiting events."""
         for name, waiting in self._waiting.items():
             segment = view.fresh.get(name)
             if segment is not None:
@@ -166,7 +165,7 @@ class BlockOperator:
                 self._min_waiting[name] = min(least, segment.min_latest)
 
     def _parts(self, view: View) -> Iterator[View]:
-        """Cut what waits and what is fresh into views of one part each."""
+        """Cut the waiting and the fresh events into blocks; yield a view of each."""
         evaluated: dict[str, list[tuple[int, Segment]]] = {}
         blocks: dict[str, Segment] = {}
         for name, waiting in self._waiting.items():
@@ -196,9 +195,9 @@ class BlockOperator:
 
 
 def cut_blocks(stamps: Mapping[str, Int64s], size: int) -> Iterator[dict[str, Int64s]]:
-    """Cut the events of some streams into parts of a size, by Kafka's timestamps.
+    """Cut the events of some streams into parts of `size` events, by Kafka's timestamps.
 
-    Yields, for each part, the rows of every stream that has any in it, ascending.
+    Yields, for each part, the ascending rows of every stream that has events in it.
     """
     names = sorted(stamps)
     lengths = [len(stamps[name]) for name in names]
@@ -212,7 +211,7 @@ def cut_blocks(stamps: Mapping[str, Int64s], size: int) -> Iterator[dict[str, In
 
 
 def _join(evaluations: list[Evaluation]) -> Evaluation:
-    """Put the evaluations of a block's parts into one."""
+    """Join the evaluations of a block's parts."""
     none = np.zeros(0, np.int64)
     return Evaluation(
         results=[result for found in evaluations for result in found.results],

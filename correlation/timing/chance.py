@@ -1,20 +1,20 @@
-"""How many alarms chance alone gives.
+"""Expected number of alarms by chance alone.
 
-Problem. Two streams that know nothing of each other still have pairs that satisfy a condition. How
-many an hour?
+Problem. Two independent streams still have pairs that satisfy a condition. Compute the expected
+number of these pairs per hour.
 
-Definitions. The latest times of either stream are a Poisson process; the lengths are independent
-of them and of each other, each of them uniform between the shortest and the longest (or all equal,
-where the mapping makes them so). Keys are independent too, and k of them are equally frequent: of
-k keys with shares p_i in A and q_i in B count 1 / Σ p_i q_i.
+Definitions. The latest times of either stream are a Poisson process. The lengths are independent
+of them and of each other; each is uniform between the shortest and the longest length, or all are
+equal if the mapping sets a fixed length. Keys are independent too, and k keys are equally frequent;
+for keys with shares p_i in A and q_i in B, k = 1 / Σ p_i q_i.
 
 Theorem (docs/proofs.md, P-CHANCE). With |S(l_A, l_B)| the width of the s-window,
 
-    alarms a second = rate_A rate_B E|S(l_A, l_B)| / k.
+    alarms per second = rate_A rate_B E|S(l_A, l_B)| / k.
 
-A stream with itself reports a pair once, in whichever order it is satisfied:
+A self-correlation reports a pair once, in either order:
 
-    alarms a second = rate² E|S(l_1, l_2) or -S(l_2, l_1)| / 2k.
+    alarms per second = rate² E|S(l_1, l_2) or -S(l_2, l_1)| / 2k.
 
 Reference. Mecke's formula for the pairs of Poisson processes; spec section 4.
 
@@ -52,15 +52,15 @@ def count_chance_alarms(
     condition : TimingCondition
         Every satisfied pair counts as an alarm.
     a, b : Stream
-        Its streams; their templates are equally frequent, or else lengths uniform between what
-        they declare.
+        Its streams. Templates are equally frequent; lengths of intervals are uniform between the
+        declared min and max.
     load : Load
-        Rates of both, and their keys.
+        Event rates of both streams, and the number of keys.
 
     Returns
     -------
     float or None
-        Alarms per hour; None where events carry histograms of their own (histograms.chance).
+        Alarms per hour; None if events carry histograms of their own (histograms.chance).
     """
     keys = load.keys if a.partitioning.by == "key" else 1.0
     if a.has_shapes or b.has_shapes:
@@ -74,7 +74,7 @@ def count_chance_alarms(
 
 
 def _average_shapes(condition: TimingCondition, a: Stream, b: Stream) -> float | None:
-    """Mean width of the s-windows of templates, in µs."""
+    """Compute the mean width of the s-windows of templates, in µs."""
     itself = condition.a == condition.b
     lengths = spread_lengths(a).tolist(), spread_lengths(b).tolist()
     widths = measure_widths(condition.window, a, b, *lengths, either_order=itself)
@@ -82,7 +82,7 @@ def _average_shapes(condition: TimingCondition, a: Stream, b: Stream) -> float |
 
 
 def _average_lengths(condition: TimingCondition, a: Stream, b: Stream) -> float:
-    """Mean width of the s-windows of intervals, in µs."""
+    """Compute the mean width of the s-windows of intervals, in µs."""
     lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
     pairs_a = np.repeat(lengths_a, len(lengths_b))
     pairs_b = np.tile(lengths_b, len(lengths_a))
@@ -96,7 +96,7 @@ def _average_lengths(condition: TimingCondition, a: Stream, b: Stream) -> float:
 
 
 def spread_lengths(stream: Stream) -> NDArray[np.int64]:
-    """Lengths whose mean stands for all, in µs: every one, or the middles of equal parts."""
+    """Return sample lengths for a mean, in µs: every length, or the middles of equal parts."""
     fixed = stream.mapping.spread_us
     if fixed is not None:
         return np.array([fixed], np.int64)
@@ -108,6 +108,6 @@ def spread_lengths(stream: Stream) -> NDArray[np.int64]:
 
 
 def _count_integers(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the integers of intervals; none if low > high."""
+    """Count the integers of intervals; 0 if low > high."""
     counts: NDArray[np.int64] = np.maximum(high - low + 1, 0)
     return counts

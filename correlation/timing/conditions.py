@@ -27,7 +27,7 @@ DEFAULT_ALGORITHM = "lazy_lookup"
 # How long events wait for a block to fill.
 DEFAULT_INTERVAL_US, MOST_INTERVAL_US = 1_000_000, 3_600_000_000
 PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
-# How pairs are written: one record each, or many in one.
+# Output formats: one record for each pair, or many pairs in one record.
 FACTORED = "factored"
 OUTPUT_CHOICES = (PAIRS, FACTORED)
 _Ends = tuple[int | None, int | None, int | None, int | None]
@@ -40,13 +40,13 @@ class TimingCondition:
     Parameters
     ----------
     name, version, kind
-        Of the condition.
+        Identify the condition and its kind.
     a, b : str
         Names of the streams.
     window : TimingWindow
         Ends, horizon and threshold.
     threshold : Decimal
-        ct as the user wrote it.
+        Confidence threshold ct as the user wrote it.
     report_probability : bool
         Whether every alarm carries its probability.
     algorithm : str
@@ -59,9 +59,9 @@ class TimingCondition:
     output : str
         One of OUTPUT_CHOICES: a record for each pair, or factored records.
     block_size : int or None
-        So many events are evaluated together; None: those of a micro-batch.
+        Number of events evaluated as one block; None: every micro-batch is one block.
     block_interval_us : int
-        They wait no longer than this for a block to fill, in µs.
+        Maximum time that events wait for a block to fill, in µs.
     """
 
     name: str
@@ -81,7 +81,7 @@ class TimingCondition:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams it reads, each once."""
+        """Names of the input streams, without duplicates."""
         return (self.a,) if self.a == self.b else (self.a, self.b)
 
 
@@ -95,15 +95,14 @@ def build_condition(
     kind : str
         mutual_deadline, within, deadline or delay.
     name, version
-        Of the condition.
+        Identify the condition.
     values : mapping
-        The normalised document. A field that is missing is an error; the others are checked
-        nevertheless.
+        The normalised document. A missing field is an error; the other fields are still checked.
 
     Raises
     ------
     InvalidFieldError
-        Naming every field that is wrong and what to write instead.
+        A field is missing or not valid; the error names every such field and its remedy.
     """
     errors = FieldErrors()
     with errors:
@@ -151,7 +150,7 @@ def build_condition(
 
 
 def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Read how large blocks are, and how long they are waited for."""
+    """Read the block size and the block interval."""
     size = values.get("block_size")
     interval = values.get("block_interval_us", DEFAULT_INTERVAL_US)
     if size is None:
@@ -182,7 +181,7 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_factored(values: Mapping[str, Any]) -> None:
-    """Refuse what has no factored form."""
+    """Refuse field values that factored output does not support."""
     instead = "or use output pairs"
     emit, algorithm = values.get("emit", PAIRS), values.get("algorithm", DEFAULT_ALGORITHM)
     errors = FieldErrors()
@@ -209,21 +208,21 @@ def _check_factored(values: Mapping[str, Any]) -> None:
 
 
 def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
-    """Refuse streams whose events cannot meet as the condition needs it.
+    """Refuse streams on which the condition cannot be evaluated.
 
     Parameters
     ----------
     condition : TimingCondition
-        To be evaluated.
+        The condition to check.
     streams : mapping of name to Stream
-        Its streams.
+        The streams of the condition.
 
     Raises
     ------
     InvalidFieldError
-        When they are partitioned differently, or an event of A is in several cells of a grid and
-        one cell cannot tell its best B, or that it has none, or factored records could not tell
-        how their times are distributed.
+        The streams are partitioned differently; or `emit` is best or unmatched and a grid of
+        several groups spreads the B of an A over several cells; or `output` is factored and the
+        events may carry histograms, which factored records cannot represent.
     """
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
     shaped = [name for name in condition.streams if streams[name].has_shapes]

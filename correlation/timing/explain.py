@@ -1,18 +1,18 @@
-"""Why a pair is reported by a timing condition, or not.
+"""Explanation why a timing condition reports a pair, or not.
 
-Problem. For two records, say what the job makes of them as a pair of the condition, and which step
-of it failed first (correlation.explaining).
+Problem. For two records, find the job's verdict on them as a pair of the condition, and the first
+step that failed (correlation.explaining).
 
-Definitions. s = max_B - max_A. *Reach*: the least and the greatest s of any satisfied pair of the
-two streams, which the keep values go by (docs/proofs.md, P-KEEP, P-HISTOGRAM-KEEP): beyond it one
-of the events is forgotten before the other one can come. The regions are those of lengths as
-declared, by supports alone where streams declare templates or histograms; the job takes the lengths
-of the events that a buffer holds, whose range is no wider, so that its satisfaction regions hold
-these (docs/proofs.md, P-EXPLAIN).
+Definitions. s = max_B - max_A. *Reach*: the min and max s of any satisfied pair of the two streams,
+from which the keep values follow (docs/proofs.md, P-KEEP, P-HISTOGRAM-KEEP). Beyond the reach, one
+event is dropped before the other one can arrive. The regions are computed from the declared
+lengths, and from supports alone if a stream declares templates or histograms. The job uses the
+lengths of the buffered events, whose range is the same or narrower, so its satisfaction regions
+contain these (docs/proofs.md, P-EXPLAIN).
 
-Algorithm. The verdict is `satisfaction.satisfied`, or `histogram_exact.is_satisfied` of events that
-are no intervals: the decision of the job itself. The probability
-is a fraction of integers, for people; nothing is compared with its float.
+Algorithm. The verdict is the job's own decision: `satisfaction.satisfied`, or
+`histograms.exact.is_satisfied` for events that are not intervals. The probability is an exact
+fraction, for display; its float is never compared.
 
 Cost. O(1).
 """
@@ -48,29 +48,29 @@ if TYPE_CHECKING:
 _STEPS = ("contract", "key", "expired", "threshold")
 _SELF_STEPS = ("contract", "same_event", "key", "expired", "threshold")
 _SIGNIFICANT_DIGITS = 6
-# A fraction with a longer denominator tells a person nothing.
+# Fractions with a larger denominator are not shown: they are hard to read.
 _READABLE_DENOMINATOR = 10_000
 
 
 def explain_pair(
     condition: TimingCondition, streams: Mapping[str, Stream], given: Mapping[str, GivenRecord]
 ) -> dict[str, Any]:
-    """Explain what becomes of two records as a pair.
+    """Return the verdict on two records as a pair, with every step of the decision.
 
     Parameters
     ----------
     condition : TimingCondition
-        As registered.
+        The registered condition.
     streams : mapping of name to Stream
         Its streams.
     given : mapping of role to GivenRecord
-        "a" and "b". Of a stream with itself they may be exchanged: the answer has them in the
+        Records "a" and "b". In a self-correlation the answer may swap them: it has them in the
         order in which the job would report them.
 
     Returns
     -------
     dict
-        JSON-able: verdict, failed_step, explanation, steps; a, b; and of two events their
+        JSON-able: verdict, failed_step, explanation, steps; a, b; and, if both records are events,
         probability, s_us, window, reach, regions and, if satisfied, decided_by. Durations in µs.
     """
     a = read_given(streams[condition.a], given["a"])
@@ -130,7 +130,7 @@ class _Pair:
 
     @property
     def declared(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Shortest and longest length of either stream."""
+        """Shortest and longest declared length of either stream."""
         a, b = self.streams[self.condition.a], self.streams[self.condition.b]
         return (a.min_uncertainty_us, a.max_uncertainty_us), (
             b.min_uncertainty_us,
@@ -139,7 +139,7 @@ class _Pair:
 
     @property
     def shaped(self) -> bool:
-        """Whether events of the streams may be anything but intervals."""
+        """Whether the streams may have events that are not intervals."""
         return any(self.streams[name].has_shapes for name in self.condition.streams)
 
     @property
@@ -157,10 +157,10 @@ class _Pair:
         return stream_reach(self.window, streams[self.condition.a], streams[self.condition.b])
 
     def expired_by_us(self) -> int:
-        """How much too far apart the events are; 0 if they are not."""
+        """Return the distance of s from the reach; 0 inside the reach."""
         least, greatest = self.reach()
         if least > greatest:
-            # Nothing is near enough for any two events: only the horizon, if any, is a distance.
+            # The reach is empty: only the horizon, if any, limits the distance.
             floor, ceiling = self.window.floor_us, self.window.ceiling_us
             least = self.s_us if floor is None else floor
             greatest = self.s_us if ceiling is None else ceiling
@@ -227,7 +227,7 @@ class _Pair:
         }
 
     def _regions(self) -> dict[str, dict[str, Any]]:
-        """Regions of either event as base event, and where the other one lies."""
+        """Return the regions of either event as base event, and the place of the other one."""
         length_a, length_b = self.a.latest - self.a.earliest, self.b.latest - self.b.earliest
         declared_a, declared_b = self.declared
         locate = locate_supports if self.shaped else locate_regions
@@ -253,7 +253,7 @@ def _describe_regions(found: Regions, offset_us: int) -> dict[str, Any]:
         region = "left_probe"
     else:
         region = "satisfaction" if offset_us <= rl else "right_probe"
-    # An inner end never shows beyond its horizon.
+    # An inner end is never shown beyond its horizon.
     ends = {"lh_us": lh, "ll_us": max(lh, ll), "rl_us": min(rl, rh), "rh_us": rh}
     return {**ends, "offset_us": offset_us, "region": region}
 
@@ -261,9 +261,9 @@ def _describe_regions(found: Regions, offset_us: int) -> dict[str, Any]:
 def _decided_by(
     algorithm: str, regions: Mapping[str, Mapping[str, Any]], *, shaped: bool
 ) -> list[str] | None:
-    """Ways in which the job may decide the satisfied pair; what else it holds settles which.
+    """Return the ways in which the job may decide the satisfied pair, or None for UNMATCHED.
 
-    None where no pair is reported.
+    The other events in the buffers determine the actual way.
     """
     if algorithm == UNMATCHED:
         return None
@@ -274,13 +274,13 @@ def _decided_by(
     elif by_position or (algorithm == "indexed" and not shaped):
         ways = (SATISFACTION_REGION,)
     elif algorithm in {"eager", "lazy", "indexed"}:
-        # indexed does as lazy does where shapes are many.
+        # indexed works as lazy does if the streams have many shapes.
         ways = (PROBE, SATISFACTION_REGION)
     return [DECIDED_BY[way] for way in ways]
 
 
 def _is_swapped(condition: TimingCondition, a: ReadEvent, b: ReadEvent) -> bool:
-    """Of a stream with itself: whether the job reports the pair in the other order."""
+    """Return whether the job reports a pair of a self-correlation in the other order."""
     if condition.a != condition.b or a.event is None or b.event is None:
         return False
     streams = {condition.a: a.stream}
@@ -328,7 +328,7 @@ def _describe_delay(role: str, read: ReadEvent) -> list[str]:
 
 
 def _describe_emit(emit: str, *, satisfied: bool) -> list[str]:
-    """Say what else decides on the report, where not every satisfied pair is reported."""
+    """Return the further requirements for a report, if `emit` is best or unmatched."""
     if emit == BEST and satisfied:
         return ["emit is best: reported if no other B is better for this A"]
     if emit == UNMATCHED:
@@ -344,7 +344,7 @@ def _describe_place(s_us: int) -> str:
 
 
 def _describe_fraction(value: Fraction) -> str:
-    """Write a fraction for a person: a decimal, and the fraction itself where it is short."""
+    """Format a fraction for display: a decimal, and the fraction itself if it is short."""
     number = f"{float(value):.{_SIGNIFICANT_DIGITS}g}"
     short = 1 < value.denominator <= _READABLE_DENOMINATOR
     return f"{number} ({value})" if short else number

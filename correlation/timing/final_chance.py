@@ -1,15 +1,15 @@
-"""How many alarms chance alone gives, of conditions that report each event of A once at most.
+"""Expected number of alarms by chance alone, if each event of A is reported at most once.
 
-Problem. Streams that know nothing of each other still have pairs that satisfy a condition. How many
-events of A have at least one B, and how many have none?
+Problem. Independent streams still have pairs that satisfy a condition. Compute how many events of A
+have at least one B, and how many have no B.
 
-Definitions. The latest times of either stream are a Poisson process, the lengths independent of
-them and of each other, each of them uniform between the shortest and the longest; k keys are
+Definitions. The latest times of either stream are a Poisson process. The lengths are independent of
+them and of each other; each is uniform between the shortest and the longest length. k keys are
 equally frequent. |S(l_A, l_B)| is the width of the s-window.
 
-Theorem (docs/proofs.md, P-ALONE). The B that satisfy the condition with an A of length l_A are a
-Poisson number of mean λ(l_A) = rate_B E|S(l_A, l_B)| / k, so a part E e^(-λ(l_A)) of the events of
-A has none. It holds within one stream too.
+Theorem (docs/proofs.md, P-ALONE). The number of B that satisfy the condition with an A of length
+l_A is Poisson with mean λ(l_A) = rate_B E|S(l_A, l_B)| / k. A fraction E e^(-λ(l_A)) of the events
+of A therefore has no B. The theorem holds for self-correlations too.
 
 Reference. Thinning of Poisson processes; Slivnyak's theorem.
 
@@ -47,15 +47,15 @@ def count_final_alarms(
     condition : TimingCondition
         With `emit` best or unmatched.
     a, b : Stream
-        Its streams; their templates are equally frequent, or else lengths uniform between what
-        they declare.
+        Its streams. Templates are equally frequent; lengths of intervals are uniform between the
+        declared min and max.
     load : Load
-        Rates of both, and their keys.
+        Event rates of both streams, and the number of keys.
 
     Returns
     -------
     float or None
-        Alarms per hour; None where events carry histograms of their own (histograms.chance).
+        Alarms per hour; None if events carry histograms of their own (histograms.chance).
     """
     widths = _measure(condition, a, b)
     if widths is None:
@@ -68,7 +68,7 @@ def count_final_alarms(
 
 
 def _measure(condition: TimingCondition, a: Stream, b: Stream) -> NDArray[np.float64] | None:
-    """Widths of the s-windows of all shapes of A and B, in µs."""
+    """Compute the widths of the s-windows of all shapes of A and B, in µs."""
     lengths_a, lengths_b = spread_lengths(a), spread_lengths(b)
     if a.has_shapes or b.has_shapes:
         lengths = lengths_a.tolist(), lengths_b.tolist()

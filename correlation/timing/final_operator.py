@@ -1,19 +1,19 @@
-"""Evaluates a timing condition per event of A: its best B, or that it has none.
+"""Operator that reports the best B of each event of A, or each event of A without a B.
 
-Problem. Both say something of all B events, those to come included, so they are said of an event
-of A when it is *final*: max_A + max_s < W_B, so that no B still to come can satisfy the
-condition with it.
+Problem. Both results depend on all B events, including future ones. An event of A is therefore
+reported when it is *final*: max_A + max_s < W_B, so that no future B can satisfy the condition
+with it.
 
-Algorithm. A block releases the buffered events of A that become final with it, and its own ones
-that are final already (those that come late, or on a stream that lags behind B). Released events
-are base events, all B in the buffers and in the block their targets. The time up to which events
-were released is all that has to be remembered: every event of A is released exactly once, when
-nothing can change the result, and with all B that could be in it (docs/proofs.md, P-FINAL).
+Algorithm. A block releases the buffered events of A that become final with it, and those of its
+own events of A that are already final (late events, or events of a stream that lags behind B).
+Released events are base events; their targets are all B in the buffers and in the block. The state
+is the time up to which events were released. Every event of A is released exactly once, when its
+result can no longer change, and with all B that could be in the result (docs/proofs.md, P-FINAL).
 
-Keep values. An event of A until it is released; one of B while an event of A that may come, or that
-waits, can be satisfied with it: min(W_A, W_B - max_s) + min_s.
+Keep values. An event of A is kept until it is released. An event of B is kept while it can satisfy
+the condition with a waiting or future event of A: min(W_A, W_B - max_s) + min_s.
 
-Cost. A look at the buffered events of A, and the search of the released ones.
+Cost. One scan of the buffered events of A, and the search of the released events.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _READ_VERSIONS = (1, _VERSION)
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """Events of A that are released, and where they were: row `rows[i]` of segment `places[i]`."""
+    """Released events of A, each with its origin: row `rows[i]` of segment `places[i]`."""
 
     segment: Segment
     places: Int64s
@@ -71,11 +71,11 @@ class _Leaders:
 
     @classmethod
     def none(cls, size: int) -> _Leaders:
-        """Begin without any."""
+        """Return leaders without a target."""
         return cls(*(np.full(size, NONE, np.int64) for _ in range(4)))
 
     def replace(self, chosen: Int64s, place: int, target: Segment, rows: Int64s) -> None:
-        """Put new ones in the chosen places."""
+        """Replace the targets of the chosen events."""
         self.places[chosen] = place
         self.rows[chosen] = rows
         self.earliest[chosen] = target.earliest[rows]
@@ -83,14 +83,14 @@ class _Leaders:
 
 
 class FinalOperator:
-    """Operator of a timing condition that reports the best B of every A, or those without.
+    """Operator of a timing condition that reports the best B of every A, or every A without a B.
 
     Parameters
     ----------
     condition : TimingCondition
-        To evaluate.
+        The condition to evaluate.
     streams : mapping of name to Stream
-        Declares the lengths and shapes of its events.
+        The streams, which declare the lengths and shapes of their events.
     """
 
     def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
@@ -99,11 +99,11 @@ class FinalOperator:
         self._keyed = a.partitioning.by == "key"
         self._reach = self._min_s, self._max_s = stream_reach(condition.window, a, b)
         self._book = share_book(condition.window, a, b)
-        # Events of A before this have been released, or had become final before the condition came.
+        # Events of A before this were released, or were final before the condition was registered.
         self._released_below = UNKNOWN_WATERMARK
-        # Every B from here on was in the buffers when the condition came, or came later.
+        # The buffers have held every B from this time on since the condition was registered.
         self._held_from = UNKNOWN_WATERMARK
-        # Segments of A from before a reset: their events before this have been released.
+        # By segment of A from before a reset: events of the segment before this were released.
         self._sealed: dict[int, int] = {}
 
     def begin(
@@ -118,7 +118,7 @@ class FinalOperator:
         self._released_below, self._held_from = state["released_below"], state["held_from"]
         self._sealed = dict(state.get("sealed", ()))
         if self._min_s < state["min_s"]:
-            # What only the wider window needs may be gone.
+            # Events of B that only the wider window needs may have been dropped.
             self._held_from = max(self._held_from, held)
 
     def held(self) -> dict[str, list[int]]:
@@ -142,7 +142,7 @@ class FinalOperator:
         return json.dumps(state).encode()
 
     def _final_below(self, watermarks: Mapping[str, int]) -> int:
-        """Events of A with a smaller `latest` are final."""
+        """Return the time before which events of A are final, by `latest`."""
         return watermarks[self._condition.b] - self._max_s
 
     def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
@@ -172,11 +172,11 @@ class FinalOperator:
         return self._report_unmatched(due, targets, final_below)
 
     def _take_resets(self, view: View, final_below: int) -> None:
-        """Let the bound of what was released go back, but not for what is buffered already."""
+        """Move the release bound back after a reset, except for segments already buffered."""
         condition = self._condition
         if condition.a not in view.reset and condition.b not in view.reset:
             return
-        # The keep values were those of the watermarks before: B below this may be gone.
+        # Keep values followed the watermarks before the reset: B below this may be dropped.
         self._held_from = max(self._held_from, view.buffers[condition.b].forgotten_below)
         if final_below < self._released_below:
             for number, _ in view.buffers[condition.a].segments:
@@ -184,7 +184,7 @@ class FinalOperator:
             self._released_below = final_below
 
     def _unseal(self, view: View) -> None:
-        """Forget the bounds of segments to which the bound of all has come up again."""
+        """Remove the bounds of segments that the common release bound has reached again."""
         self._sealed = {
             number: self._sealed[number]
             for number, segment in view.buffers[self._condition.a].segments
@@ -193,18 +193,18 @@ class FinalOperator:
         }
 
     def _first_due(self, number: int) -> int:
-        """Events of a buffered segment of A before this have been released."""
+        """Return the time before which a buffered segment's events of A were released."""
         return max(self._released_below, self._sealed.get(number, UNKNOWN_WATERMARK))
 
     def _take_due(self, view: View, final_below: int) -> _Due | None:
-        """Take the events of A that are released with this block; None when there are none."""
+        """Return the events of A that this block releases, or None."""
         found = []
         buffered = view.buffers[self._condition.a].segments
         for place, segment in enumerate(_segments(view, self._condition.a)):
             if place < len(buffered):
                 first, end = self._first_due(buffered[place][0]), final_below
             else:
-                # None of them was here before: they come with the block.
+                # The block's own events: none of them was released before.
                 first, end = segment.min_latest, max(self._released_below, final_below)
             if segment.min_latest < end and segment.max_latest >= first:
                 rows = np.flatnonzero((segment.latest >= first) & (segment.latest < end))
@@ -218,7 +218,7 @@ class FinalOperator:
         return _Due(joined, np.concatenate(places)[order], rows[order])
 
     def _left_out(self, due: _Due, place: int) -> Int64s:
-        """Row of each released event in a segment of B; NONE where it is not in there."""
+        """Return the row of each released event in a segment of B; NONE if it is not there."""
         if self._condition.a != self._condition.b:
             return np.full(len(due.segment), NONE, np.int64)
         return np.where(due.places == place, due.rows, NONE)
@@ -262,7 +262,7 @@ class FinalOperator:
         place: int,
         rows: Int64s,
     ) -> None:
-        """Let the best targets of one more segment lead where they are better."""
+        """Update the leaders with the better targets of one more segment."""
         target = targets[place]
         first = np.flatnonzero((rows != NONE) & (leaders.places == NONE))
         rivals = np.flatnonzero((rows != NONE) & (leaders.places != NONE))
@@ -301,7 +301,7 @@ class FinalOperator:
         return self._summarise_unmatched(due, matched, searches, decided)
 
     def _is_known(self, due: _Due, final_below: int) -> NDArray[np.bool_]:
-        """Tell of which events no B may have been forgotten before, or may still come."""
+        """Mark the events for which all possible B were buffered and no further B can arrive."""
         latest = due.segment.latest
         return (latest >= self._held_from - self._min_s) & (latest < final_below)
 
@@ -317,7 +317,7 @@ class FinalOperator:
     def _report_histograms(
         self, due: _Due, targets: Sequence[Segment], final_below: int
     ) -> Evaluation:
-        """Report on events some of which are no intervals."""
+        """Report on events of which some are histograms."""
         own = (due.places, due.rows) if self._condition.a == self._condition.b else None
         found = find_histogram_targets(due.segment, targets, own, self._reach, self._book)
         searches = int(found is not None)
@@ -361,7 +361,7 @@ class FinalOperator:
 
 
 def _segments(view: View, stream: str) -> list[Segment]:
-    """Give the buffered events of a stream, and behind them those of the block."""
+    """Return the buffered segments of a stream, followed by the segment of the block."""
     segments = [segment for _, segment in view.buffers[stream].segments]
     fresh = view.fresh.get(stream)
     return segments if fresh is None else [*segments, fresh]
@@ -375,12 +375,12 @@ def _has_within(segment: Segment, first: int, end: int) -> bool:
 
 
 def _name(segment: Segment, row: int) -> tuple[bytes, bool]:
-    """Tell apart what happened at the same time: by id, then by what is not late."""
+    """Return the sort key of events at the same time: by id, then punctual before late."""
     return segment.id[row], bool(segment.late[row])
 
 
 def _read_state(dumped: bytes) -> dict[str, Any] | None:
-    """Read what `dump` wrote; None of nothing, or of what another operator wrote."""
+    """Read the state that `dump` wrote; None if it is empty or of another operator."""
     if not dumped.startswith(b"{"):
         return None
     state: dict[str, Any] = json.loads(dumped)

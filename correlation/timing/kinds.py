@@ -1,4 +1,4 @@
-"""The four kinds of timing conditions, as the rest of the software sees them."""
+"""The four kinds of timing conditions: their fields, checks, operators and plans."""
 
 from __future__ import annotations
 
@@ -160,28 +160,28 @@ def _roles(condition: TimingCondition) -> dict[str, str]:
 def _horizon_field(condition: TimingCondition, stream: str) -> str:
     """Return the field that sets how long the events of a stream are kept.
 
-    Those of A wait for a later B, those of B for an A that comes late.
+    Events of A wait for a later B; events of B wait for an A that arrives late.
     """
     _, fields, _ = _KINDS[condition.kind]
     return fields[-1 if stream == condition.a else 0].name
 
 
 def _list_warm_up(name: str, algorithm: str | None, shapes: str) -> Iterator[Values]:
-    """Yield conditions by every algorithm and way of reporting, on one and on two streams.
+    """Yield conditions with every algorithm and output mode, on one and on two streams.
 
     Parameters
     ----------
     name : str
-        Of the kind.
+        Name of the kind.
     algorithm : str or None
-        One algorithm; None: all.
+        One algorithm; None means all.
     shapes : {"intervals", "templates", "histograms"}
-        Of the events.
+        Shapes of the events.
     """
     algorithms = ALGORITHM_CHOICES if algorithm is None else [algorithm]
-    # The first way of reporting is the default, which every algorithm has.
+    # The first `emit` choice is the default; the conditions of all algorithms use it.
     ways = [("algorithm", it) for it in algorithms] + [("emit", it) for it in EMIT_CHOICES[1:]]
-    # Factored output takes intervals of two streams only.
+    # Factored output supports only intervals of two different streams.
     ways += [("output", it) for it in OUTPUT_CHOICES[1:] if shapes == "intervals"]
     durations = {
         it.stored_name: _WARM_UP_US.get(it.stored_name, 2_000_000) for it in _KINDS[name][1]

@@ -1,8 +1,9 @@
-"""Evaluates one timing condition over the shared buffers of a slot.
+"""Operator that evaluates one timing condition over the shared buffers of a slot.
 
-A block's events of either stream are base events: those of A meet all events of B, those of B the
-events of A of earlier blocks, so that every pair is looked at once, in the block that completes
-it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md, P-KEEP).
+The events of a block, of either stream, are base events. Base events of A meet all events of B;
+base events of B meet the events of A of earlier blocks. Every pair is therefore evaluated once,
+in the block that completes it. Keep values: LL10's invalidation, PTJ Theorem 4 (docs/proofs.md,
+P-KEEP).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from correlation.timing.intervals.pairs import DECIDED_BY, Pairs, ProbeCounts, S
 
 
 class Search(NamedTuple):
-    """Events of a block, the segment they are searched in, which groups, and who is A."""
+    """Base events, the target segment, the groups to search, and whether the base is of A."""
 
     base: Segment
     target: Segment
@@ -46,7 +47,7 @@ class _Found(NamedTuple):
 
 
 class _Met(NamedTuple):
-    """What a block's events found in one segment, and by which algorithm."""
+    """Pairs of a block's events with one segment, and the algorithm that found them."""
 
     pairs: PairBatch
     probes: ProbeCounts
@@ -54,14 +55,14 @@ class _Met(NamedTuple):
 
 
 class TimingOperator:
-    """Operator of a timing condition; it keeps no state of its own but s-windows known so far.
+    """Operator of a timing condition; its only state is a cache of computed s-windows.
 
     Parameters
     ----------
     condition : TimingCondition
-        To evaluate.
+        The condition to evaluate.
     streams : mapping of name to Stream
-        Declares the lengths and shapes of its events.
+        The streams, which declare the lengths and shapes of their events.
     """
 
     def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
@@ -111,7 +112,7 @@ class TimingOperator:
         return self._find_pairs(view, self._searches(view))
 
     def _find_pairs(self, view: View, searches_of_block: Iterable[Search]) -> Evaluation:
-        """Give the pairs of some searches one by one."""
+        """Run the searches one by one and summarise their pairs."""
         counts = ProbeCounts(0, 0, 0)
         searches: Counter[str] = Counter()
         found: list[_Found] = []
@@ -127,14 +128,14 @@ class TimingOperator:
         return self._summarise(found, counts, searches)
 
     def _searches(self, view: View) -> Iterator[Search]:
-        """Give the searches of a block, but those that find no base event with a target in it."""
+        """Yield the searches of a block; skip segments without a target near any base event."""
         for base, target, base_is_a in self._segments(view):
             groups = self._groups(view, base, target, base_is_a=base_is_a)
             if len(groups):
                 yield Search(base, target, groups, base_is_a)
 
     def _segments(self, view: View) -> Iterator[tuple[Segment, Segment, bool]]:
-        """Give base, target, and whether the base is of A, where pairs may be."""
+        """Yield base, target, and whether the base is of A, for segments that may have pairs."""
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         if fresh_a is not None:
@@ -152,7 +153,7 @@ class TimingOperator:
     def _groups(
         self, view: View, base: Segment, target: Segment, *, base_is_a: bool
     ) -> NDArray[np.int64]:
-        """Give the groups to search, without what is too far apart unless all is to be decided."""
+        """Return the groups to search: all for `simple`, otherwise those within reach."""
         crossed = not self._keyed
         if self._algorithm == "simple":
             return matched_groups(view.shared, base, target, crossed=crossed)
@@ -181,7 +182,7 @@ class TimingOperator:
     def _correlate(
         self, base: Segment, target: Segment, groups: Int64s, *, base_is_a: bool
     ) -> tuple[Pairs, str]:
-        """Find the pairs of events that are intervals, all of them."""
+        """Find the pairs of two segments whose events are all intervals."""
         window = self._condition.window if base_is_a else self._condition.window.mirrored()
         events = (
             Side(base.earliest, base.latest),
@@ -199,8 +200,8 @@ class TimingOperator:
     def _is_reported(self, pairs: PairBatch, fresh: Segment) -> NDArray[np.bool_]:
         """Choose one of the two orders in which a pair of a self-correlation may be found.
 
-        The order with the earlier event as A (by latest, earliest, id) is reported; the other
-        one only where the first is not satisfied.
+        The order with the earlier event as A (by latest, earliest, id) is reported. The other
+        order is reported only if the first one is not satisfied.
         """
         a, b = pairs.a, pairs.b
         latest_a, latest_b = a.latest[pairs.a_rows], b.latest[pairs.b_rows]
@@ -209,7 +210,7 @@ class TimingOperator:
         for i in np.flatnonzero((latest_a == latest_b) & (earliest_a == earliest_b)):
             row_a, row_b = int(pairs.a_rows[i]), int(pairs.b_rows[i])
             id_a, id_b = a.id[row_a], b.id[row_b]
-            # Equal ids too: the order of arrival decides, and within a block that of the rows.
+            # Equal ids: the order of arrival decides, and within a block the order of the rows.
             earlier = row_a < row_b if a is b else b is fresh
             forward[i] = id_a < id_b or (id_a == id_b and earlier)
         backward = np.flatnonzero(~forward)
@@ -220,7 +221,7 @@ class TimingOperator:
         return reported
 
     def _appended(self, view: View, pairs: PairBatch) -> Int64s:
-        """Kafka's timestamp of the later record: that of the fresh one, or the later of two."""
+        """Return Kafka's timestamp of the fresh record of each pair, or the later of two."""
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)
         stamps = []

@@ -1,4 +1,4 @@
-"""What a timing condition costs and how it is evaluated, for a person to read."""
+"""Cost estimate and evaluation plan of a timing condition, for display."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
-# How events of A are judged that are reported once; the condition's algorithm finds pairs only.
+# Evaluation of conditions that report each A once; their `algorithm` field is not used.
 _WHY = {
     BEST: "emit: every B in reach of an A is compared with the best one so far, exactly",
     UNMATCHED: "emit: regions tell most A that have a B; all between them is decided one by one up "
     "to the first B that satisfies the condition",
 }
-# How pairs are found in streams whose events are not all intervals.
+# Evaluation of streams that declare templates or histograms.
 _WHY_SHAPED = (
     "a stream declares templates or histograms: each two templates have their s-windows, computed "
     "once, little by little from the registration on, which decide by position; until these are "
@@ -45,27 +45,27 @@ _WHY_COMPUTED = (
 def derive_costs(
     condition: TimingCondition, streams: Mapping[str, Stream], load: Load
 ) -> dict[str, Any]:
-    """Derive what the condition costs before it is registered.
+    """Compute the expected costs of a condition before it is registered.
 
     Parameters
     ----------
     condition : TimingCondition
-        To be judged.
+        The condition.
     streams : mapping of name to Stream
         Its streams.
     load : Load
-        Events per second where they are known, and their keys.
+        Events per second of the streams, if known, and the number of keys.
 
     Returns
     -------
     dict
         buffer_horizon_us: how long after its latest time an event of each stream is kept while
-        the other stream keeps its promises; worst_case_alarm_latency_us: from the later latest
-        time of a pair to the arrival of its last record or, where each A is reported once, from
-        its latest time until no B can come any more; with both rates also
-        expected_buffered_events, each as often as a grid holds it, and chance_alarms_per_hour of
-        streams that are independent of each other (timing.chance, timing.final_chance) unless
-        their events carry histograms of their own.
+        the other stream keeps its max_delay. worst_case_alarm_latency_us: time from the later
+        latest time of a pair to the arrival of its last record or, if each A is reported once,
+        from the latest time of A until no further B can arrive. If both rates are known:
+        expected_buffered_events, which counts every copy in a grid, and chance_alarms_per_hour
+        for independent streams (timing.chance, timing.final_chance), unless their events carry
+        histograms of their own.
     """
     a, b = streams[condition.a], streams[condition.b]
     least, greatest = stream_reach(condition.window, a, b)
@@ -73,13 +73,13 @@ def derive_costs(
     latency = max(a.max_delay_us, b.max_delay_us)
     if condition.block_size is not None:
         latency += condition.block_interval_us
-        # What waits for a block keeps its partners as well.
+        # Events that wait for a block keep their targets buffered as well.
         horizon_a += condition.block_interval_us
         horizon_b += condition.block_interval_us
     if condition.emit != PAIRS:
-        # B events wait with the A that may need them until that is final.
+        # Events of B are kept until every A that may need them is final.
         horizon_b = max(max(a.max_delay_us, greatest + b.max_delay_us) - least, 0)
-        # A live stream that is silent is known to have passed by its heartbeats, less the skew.
+        # The heartbeats of a silent live stream advance its watermark, minus the skew.
         skew = b.max_skew_us if b.clock == "live" else 0
         latency = max(a.max_delay_us, greatest + b.max_delay_us + skew)
     horizons = {condition.a: horizon_a, condition.b: horizon_b}
@@ -103,12 +103,12 @@ def derive_costs(
 
 
 def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:
-    """Describe how the condition is evaluated.
+    """Return a description of how the condition is evaluated.
 
     Parameters
     ----------
     condition : TimingCondition
-        As registered.
+        The registered condition.
     streams : mapping of name to Stream
         Its streams.
     """
@@ -144,7 +144,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
 
 
 def _describe_block(condition: TimingCondition) -> str:
-    """Say when a pair is reported."""
+    """Return a description of when a pair is reported."""
     if condition.block_size is None:
         return "as soon as both events of a pair are read"
     return (
@@ -154,7 +154,7 @@ def _describe_block(condition: TimingCondition) -> str:
 
 
 def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
-    """Say where events meet, and how often each of them is held for it."""
+    """Return a description of where events meet, and how many copies of each are held."""
     by, groups, cells = partitioning.by, partitioning.groups, partitioning.cells
     if by == "key":
         return {"by": by, "copies": 1, "why": "events with equal keys meet, in the slot of the key"}
@@ -170,7 +170,7 @@ def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
 def _describe_search(
     condition: TimingCondition, lengths: tuple[int, int, int, int], *, shaped: bool
 ) -> dict[str, str]:
-    """Say how pairs are found, and why so."""
+    """Return the algorithm and the reason for it."""
     if shaped:
         asked = condition.algorithm if condition.emit == PAIRS else condition.emit
         computed = asked in {"simple", "ssort"}
@@ -182,7 +182,7 @@ def _describe_search(
 
 
 def _describe_keep(condition: TimingCondition, least: int, greatest: int) -> dict[str, str]:
-    """Say up to when events are kept."""
+    """Return the formula of the keep value of each stream."""
     a, b = condition.a, condition.b
     mark_a, mark_b = f"watermark of {a}", f"watermark of {b}"
     if a == b:

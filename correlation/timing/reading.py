@@ -1,4 +1,4 @@
-"""Alarms of timing conditions as consumers read them: from records back to pairs and events."""
+"""Reader for the alarms of timing conditions: converts records back to pairs and events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from correlation.timing.factored.expanding import Expander, is_factored
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Fields of an alarm that are shown, and of each of its events.
+# Fields that are shown, of an alarm and of each of its events.
 _ALARM_FIELDS: dict[str, type | tuple[type, ...]] = {
     "condition": str,
     "detected_at": int,
@@ -47,7 +47,7 @@ class AlarmReader:
             yield alarm
 
     def describe(self, result: Mapping[str, Any]) -> str:
-        """Return the events, the probability and what decided the pair."""
+        """Return the events, the probability and the way in which the pair was decided."""
         parts = [
             _describe_event(result["a"]),
             *_describe_match(result),
@@ -73,7 +73,7 @@ def _has(found: Mapping[str, Any], fields: dict[str, type | tuple[type, ...]]) -
 
 
 def _describe_match(alarm: Mapping[str, Any]) -> list[str]:
-    """Return the event of B and the probability, or that there is no B."""
+    """Return the event of B and the probability, or "without" if B is missing."""
     if alarm["b"] is None:
         return ["without", f"p≥{alarm['threshold']}"]
     probability = alarm.get("probability")

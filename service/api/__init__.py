@@ -1,1 +1,1 @@
-"""The REST interface: routes, headers and status codes."""
+"""The REST API: routes, headers and status codes."""

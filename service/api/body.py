@@ -1,8 +1,8 @@
-"""Reading a request's body: JSON of bounded size and depth, with every number exact.
+"""Parser of request bodies: JSON of bounded size and depth, with exact numbers.
 
-Python's own parser would round 0.70000000000000000001 to 0.7, take NaN, let the later of two equal
-names win and give halves of surrogate pairs that nothing can store. Here these are refused, with
-the field named.
+Python's json module would round 0.70000000000000000001 to 0.7, accept NaN, keep the later of two
+equal names and return unpaired surrogates, which cannot be stored. Such bodies are rejected with an
+error that names the field.
 """
 
 import json
@@ -18,16 +18,16 @@ from service.api.query import refuse_query
 from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaTypeError
 
 _DEPTH = 16
-# Texts, numbers, lists and the like in one body. The longest useful document, a template of 100
-# buckets written as objects, has some 400; checks of more values would keep the service busy.
+# Max number of values in one body. The longest useful document, a template of 100 buckets written
+# as objects, has about 400; checking many more values would keep the service busy.
 MOST_VALUES = 10_000
-# Bodies that are parsed at the same time; parsing holds the interpreter, more are no faster.
+# Max number of bodies parsed concurrently; parsing holds the GIL, so more are not faster.
 PARSED_AT_ONCE = 2
-# A number that fits any field is shorter; a longer one is treated as infinite, hence refused.
+# Numbers that fit any field are shorter; a longer number is read as infinity, hence rejected.
 _NUMBER_CHARACTERS = 40
 _EXPONENT = 30
 _INFINITE = float("inf")
-# The parser's messages, by their beginnings.
+# Messages of the json module, by prefix.
 _SYNTAX = (
     ("Expecting property name", "no name in double quotes", "put every name in double quotes"),
     (
@@ -43,7 +43,7 @@ _SYNTAX = (
     ("Unterminated string", "a text without its end", "close it with a double quote"),
     ("Unexpected UTF-8 BOM", "a byte order mark", "save it as UTF-8 without one"),
 )
-# What people write that JSON does not know.
+# Common mistakes that are not valid JSON.
 _SLIPS = (
     ("'", "a single quote", 'write double quotes: "…"'),
     ("//", "a comment", "remove it: JSON has no comments"),
@@ -66,12 +66,12 @@ def parse_json(body: bytes) -> object:
     Returns
     -------
     object
-        Whole numbers as int, others as Decimal; numbers that no field takes as infinity.
+        Integers as int, other numbers as Decimal; numbers outside every field's range as infinity.
 
     Raises
     ------
     BodyError
-        When it is not JSON, nested too deep, has too many values, or gives a name twice.
+        When it is not JSON, is nested too deep, has too many values, or repeats a name.
     """
     try:
         document = json.loads(
@@ -98,13 +98,13 @@ def new_limiter() -> CapacityLimiter:
 
 
 class JsonRoute(APIRoute):
-    """A route that refuses unknown query parameters, and whose body is read by `parse_json`."""
+    """A route that rejects unknown query parameters and parses its body with `parse_json`."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401  those of APIRoute
         super().__init__(path, refuse_query(endpoint), **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Give the handler, with the body read before it."""
+        """Return the handler, which runs after the body is parsed."""
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle
@@ -116,16 +116,16 @@ class JsonRoute(APIRoute):
 
 
 class _ParsedRequest(Request):
-    """A request whose body was read already."""
+    """A request whose body is already parsed."""
 
     parsed: object = None
 
     async def body(self) -> bytes:
-        """Give bytes that are not empty: the parsed body is what counts."""
+        """Return a non-empty placeholder; `json` returns the parsed body."""
         return b"{}"
 
     async def json(self) -> object:
-        """Give the parsed body."""
+        """Return the parsed body."""
         return self.parsed
 
 
@@ -141,7 +141,7 @@ async def _parsed(request: Request) -> _ParsedRequest:
         if len(body) > limit:
             raise BodyTooLargeError(f"a body has at most {limit} bytes")
     found = _ParsedRequest(request.scope, request.receive)
-    # In a thread: other requests are answered meanwhile.
+    # Parsed in a thread, so that other requests are answered meanwhile.
     found.parsed = await to_thread.run_sync(parse_json, bytes(body), limiter=state.parsing)
     found.state.document = found.parsed
     return found
@@ -156,7 +156,7 @@ def _read_fraction(text: str) -> object:
         return _INFINITE
     try:
         number = Decimal(text)
-    except InvalidOperation:  # an exponent beyond all that Decimal can hold
+    except InvalidOperation:  # an exponent outside the range of Decimal
         return _INFINITE
     return number if abs(number.adjusted()) <= _EXPONENT else _INFINITE
 
@@ -172,7 +172,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _not_json(error: json.JSONDecodeError) -> FieldProblem:
-    """Say where it stops being JSON, and what most probably to do about it."""
+    """Return the problem of a syntax error: its place and the likely remedy."""
     before, here = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
     at = _place(error.doc, error.pos)
     if before.endswith(",") and here[:1] in {"}", "]"}:
@@ -197,7 +197,7 @@ def _place(text: str, at: int) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a value stands; its name is written out only for an error, for it may be long."""
+    """The path of a value; formatted only for an error, because it may be long."""
 
     above: "_Place | None" = None
     part: str | int = ""
@@ -213,7 +213,7 @@ class _Place(NamedTuple):
 
 
 def _check_values(document: object) -> None:
-    """Refuse too many values, deep nesting, and texts that cannot be stored."""
+    """Check the number of values, the nesting, and that all strings can be stored."""
     waiting: list[tuple[_Place, object, int]] = [(_Place(), document, 0)]
     count = 1
     while waiting:

@@ -1,4 +1,4 @@
-"""What the routers share: parameters, preconditions, resources as they are answered."""
+"""Parts that the routers share: parameters, preconditions and response models."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ from service.plane import ControlPlane, Written
 MOST_ON_A_PAGE = 1000
 
 
-# Not in a thread, as all that does not wait: what only looks answers whatever writes wait for.
+# Async, like every route that does not wait: reads need no thread and do not queue behind writes.
 async def _plane(request: Request) -> ControlPlane:
     plane: ControlPlane = request.app.state.plane
     return plane
@@ -53,7 +53,7 @@ class StoredCondition(StoredResource):
 
 
 class WrongTopic(BaseModel):
-    """A setting of an existing topic that is not as it must be."""
+    """A setting of an existing topic that differs from the required value."""
 
     topic: str = Field(description="Name of the topic.")
     setting: str = Field(description="Kafka's name of the setting.")
@@ -62,7 +62,7 @@ class WrongTopic(BaseModel):
 
 
 class StreamStatus(BaseModel):
-    """What the job knows of a stream."""
+    """State of a stream in the job."""
 
     watermark: int | None = Field(
         description="No event still to come is later than promised before this time, in µs."
@@ -75,12 +75,12 @@ class StreamStatus(BaseModel):
 
 
 def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
-    """Give what the job knows of a stream, as the fields of StreamStatus.
+    """Return the state of a stream in the job, as the fields of StreamStatus.
 
     Parameters
     ----------
     view : MetricsView
-        What the job has said.
+        Metrics of the job.
     stream : str
         Name of the stream.
     """
@@ -107,7 +107,7 @@ Preconditions = Annotated[Callable[[Stored | None], None], Depends(_precondition
 
 
 class Write:
-    """A write of a resource, as the headers and the query of a request ask for it."""
+    """A write of a resource, with the preconditions and dry_run of its request."""
 
     def __init__(
         self,
@@ -127,31 +127,31 @@ class Write:
         Parameters
         ----------
         kind, name
-            Of the resource.
+            Kind and name of the resource.
         document : dict
-            With every default in it.
+            The document with all defaults.
 
         Returns
         -------
         Stored
-            What is registered now, or would be.
+            The registered resource; for a dry run, the resource that would be registered.
 
         Raises
         ------
         ServiceError, InvalidFieldError
-            When the write is refused or Kafka does not answer.
+            When the write is rejected or Kafka does not answer.
         """
         written = self._plane.put(kind, name, document, self._check, dry_run=self._dry_run)
         describe(self._response, written, f"/v1/{kind}s/{name}")
         return Stored(written.resource, written.offset or 0)
 
     def delete(self, kind: ResourceKind, name: str) -> Response:
-        """Delete a resource; parameters and errors as of `put`.
+        """Delete a resource; parameters and errors as in `put`.
 
         Returns
         -------
         Response
-            Without a body.
+            A response without a body.
         """
         written = self._plane.delete(kind, name, self._check, dry_run=self._dry_run)
         response = Response(status_code=status.HTTP_204_NO_CONTENT)
@@ -164,14 +164,14 @@ _NOT_READ_BACK = "Written, but not read back in time"
 
 
 def put_responses(model: type[BaseModel], *errors: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the answers of a route that writes a document.
+    """Describe the responses of a route that writes a document.
 
     Parameters
     ----------
     model : type of BaseModel
-        The resource as it is answered.
+        Model of the resource in the response.
     *errors : int
-        Status codes besides those that every such route may answer.
+        Status codes in addition to those of every such route.
     """
     return {
         201: {"model": model, "description": "Created"},
@@ -181,24 +181,24 @@ def put_responses(model: type[BaseModel], *errors: int) -> dict[int | str, dict[
 
 
 def delete_responses(*errors: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the answers of a route that deletes a resource; parameters as of the above."""
+    """Describe the responses of a route that deletes a resource; as in `put_responses`."""
     return {202: {"description": _NOT_READ_BACK}, **responses(404, *errors, 412, 422, 503)}
 
 
 def make_precondition(
     if_match: str | None, if_none_match: str | None
 ) -> Callable[[Stored | None], None]:
-    """Make the check of If-Match and If-None-Match (RFC 9110, section 13.1).
+    """Build the check of If-Match and If-None-Match (RFC 9110, section 13.1).
 
     Parameters
     ----------
     if_match, if_none_match : str or None
-        The headers.
+        Values of the headers.
 
     Returns
     -------
     callable
-        Takes the current state; raises PreconditionError when the headers do not hold for it.
+        Takes the current state; raises PreconditionError when it does not match the headers.
     """
 
     def check(current: Stored | None) -> None:
@@ -212,19 +212,19 @@ def make_precondition(
 
 
 def etag(offset: int) -> str:
-    """Write the entity tag of the record at an offset of the config topic."""
+    """Return the entity tag of the record at an offset of the config topic."""
     return f'"{offset}"'
 
 
 def describe(response: Response, written: Written, location: str) -> None:
-    """Set status and headers of the answer to a write.
+    """Set status and headers of the response to a write.
 
     Parameters
     ----------
     response : Response
-        Of the route.
+        Response of the route.
     written : Written
-        What became of the write.
+        Result of the write.
     location : str
         Path of the resource.
     """
@@ -240,7 +240,7 @@ def describe(response: Response, written: Written, location: str) -> None:
 
 
 def _names(header: str, found: str | None) -> bool:
-    """Say whether an If-Match or If-None-Match header names the entity tag."""
+    """Return whether an If-Match or If-None-Match header names the entity tag."""
     if header.strip() == "*":
         return found is not None
     return found in [tag.strip() for tag in header.split(",")]

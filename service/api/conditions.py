@@ -1,4 +1,4 @@
-"""Routes of conditions: their documents, pause and resume, status, plan, validation."""
+"""Routes of conditions: documents, pause and resume, status, plan and validation."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ from service.plane import Written
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
-# Far over what any broker takes; keeps every derived number finite.
+# Far above the throughput of any broker; keeps every derived number finite.
 _MOST_PER_SECOND = 1e12
 Rate = Annotated[
     float, BeforeValidator(read_number), Field(ge=0, le=_MOST_PER_SECOND, allow_inf_nan=False)
@@ -46,14 +46,14 @@ Keys = Annotated[
 
 
 class ConditionPage(BaseModel):
-    """Some conditions, by name."""
+    """A page of conditions, sorted by name."""
 
     items: list[StoredCondition] = Field(description="The conditions.")
     next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
 
 
 class ConditionStatus(BaseModel):
-    """What the job does with a condition."""
+    """State of a condition in the job."""
 
     name: str = Field(description="Name of the condition.")
     version: int = Field(description="Version registered.")
@@ -79,7 +79,7 @@ class ConditionStatus(BaseModel):
 
 
 class ValidationRequest(BaseModel):
-    """A condition to be judged."""
+    """A condition to validate."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -111,7 +111,7 @@ class ValidationRequest(BaseModel):
 
 
 class ValidationAnswer(BaseModel):
-    """What is wrong with a condition, or what it costs."""
+    """The problems of a condition, or its cost."""
 
     valid: bool = Field(description="Whether PUT would take it.")
     errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
@@ -125,7 +125,7 @@ class ValidationAnswer(BaseModel):
 def _unknown_rates(
     document: Mapping[str, Any], rates: Mapping[str, float]
 ) -> tuple[FieldProblem, ...]:
-    """Find rates of streams that the condition does not read, where it is known what it reads."""
+    """Find rates of streams that the condition does not read, if its streams are known."""
     kind = KINDS.get(str(document.get("kind")))
     fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
     read: list[Any] = [document.get(field) for field in fields]
@@ -141,7 +141,7 @@ def _unknown_rates(
 
 @router.post("/conditions:validate", responses=responses(413, 415, 422, 503))
 def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
-    """Say what is wrong with a condition, or what it would cost; nothing is written."""
+    """Check a condition and estimate its cost; nothing is written."""
     rates = {name: float(rate) for name, rate in body.rates.items()}
     strangers = _unknown_rates(body.condition, rates)
     try:
@@ -169,7 +169,7 @@ async def list_conditions(plane: Plane, limit: Limit = 100, after: After = "") -
 
 @router.get("/conditions/{name}", responses=responses(404, 422))
 async def get_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
-    """Give a condition."""
+    """Return a condition."""
     stored = plane.find("condition", name)
     response.headers["ETag"] = etag(stored.offset)
     return _shown(stored)
@@ -177,7 +177,7 @@ async def get_condition(name: Name, plane: Plane, response: Response) -> StoredC
 
 @router.put("/conditions/{name}", responses=put_responses(StoredCondition))
 def put_condition(name: Name, document: ConditionDocument, write: Writing) -> StoredCondition:
-    """Register a condition, or replace its document; an unchanged one writes nothing."""
+    """Register a condition or replace its document; an unchanged document is not written."""
     return _shown(write.put("condition", name, document.normalised()))
 
 
@@ -197,7 +197,7 @@ def delete_condition(name: Name, write: Writing) -> Response:
     responses=responses(404, 422, 503),
 )
 def pause_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
-    """Stop evaluating a condition; a paused one stays paused."""
+    """Pause a condition; a paused condition stays paused."""
     return _switched(name, plane.pause(name, paused=True), response)
 
 
@@ -207,19 +207,19 @@ def pause_condition(name: Name, plane: Plane, response: Response) -> StoredCondi
     responses=responses(404, 422, 503),
 )
 def resume_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
-    """Evaluate a paused condition again; a running one goes on."""
+    """Resume a paused condition; a running condition keeps running."""
     return _switched(name, plane.pause(name, paused=False), response)
 
 
 @router.get("/conditions/{name}/plan", responses=responses(404, 422))
 def plan_condition(name: Name, plane: Plane) -> dict[str, Any]:
-    """Say how a condition is evaluated: regions, keep functions, the algorithm and why."""
+    """Return the plan of a condition: regions, keep functions, the algorithm and its reason."""
     return plane.plan(name)
 
 
 @router.get("/conditions/{name}/status", responses=responses(404, 422))
 def get_status(name: Name, plane: Plane) -> ConditionStatus:
-    """Say how far the job has come with a condition."""
+    """Return the state of a condition in the job."""
     stored = plane.find("condition", name)
     view, resource = plane.metrics, stored.resource
     facts, condition = view.condition(name), to_condition(resource)

@@ -1,4 +1,4 @@
-"""The route that explains what a condition makes of events."""
+"""The route that explains how a condition evaluates events."""
 
 from typing import Annotated, Any
 
@@ -83,7 +83,7 @@ class ExplainRequest(BaseModel):
 
 
 class ExplainedStep(BaseModel):
-    """A step of what becomes of the pair."""
+    """A step of the evaluation of a pair."""
 
     step: str = Field(description="contract, same_event, key, expired or threshold.")
     passed: bool | None = Field(description="null: an earlier step failed.")
@@ -91,7 +91,7 @@ class ExplainedStep(BaseModel):
 
 
 class ExplainAnswer(BaseModel):
-    """What becomes of the events; a kind of condition adds its own numbers."""
+    """The evaluation of the events; each kind of condition adds its own numbers."""
 
     model_config = ConfigDict(extra="allow")
     condition: str = Field(description="Name of the condition.")

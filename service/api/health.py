@@ -1,6 +1,6 @@
 """Routes of the service's own state and of the job: health, metrics, job.
 
-They have threads of their own, or need none: they answer whatever other requests wait for.
+They use separate threads, or none, so they answer while other requests wait.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyE
 from service.plane import ControlPlane
 
 _BROKER_SECONDS = 3.0
-# One asks the broker, the others write the pages of several Prometheus servers.
+# One thread asks the broker, the others serve the scrapes of several Prometheus servers.
 _THREADS = 4
 router = APIRouter(tags=["state"], route_class=JsonRoute)
 
@@ -54,7 +54,7 @@ class Ready(BaseModel):
 
 
 class RecreatedTopic(BaseModel):
-    """An event topic that was deleted and created again while the job was to read it."""
+    """An event topic that was deleted and created again while the job was reading it."""
 
     former_id: str = Field(description="Kafka's id of the topic that was read before.")
     id: str = Field(description="Kafka's id of the topic that is read now, from its beginning.")
@@ -62,7 +62,7 @@ class RecreatedTopic(BaseModel):
 
 
 class JobState(BaseModel):
-    """What the streaming job last said of itself."""
+    """The last reported state of the streaming job."""
 
     up: bool = Field(description="Whether it runs and has said so lately.")
     state: str = Field(description="As the job says; unknown: it has never said anything.")
@@ -92,12 +92,12 @@ class JobState(BaseModel):
 
 
 class Monitoring:
-    """The threads of these routes, and the readiness that is being looked at.
+    """The threads of these routes, and the readiness check in progress.
 
     Parameters
     ----------
     plane : ControlPlane
-        Of the service.
+        Control plane of the service.
     """
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -106,29 +106,29 @@ class Monitoring:
         self.threads = CapacityLimiter(_THREADS)
 
     async def readiness(self) -> Ready:
-        """Return whether the service is ready; requests at the same time share one look.
+        """Check whether the service is ready; concurrent requests share one check.
 
         Raises
         ------
         NotReadyError
-            When it is not.
+            When the service is not ready.
         """
         if self._looking is None or self._looking.done():
             look = to_thread.run_sync(_readiness, self._plane, limiter=self.threads)
             self._looking = asyncio.create_task(look)
-        # Whoever asked may go away; the others still wait.
+        # A client may disconnect while others still wait for the same check.
         return await asyncio.shield(self._looking)
 
 
 @router.get("/livez")
 async def get_liveness() -> Live:
-    """Say that the process answers."""
+    """Return that the process is alive."""
     return Live(live=True)
 
 
 @router.get("/readyz", responses=responses(503))
 async def get_readiness(request: Request) -> Ready:
-    """Say whether the registry has caught up with the config topic and the broker answers."""
+    """Check that the registry has caught up with the config topic and the broker answers."""
     monitoring: Monitoring = request.app.state.monitoring
     return await monitoring.readiness()
 
@@ -141,7 +141,7 @@ def _readiness(plane: ControlPlane) -> Ready:
     except (BrokerError, LogStoppedError) as error:
         problem = FieldProblem("broker", error.detail, "check the broker and COINCIDE_BOOTSTRAP")
         raise NotReadyError(error.detail, (problem,)) from error
-    # The position was taken before the end: a record written meanwhile is no reason.
+    # The position is read before the end; wait for a record written in between.
     if position < end and not plane.log.wait_for(end - 1, _BROKER_SECONDS):
         detail = f"the config topic is read up to offset {plane.log.position} of {end}"
         raise NotReadyError(detail, (FieldProblem("registry", detail, "wait"),))
@@ -161,7 +161,7 @@ def _readiness(plane: ControlPlane) -> Ready:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def get_metrics(request: Request) -> Response:
-    """Give the Prometheus page."""
+    """Return the metrics in the Prometheus text format."""
     state = request.app.state
     threads = state.monitoring.threads
     page = await to_thread.run_sync(generate_latest, state.metrics_registry, limiter=threads)
@@ -170,7 +170,7 @@ async def get_metrics(request: Request) -> Response:
 
 @router.get("/v1/job", responses=responses(422))
 async def get_job(plane: Plane) -> JobState:
-    """Say what the streaming job last said of itself."""
+    """Return the last reported state of the streaming job."""
     found = plane.metrics.job() or {}
     return JobState(
         up=plane.job_is_up(),

@@ -1,6 +1,6 @@
-"""Problem bodies (RFC 9457): one table from errors to HTTP statuses, and the handlers.
+"""Problem bodies (RFC 9457): the table from errors to HTTP statuses, and the handlers.
 
-Every answer of 400 and above is a problem, also those that FastAPI and Starlette give themselves.
+Every response of 400 and above is a problem, also the errors that FastAPI and Starlette raise.
 """
 
 import http
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     title: str
 
 
-# The one place where statuses stand.
+# The only place that defines statuses.
 TABLE: Mapping[type[Exception], Entry] = {
     errors.BodyError: Entry(422, 42201, "The body cannot be read"),
     RequestValidationError: Entry(422, 42202, "The request is not valid"),
@@ -97,7 +97,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Let the application answer every error with a problem.
+    """Add handlers that answer every error with a problem.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def install(app: FastAPI) -> None:
 
 
 def problem_of_field(error: InvalidFieldError | FieldProblem, document: object) -> FieldProblem:
-    """Name the field as it stands in the document.
+    """Return the problem with the field named as in the document.
 
     Parameters
     ----------
     error : InvalidFieldError or FieldProblem
-        Found in the normalised document.
+        Problem of the normalised document.
     document : object
-        What the user sent.
+        The document as the user sent it.
     """
     written = document if isinstance(document, Mapping) else {}
     return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
@@ -128,18 +128,18 @@ def problem_of_field(error: InvalidFieldError | FieldProblem, document: object) 
 def document_problems(
     registry: Registry, kind: ResourceKind, document: object, problems: tuple[FieldProblem, ...]
 ) -> tuple[FieldProblem, ...]:
-    """Add what else is wrong with a document to what its model finds.
+    """Add further problems of a document to those that its model finds.
 
     Parameters
     ----------
     registry : Registry
-        What the document refers to.
+        Registered resources that the document may refer to.
     kind : {"stream", "condition", "template"}
-        Of the document.
+        Kind of the document.
     document : object
-        What the user sent.
+        The document as the user sent it.
     problems : tuple of FieldProblem
-        All that the model finds.
+        All problems that the model finds.
     """
     more = registry.further_problems(kind, document, problems)
     return first_problems((*problems, *(problem_of_field(it, document) for it in more)))
@@ -151,7 +151,7 @@ def _answer(
     problems: Iterable[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    # Not validated: pydantic refuses halves of surrogate pairs.
+    # Not validated: pydantic rejects unpaired surrogates.
     body = Problem.model_construct(
         type=f"urn:coincide:problem:{entry.error_code}",
         title=entry.title,
@@ -172,7 +172,7 @@ class _ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
 
     def render(self, content: object) -> bytes:
-        """Write the problem without halves of surrogate pairs, which no encoding takes."""
+        """Return the problem as JSON; unpaired surrogates, which cannot be encoded, become `?`."""
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "replace")
 
@@ -183,7 +183,7 @@ def _entry(error: Exception) -> Entry:
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     query = query_problems(request)
-    # The value of a parameter that is given twice is not looked at.
+    # Problems in the value of a repeated parameter are not reported.
     twice = [("query", it.field) for it in query]
     errors = error.errors() if isinstance(error, RequestValidationError) else []
     found = [it for it in errors if it["loc"] not in twice]

@@ -1,6 +1,6 @@
-"""Query parameters: those that a route does not know are refused, never ignored.
+"""Query parameters: unknown parameters are rejected, never ignored.
 
-A misspelt `dry_run` that is ignored deletes what was only to be looked at.
+If a misspelled `dry_run` were ignored, a trial DELETE would delete the resource.
 """
 
 from collections import Counter
@@ -20,15 +20,15 @@ _FOUND: ContextVar[tuple[FieldProblem, ...]] = ContextVar("query_problems", defa
 
 
 async def check_query(request: Request) -> None:
-    """Find what is wrong with the query; the endpoint raises it if nothing else is wrong."""
+    """Find problems of the query; the endpoint raises them if the request is otherwise valid."""
     _FOUND.set(query_problems(request))
 
 
 def refuse_query(endpoint: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an endpoint that raises what `check_query` found.
+    """Return an endpoint that raises the problems that `check_query` found.
 
-    FastAPI calls an endpoint when the rest of the request is valid: until then it collects what is
-    wrong, and an error that a dependency raises would hide that.
+    FastAPI calls an endpoint after it has validated the rest of the request. An error that a
+    dependency raises earlier would hide the validation errors.
     """
     if iscoroutinefunction(endpoint):
 
@@ -59,11 +59,11 @@ def query_problems(request: Request) -> tuple[FieldProblem, ...]:
     Parameters
     ----------
     request : Request
-        As it was routed.
+        The request, after routing.
     """
     if not request.url.path.startswith(_VERSIONED):
         return ()
-    # What /openapi.json says is what is taken.
+    # The OpenAPI schema defines the accepted parameters.
     path = request.app.openapi()["paths"][request.scope["route"].path_format]
     described = path[request.method.lower()].get("parameters", ())
     known = [it["name"] for it in described if it["in"] == "query"]

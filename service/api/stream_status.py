@@ -1,4 +1,4 @@
-"""What a stream promises beside what was seen of it."""
+"""The route that compares the declared limits of a stream with its observed values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _SHARES = (0.5, 0.9, 0.99, 0.999)
 
 
 class QuantileStatus(BaseModel):
-    """Where a share of the durations ends."""
+    """A quantile of the durations."""
 
     share: float = Field(description="Of the events.")
     estimate_us: int = Field(description="Estimated from a histogram, in µs.")
@@ -25,7 +25,7 @@ class QuantileStatus(BaseModel):
 
 
 class SpreadStatus(BaseModel):
-    """Durations that were seen."""
+    """Distribution of observed durations."""
 
     min_us: int = Field(description="Least, in µs.")
     max_us: int = Field(description="Greatest, in µs.")
@@ -41,7 +41,7 @@ class NearLimits(BaseModel):
 
 
 class SeenStatus(BaseModel):
-    """What was seen since the stream was declared as it is now."""
+    """Observed values of a stream under its present declaration."""
 
     events: int = Field(description="Accepted events.")
     late: int = Field(description="Those of them that came later than promised.")
@@ -55,7 +55,7 @@ class SeenStatus(BaseModel):
 
 
 class StreamReport(StreamStatus):
-    """What the job knows of a stream, and whether its declaration fits."""
+    """State of a stream in the job, and advice on its declaration."""
 
     name: str = Field(description="Name of the stream.")
     version: int = Field(description="Version registered.")
@@ -80,7 +80,7 @@ class StreamReport(StreamStatus):
 
 @router.get("/{name}/status", responses=responses(404, 422))
 def get_stream_status(name: Name, plane: Plane) -> StreamReport:
-    """Say how far a stream has come, and whether what it promises fits what was seen."""
+    """Return the state of a stream, and compare its declared limits with observed values."""
     resource, view = plane.find("stream", name).resource, plane.metrics
     stream = resource.to_stream()
     facts, wrong = view.contract(stream), plane.stream_topics.problems([stream])

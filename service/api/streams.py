@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=JsonRoute
 
 
 class TemplateInForce(BaseModel):
-    """A template as a stream uses it."""
+    """A template in the version that a stream uses."""
 
     name: str = Field(description="Name of the template.")
     version: int = Field(
@@ -45,7 +45,7 @@ class StoredStream(StoredResource):
 
 
 class WrittenStream(StoredStream):
-    """A stream as it was written."""
+    """A stream after a write."""
 
     warnings: list[str] = Field(
         description="What is likely to go wrong though the document was accepted; none: empty."
@@ -53,7 +53,7 @@ class WrittenStream(StoredStream):
 
 
 class WatermarkReset(BaseModel):
-    """A reset of a watermark that was written for the job."""
+    """A watermark reset that was written to the heartbeat topic."""
 
     name: str = Field(description="Name of the stream.")
     partitions: dict[str, int] = Field(
@@ -63,7 +63,7 @@ class WatermarkReset(BaseModel):
 
 
 class StreamPage(BaseModel):
-    """Some streams, by name."""
+    """A page of streams, sorted by name."""
 
     items: list[StoredStream] = Field(description="The streams.")
     next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
@@ -78,7 +78,7 @@ async def list_streams(plane: Plane, limit: Limit = 100, after: After = "") -> S
 
 @router.get("/{name}", responses=responses(404, 422))
 async def get_stream(name: Name, plane: Plane, response: Response) -> StoredStream:
-    """Give a stream."""
+    """Return a stream."""
     stored = plane.find("stream", name)
     response.headers["ETag"] = etag(stored.offset)
     return _shown(stored)
@@ -86,9 +86,9 @@ async def get_stream(name: Name, plane: Plane, response: Response) -> StoredStre
 
 @router.put("/{name}", responses=put_responses(WrittenStream, 409))
 def put_stream(name: Name, document: StreamDocument, write: Writing, plane: Plane) -> WrittenStream:
-    """Register a stream, or replace its document; an unchanged one writes nothing.
+    """Register a stream or replace its document; an unchanged document is not written.
 
-    The templates that it names are taken at their present versions.
+    The stream uses the present versions of the templates that it names.
     """
     stored = write.put("stream", name, document.normalised())
     warnings = plane.stream_topics.warnings([stored.resource.to_stream()])
@@ -111,10 +111,10 @@ def delete_stream(name: Name, write: Writing) -> Response:
     responses=responses(404, 422, 503),
 )
 def reset_watermark(name: Name, plane: Plane, response: Response) -> WatermarkReset:
-    """Reset the watermark of a stream, which a wrong clock or heartbeat drove ahead.
+    """Reset the watermark of a stream that a wrong clock or heartbeat moved ahead.
 
-    The job takes the reset in its place among the heartbeats. The watermark is unknown then until
-    each partition has an event or heartbeat behind the offsets of the answer.
+    The job applies the reset in order with the heartbeats. The watermark is then unknown until
+    each partition has an event or heartbeat after the offsets in the response.
     """
     stream = plane.find("stream", name).resource.to_stream()
     ends = plane.stream_topics.reset_watermark(stream)
@@ -129,7 +129,7 @@ def _shown(stored: Stored) -> StoredStream:
         name=resource.name,
         version=resource.version,
         updated_at=resource.updated_at_us,
-        # As it may be written back: it names its templates.
+        # In the form that PUT accepts: `templates` is a list of names.
         document=resource.document | {"templates": [entry["name"] for entry in entries]},
         templates=[TemplateInForce(**entry) for entry in entries],
     )

@@ -32,7 +32,7 @@ class StoredTemplate(StoredResource):
 
 
 class TemplatePage(BaseModel):
-    """Some templates, by name."""
+    """A page of templates, sorted by name."""
 
     items: list[StoredTemplate] = Field(description="The templates.")
     next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
@@ -47,7 +47,7 @@ async def list_templates(plane: Plane, limit: Limit = 100, after: After = "") ->
 
 @router.get("/{name}", responses=responses(404, 422))
 async def get_template(name: Name, plane: Plane, response: Response) -> StoredTemplate:
-    """Give a template."""
+    """Return a template."""
     stored = plane.find("template", name)
     response.headers["ETag"] = etag(stored.offset)
     return _shown(stored, plane)
@@ -57,9 +57,9 @@ async def get_template(name: Name, plane: Plane, response: Response) -> StoredTe
 def put_template(
     name: Name, document: TemplateDocument, write: Writing, plane: Plane
 ) -> StoredTemplate:
-    """Register a template, or a new version of it; unchanged buckets write nothing.
+    """Register a template or a new version of it; an unchanged document is not written.
 
-    Streams keep the version that they have until their document is written again.
+    A stream keeps its version of the template until the stream's document is written again.
     """
     return _shown(write.put("template", name, document.normalised()), plane)
 

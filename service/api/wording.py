@@ -1,6 +1,6 @@
-"""What is wrong with a document, in plain words: pydantic's errors, near names.
+"""Problems of a document in plain words: pydantic's errors, and similar names as remedies.
 
-No message of pydantic's own is shown: they speak of inputs and valid decimals, and name no remedy.
+Pydantic's own messages are not shown: they use its internal terms and name no remedy.
 """
 
 import json
@@ -44,23 +44,23 @@ _LIMITS = {
     "string_too_short": ("min_length", "is too short", "use at least {} characters"),
 }
 _SHOWN = 40
-# Longer than any name or choice: what is longer still is near to none of them.
+# Max number of characters compared; every name and choice is shorter.
 _COMPARED = 100
 
 
 def field_problems(
     found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = (), document: str = ""
 ) -> tuple[FieldProblem, ...]:
-    """Turn pydantic's errors into problems of fields, up to `MOST_PROBLEMS` of them.
+    """Convert pydantic's errors to field problems, up to `MOST_PROBLEMS` of them.
 
     Parameters
     ----------
     found : iterable of dict
-        As `ValidationError.errors()` gives them.
+        Errors as `ValidationError.errors()` returns them.
     above : tuple of str
-        Parts that a location may begin with and that are not fields.
+        First parts of a location that are not fields.
     document : str
-        "template" or "stream"; empty: a stream, or a condition, whose locations name its kind.
+        "template" or "stream"; empty: a stream, or a condition whose locations name its kind.
     """
     return first_problems(
         problem for error in found for problem in _translated(error, above, document or "stream")
@@ -68,7 +68,7 @@ def field_problems(
 
 
 def by_nearness(name: str, known: Iterable[str]) -> list[str]:
-    """Sort known names by how near they are to one that was written, the nearest first."""
+    """Sort known names by similarity to a written name, the most similar first."""
     return sorted(known, key=lambda it: (-_nearness(name, it), it))
 
 
@@ -98,7 +98,7 @@ def _translated(
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """Write a field with the names above it, and places in lists: `a.b[0].c`."""
+    """Join the parts of a field's path, with list indices: `a.b[0].c`."""
     return ".".join(parts).replace(".[", "[")
 
 
@@ -133,7 +133,7 @@ def _unknown_choice(value: object, choices: list[str]) -> tuple[str, str]:
 
 
 def _shown(value: object) -> str:
-    """Write a value as it stands in JSON, cut where it is long."""
+    """Return a value as JSON, truncated if it is long."""
     return json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]
 
 

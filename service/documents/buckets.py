@@ -1,7 +1,7 @@
-"""Buckets of a histogram as a document writes them: lists or objects, bounds in any unit.
+"""Buckets of a histogram in a document: lists or objects, with bounds in any unit.
 
-`[lo, hi, p]` and `{"lo", "hi", "p"}` have bounds in whole µs or as texts ("20ms"); an object may
-also have `lo_us`, `lo_ms` or `lo_s`, and the same of `hi`. Masses are decimals: numbers or texts.
+`[lo, hi, p]` and `{"lo", "hi", "p"}` have bounds in whole µs or as strings ("20ms"). An object may
+instead have `lo_us`, `lo_ms` or `lo_s`, and likewise for `hi`. Masses are numbers or strings.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_histogram(buckets: object) -> Histogram:
     Raises
     ------
     InvalidFieldError
-        Naming the field and what to write instead.
+        When a bucket is not valid; names the field and the remedy.
     """
     if not isinstance(buckets, list):
         raise InvalidFieldError("buckets", "is not a list", "write [[lo, hi, p], …]")
@@ -80,7 +80,7 @@ def read_histogram(buckets: object) -> Histogram:
 
 
 def _plain(bucket: object, field: str) -> list[object]:
-    """Give a bucket as `Histogram` reads it: bounds in whole µs."""
+    """Return a bucket as `Histogram` reads it, with bounds in whole µs."""
     if isinstance(bucket, Mapping):
         unknown = sorted(set(bucket) - _FIELDS)
         if unknown:

@@ -1,4 +1,4 @@
-"""What a condition would have the job keep in memory, against what is allowed."""
+"""Limit on the events that the job keeps in memory for a condition."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _US = 1_000_000
 def check_capacity(
     condition: Condition, streams: Mapping[str, Stream], limit: int, field: str | None = None
 ) -> None:
-    """Refuse a condition that needs more events in memory than are allowed.
+    """Check that a condition does not keep more events in memory than the limit.
 
-    Only streams that declare how many events come at most say what a horizon costs.
+    Only streams that declare `max_rate` are checked.
 
     Parameters
     ----------
     condition : Condition
-        To be registered, or reading a stream that is.
+        A condition to register, or one that reads a stream to register.
     streams : mapping of name to Stream
-        Its streams.
+        Streams of the condition.
     limit : int
-        Most events of a stream, over all slots.
+        Max number of events of a stream, over all slots.
     field : str or None
-        Of the document that is written; None: the condition's field that sets its horizon.
+        Field that the error names; None: the condition's field that sets its horizon.
 
     Raises
     ------
     InvalidDocumentError
-        Naming the field and what to write instead.
+        When the limit is exceeded; names the field and the remedy.
     """
     kind = KINDS[condition.kind]
     horizons = kind.derive(condition, streams, Load({}))["buffer_horizon_us"]

@@ -1,4 +1,4 @@
-"""Conditions that build on each other: which writes what which reads, and where that goes round."""
+"""Loops of conditions: the alarms of each condition are events of the next."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 def find_loop(
     conditions: Iterable[Condition], streams: Iterable[Stream], begin: Iterable[str]
 ) -> list[str]:
-    """Find conditions whose alarms come back to them as events, through others.
+    """Find a loop of conditions, whose alarms come back to them as events.
 
     Parameters
     ----------
     conditions, streams
-        All there are.
+        All conditions and streams.
     begin : iterable of str
-        Names of conditions: only loops through one of them are looked for.
+        Names of conditions; only loops through one of them are searched.
 
     Returns
     -------
     list of str
-        Names of the loop's conditions, each writing what the next one reads; empty: there is none.
+        Names of the loop's conditions: each writes to a topic that the next reads. Empty: no loop.
     """
     readers: dict[str, list[str]] = {}
     topic_of = {stream.name: stream.topic for stream in streams}
@@ -50,7 +50,7 @@ def find_loop(
 
 
 def _path_back(begin: str, followers: Mapping[str, list[str]]) -> list[str]:
-    """Search, breadth first, a way from a condition back to it."""
+    """Search breadth-first for a path from a condition back to itself."""
     before: dict[str, str] = {}
     waiting = [begin]
     for name in waiting:
@@ -69,19 +69,19 @@ def _path_back(begin: str, followers: Mapping[str, list[str]]) -> list[str]:
 def refuse_loop(
     conditions: Iterable[Condition], streams: Iterable[Stream], begin: Iterable[str], field: str
 ) -> None:
-    """Refuse what would close a loop.
+    """Check that the conditions form no loop.
 
     Parameters
     ----------
     conditions, streams, begin
-        As for `find_loop`.
+        As in `find_loop`.
     field : str
-        Of the document that would close it.
+        Field that the error names.
 
     Raises
     ------
     InvalidDocumentError
-        Naming the conditions of the loop.
+        When they form a loop; names its conditions.
     """
     loop = find_loop(conditions, streams, begin)
     if loop:

@@ -1,7 +1,7 @@
-"""How the fields of a document become a pydantic model.
+"""Pydantic models of documents, built from their fields.
 
-A duration `X` is accepted as `X_us`, `X_ms` or `X_s` (numbers) or as `X` ("250ms"), one of them,
-and normalised to `X_us`. Decimals stay exact. Ranges belong to the value types of correlation/.
+A duration `X` is written as exactly one of `X_us`, `X_ms`, `X_s` (numbers) and `X` ("250ms"), and
+normalised to `X_us`. Decimals stay exact. The value types of correlation/ check ranges.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from service.errors import FieldProblem
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Units that names of fields may end with.
+# Unit suffixes of field names.
 DURATION_UNITS = ("us", "ms", "s")
 DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
 _NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 _DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
 _SHOWN = 40
-# 70 means 70 %; what 1.5 means nobody knows.
+# Min value that is read as a percentage: 70 means 70 %, but 1.5 is ambiguous.
 _LEAST_PERCENT = 2
 _PERCENT = 100
 Definitions = dict[str, Any]
 
 
 def read_number(value: object) -> int | Decimal | float:
-    """Let JSON's numbers through, and nothing that merely looks like one."""
+    """Return a JSON number; raise InvalidFieldError for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
         raise InvalidFieldError("", "is not a number", "write a number, without quotes")
     return value
@@ -67,9 +67,9 @@ def exact_us(value: object, unit: str, field: str) -> int:
     value : object
         The number.
     unit : {"us", "ms", "s"}
-        Of the number.
+        Unit of the number.
     field : str
-        Named in the error.
+        Field that the error names.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def exact_us(value: object, unit: str, field: str) -> int:
 
 
 def _read_decimal(value: object) -> object:
-    """Read a decimal over 0 and at most 1; of a percentage say which one is meant."""
+    """Read a decimal over 0 and at most 1; the error for a percentage names the decimal."""
     shown = str(value).strip()
     text, percent = shown.removesuffix("%").strip().replace(",", "."), shown.endswith("%")
     number = read_decimal(text) if isinstance(value, str) else value
@@ -106,8 +106,8 @@ def _read_decimal(value: object) -> object:
 
 
 def _meant(number: Decimal, *, percent: bool) -> str:
-    """Say what to write where it is plain what was meant."""
-    # Far smaller or larger numbers overflow where they are divided.
+    """Return the remedy; it names the intended decimal if that is clear."""
+    # Far smaller or larger numbers would overflow in the division.
     if not 0 < number <= (_PERCENT if percent else 1) or number.adjusted() < -THRESHOLD_PLACES:
         return _DECIMAL
     written = format(without_zeros(number / _PERCENT if percent else number), "f")
@@ -158,17 +158,17 @@ TopicName = Annotated[
 
 
 class Document(BaseModel):
-    """Base of the documents: unknown fields are refused, durations have one spelling each."""
+    """Base of the documents; rejects unknown fields and a duration in two spellings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     durations: ClassVar[tuple[Field, ...]] = ()
-    # The same document with no field required; None: of documents that need none.
+    # The same model with all fields optional; None: no field of this model is required.
     part: ClassVar[type[Document] | None] = None
 
     @model_validator(mode="wrap")
     @classmethod
     def _all_problems(cls, given: Any, handler: ModelWrapValidatorHandler[Document]) -> Document:  # noqa: ANN401  any JSON value
-        """Find what is wrong between fields also where a field is wrong in itself."""
+        """Report problems between fields also when a single field is not valid."""
         problems = cls._problems_between(given) if isinstance(given, Mapping) else []
         errors: list[InitErrorDetails] = []
         try:
@@ -185,11 +185,11 @@ class Document(BaseModel):
 
     @classmethod
     def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
-        """Find what is wrong between the fields that are given, as they were written."""
+        """Find problems between the given fields, under their names as written."""
         return [it for field in cls.durations for it in _spelling_problems(field, set(given))]
 
     def normalised(self) -> dict[str, Any]:
-        """Give the document with every default in it, durations in µs and decimals as text."""
+        """Return the document with all defaults, durations in µs and decimals as strings."""
         spelled = {spelling for field in self.durations for spelling in spellings(field.name)}
         values = {
             name: _plain(getattr(self, name))
@@ -209,19 +209,19 @@ def _details(error: ErrorDetails) -> InitErrorDetails:
 
 
 def spellings(duration: str) -> tuple[str, ...]:
-    """List the names a duration may be given under."""
+    """Return the field names that a duration may have in a document."""
     return (*(f"{duration}_{unit}" for unit in DURATION_UNITS), duration)
 
 
 def name_as_written(field: str, document: Mapping[str, Any]) -> str:
-    """Give the name under which a field stands in the document, units included.
+    """Return the name of a field as the document writes it, with its unit.
 
     Parameters
     ----------
     field : str
-        As correlation/ names it, nested ones with dots.
+        Name of the field in correlation/; nested fields with dots.
     document : mapping
-        What the user sent.
+        The document as the user sent it.
     """
     *above, last = field.split(".")
     found: object = document
@@ -250,7 +250,7 @@ def _plain(value: object) -> object:
 
 
 def _read_words(field: str, value: object) -> int:
-    """Read a duration in words; of a bare number say how it is written."""
+    """Read a duration such as "250ms"; the error for a bare number shows the right form."""
     bare = read_decimal(value) if isinstance(value, str) else value
     if isinstance(bare, int | Decimal) and not isinstance(bare, bool):
         shown = str(value).strip()[:_SHOWN]
@@ -278,7 +278,7 @@ def _duration_definitions(field: Field) -> Definitions:
     described = f"{field.description} In {{}}; one of {', '.join(spellings(field.name))}."
 
     def define(reader: BeforeValidator, schema: Definitions, unit: str, **more: Any) -> Any:  # noqa: ANN401  a definition of create_model
-        # A factory: a `default` in the schema would say that null is accepted.
+        # A factory: with a `default`, the schema would show that null is accepted.
         info = PydanticField(default_factory=_none, description=described.format(unit), **more)
         return Annotated[int, reader, WithJsonSchema(schema)], info
 
@@ -301,11 +301,11 @@ def _duration_definitions(field: Field) -> Definitions:
 
 
 def _none() -> None:
-    """Return the value of a spelling that is not used."""
+    """Return None, the value of an unused spelling."""
 
 
 def _definitions(field: Field) -> Definitions:
-    """Turn a field of a kind into definitions for create_model."""
+    """Convert a field of a kind to definitions for create_model."""
     if field.type == "duration":
         return _duration_definitions(field)
     types: dict[str, Any] = {
@@ -324,11 +324,11 @@ def _definitions(field: Field) -> Definitions:
 
 
 def _duration_schema(fields: Iterable[Field]) -> list[dict[str, Any]]:
-    """State in JSON Schema that a duration is given once."""
+    """Build the JSON Schema rule that a required duration is given exactly once."""
     return [
         {"oneOf": [{"required": [name]} for name in spellings(field.name)]}
         for field in fields
-        # "At most once" can be stated too, but generators of test data give up on it.
+        # "At most once" can be expressed too, but test-data generators fail on it.
         if field.required
     ]
 
@@ -342,20 +342,20 @@ def document_model(
     base: type[Document] = Document,
     more: Definitions | None = None,
 ) -> type[Document]:
-    """Make the model of a document from its fields.
+    """Build the model of a document from its fields.
 
     Parameters
     ----------
     name, summary : str
-        Of the model, for the API's documentation.
+        Name and summary of the model in the OpenAPI schema.
     fields : tuple of Field
-        Of the document.
+        Fields of the document.
     example : mapping or None
-        A document, for the API's documentation.
+        Example document in the OpenAPI schema.
     base : type
-        Class it derives from.
+        Base class of the model.
     more : dict
-        Definitions that no Field can express.
+        Definitions that a Field cannot express.
     """
     durations = tuple(field for field in fields if field.type == "duration")
     once = _duration_schema(durations)

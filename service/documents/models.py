@@ -1,7 +1,7 @@
-"""The documents of the REST interface, as pydantic models.
+"""Pydantic models of the documents of the REST API.
 
-The models of conditions are made from `correlation.kinds.KINDS`: a kind that is registered there
-needs no line here.
+The models of conditions are built from `correlation.kinds.KINDS`: a kind that is registered there
+needs no change here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHOWN = 40
 
 
 def condition_models() -> dict[str, type[Document]]:
-    """Make the model of every kind of condition, keyed by kind."""
+    """Build the model of every kind of condition, keyed by kind."""
     return {
         kind.name: document_model(
             "".join(part.title() for part in kind.name.split("_")) + "Condition",
@@ -118,7 +118,7 @@ _BY = get_args(_Partitioning.model_fields["by"].annotation)
 
 
 def _read_partitioning(value: object) -> object:
-    """Let the short form through: a text alone says by what."""
+    """Convert the short form, a string for `by`, to an object."""
     if isinstance(value, str) and value in _BY:
         return {"by": value}
     if not isinstance(value, Mapping | _Partitioning):
@@ -131,7 +131,7 @@ def _read_partitioning(value: object) -> object:
 
 
 class _ShortForm:
-    """Says in the JSON schema that a text will do."""
+    """Adds the short form, a string, to the JSON schema."""
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
@@ -175,7 +175,7 @@ class TemplateDocument(Document):
         return list(errors.problems)
 
     def normalised(self) -> dict[str, Any]:
-        """Give the document with bounds in µs, as offsets from the latest."""
+        """Return the document with bounds in µs, as offsets from the latest time."""
         return {"buckets": read_histogram(self.buckets).shape().to_buckets()}
 
 
@@ -183,7 +183,7 @@ _FORMATS = get_args(TimeFormat)
 _CONDITIONS = condition_models()
 
 if TYPE_CHECKING:
-    # Made from data at run time; all that the type checker can know is that they are documents.
+    # Built at run time; the type checker knows only that they are documents.
     StreamDocument = Document
     ConditionDocument = Document
 else:
@@ -262,14 +262,14 @@ _ROOTS: dict[str, type[Document]] = {
 
 
 def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
-    """List the fields of a document, or of one inside it.
+    """Return the field names of a document, or of an object inside it.
 
     Parameters
     ----------
     kind : str
-        Of the condition, "stream" or "template".
+        Kind of the condition, "stream" or "template".
     above : tuple of str
-        The fields that the one in question stands below.
+        Path of the object inside the document.
     """
     model: Any = _ROOTS[kind]
     for part in above:
@@ -285,23 +285,23 @@ def known_fields(kind: str, above: tuple[str, ...]) -> tuple[str, ...]:
 def valid_values(
     kind: ResourceKind, document: Mapping[str, Any], problems: Iterable[FieldProblem]
 ) -> tuple[dict[str, Any], set[str]]:
-    """Read the fields of a document that are valid, where others are not.
+    """Read the valid fields of a document that has other, faulty fields.
 
     Parameters
     ----------
     kind : {"stream", "condition", "template"}
-        Of the document.
+        Kind of the document.
     document : mapping
-        What the user sent.
+        The document as the user sent it.
     problems : iterable of FieldProblem
-        All that its model finds wrong with it.
+        All problems that its model finds.
 
     Returns
     -------
     values : dict
-        The valid fields and defaults, normalised; empty where there is no model to read them.
+        The valid fields and defaults, normalised; empty if no model can read them.
     faulty : set of str
-        Names of the other fields, in every spelling.
+        Names of the faulty fields, in every spelling.
     """
     model = StreamDocument if kind == "stream" else _CONDITIONS.get(str(document.get("kind")))
     faulty = {top_field(problem.field) for problem in problems}

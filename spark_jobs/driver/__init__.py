@@ -1,1 +1,1 @@
-"""The driver's part of the job: topics, offsets, checkpoint, reports, session."""
+"""Driver side of the job: topics, offsets, checkpoint, reports and session."""

@@ -1,7 +1,7 @@
-"""The folder of the job's state: Spark's checkpoint, and beside it what must go with it.
+"""The checkpoint folder of the job: Spark's checkpoint and the job's own files beside it.
 
-All files are reached through Hadoop's file systems, so the folder may be anywhere that Spark can
-write.
+All files are accessed through Hadoop's file systems, so the folder can be on any file system that
+Spark can write.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 _VERSION = 2
 _LAYOUT = "layout.json"
-# Of a batch's offsets: a version and properties; then comes one line for each source.
+# An offsets file begins with a version and properties; one line per source follows.
 _HEAD_LINES = 2
 _NO_OFFSETS = ("", "null", "-")
 
 
 class Checkpoint:
-    """Files of a job's state.
+    """Files of the job's checkpoint.
 
-    Its methods raise CheckpointStoreError where the store cannot be read or written.
+    The methods raise CheckpointStoreError when the store cannot be read or written.
 
     Parameters
     ----------
     session : SparkSession
-        Through which they are reached.
+        Session whose Hadoop file systems are used.
     location : str
         Folder or URL.
     """
 
     def __init__(self, session: SparkSession, location: str) -> None:
-        # Spark's Python API has no files; this is the way to Hadoop's.
+        # Spark's Python API has no file access; Hadoop's is reached through the JVM.
         jvm: Any = session._jvm  # noqa: SLF001 - see above
         self._jvm = jvm
         self._hadoop: Any = jvm.org.apache.hadoop.fs
@@ -65,7 +65,7 @@ class Checkpoint:
         return naming_store(self._gateway, self.location)
 
     def query_error(self, query: StreamingQuery) -> Exception | None:
-        """Return the error that a query with this checkpoint has ended with, or None."""
+        """Return the error with which a query of this checkpoint ended, or None."""
         return query_error(self._gateway, query, self.location)
 
     @property
@@ -75,12 +75,12 @@ class Checkpoint:
 
     @property
     def query_location(self) -> str:
-        """Where Spark keeps the query's own checkpoint."""
+        """Location of Spark's own checkpoint of the query."""
         return str(self._path("query").toString())
 
     @property
     def cache_folder(self) -> str:
-        """Folder of the workers' blob files: here if local, else where each worker stands."""
+        """Folder of the workers' blob files: in a local checkpoint, or relative to each worker."""
         folder = str(self._path("cache").toUri().getPath())
         return folder if self.is_local else "coincide-cache"
 
@@ -88,7 +88,7 @@ class Checkpoint:
         return self._hadoop.Path(self._root, name)
 
     def read(self, name: str) -> bytes | None:
-        """Give a file's content, None when there is no such file."""
+        """Return the content of a file, or None when the file is missing."""
         path = self._path(name)
         with self.naming_store():
             if not self._files.exists(path):
@@ -100,7 +100,7 @@ class Checkpoint:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole: readers see the old content or the new, also after a kill."""
+        """Write a file atomically: readers see the old or the new content, even after a kill."""
         path = self._path(name)
         if self.is_local:
             with self.naming_store():
@@ -122,40 +122,40 @@ class Checkpoint:
             context.rename(unfinished, path, options)
 
     def newest_batch(self) -> int:
-        """Return the newest batch that was begun, -1 when there is none."""
+        """Return the newest batch that was begun, or -1."""
         return self._newest("query/offsets")
 
     def has_unfinished_batch(self) -> bool:
-        """Tell whether the newest batch that was begun has not been completed."""
+        """Return whether the newest batch was begun but not completed."""
         return self.newest_batch() > self.completed_batch()
 
     def completed_batch(self) -> int:
-        """Return the newest batch that was completed, -1 when there is none."""
+        """Return the newest completed batch, or -1."""
         return self._newest("query/commits")
 
     def completed_offsets(self) -> dict[Place, int]:
-        """Give up to where the completed batches have read each (topic, partition)."""
+        """Return the end offset of the completed batches for each (topic, partition)."""
         return parse_offsets(*self._offsets("query/commits")[_HEAD_LINES:])
 
     def begun_offsets(self) -> dict[Place, int]:
-        """Return up to where the newest batch reads, whether it was completed or not."""
+        """Return the end offsets of the newest batch, whether completed or not."""
         return parse_offsets(*self._offsets("query/offsets")[_HEAD_LINES:])
 
     def change_offsets(
         self, gone: Collection[str], ends: Mapping[Place, int] | None = None
     ) -> None:
-        """Change up to where the newest batch has read, or reads, for topics that have changed.
+        """Change the end offsets of the newest batch for deleted or truncated topics.
 
-        A batch that is not completed reads no more of them; the next one reads a topic that is
-        left out from its beginning, the others from where they end.
+        An unfinished batch reads no further records of these topics. The next batch reads a removed
+        topic from its beginning, and a truncated partition from its new end.
 
         Parameters
         ----------
         gone : collection of str
-            Topics that are left out: they were deleted, or others have their names by now. Spark
-            would try to read records that nobody has.
+            Topics to remove: they were deleted or recreated. Spark would otherwise try to read
+            records that no longer exist.
         ends : mapping of (topic, partition) to int
-            Where partitions end that were truncated.
+            End offsets of truncated partitions.
         """
         lines = self._offsets("query/offsets")
         changed = [_changed(line, gone, ends or {}) for line in lines[_HEAD_LINES:]]
@@ -164,7 +164,7 @@ class Checkpoint:
             self.write(name, "\n".join([*lines[:_HEAD_LINES], *changed]).encode())
 
     def _offsets(self, folder: str) -> list[str]:
-        """Read the lines of the offsets of a folder's newest batch."""
+        """Read the offsets file of the newest batch in a folder, as lines."""
         newest = self._newest(folder)
         stored = self.read(f"query/offsets/{newest}") if newest >= 0 else None
         return (stored or b"").decode().splitlines()
@@ -179,9 +179,9 @@ class Checkpoint:
 
 
 def parse_offsets(*texts: str | None) -> dict[Place, int]:
-    """Read the offsets of Spark's Kafka sources: JSON objects, topic → partition → offset.
+    """Parse the offsets of Spark's Kafka sources: JSON objects, topic → partition → offset.
 
-    A source that has read nothing yet has none, or a dash.
+    A source that has not read anything yet has an empty string, null or a dash.
     """
     return {
         (topic, int(number)): offset
@@ -208,10 +208,10 @@ def _changed(line: str, gone: Collection[str], ends: Mapping[Place, int]) -> str
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Replace a local file in one step.
+    """Replace a local file atomically.
 
-    Hadoop renames a file and its checksum one after the other: after a kill between them the file
-    cannot be read. It reads a file without a checksum as it is.
+    Hadoop renames a file and its checksum in two steps; after a kill between them the file cannot
+    be read. Hadoop reads a file without a checksum unverified.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.new")
@@ -225,16 +225,16 @@ def _replace(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What cannot change once a checkpoint is there.
+    """Properties that are fixed when a checkpoint is created.
 
     Parameters
     ----------
     shuffle_partitions : int
-        Of Spark's stateful operator.
+        Number of partitions of Spark's stateful operator.
     slot_keys : tuple of int
-        One for each slot; see `spark_jobs.worker.slots`.
+        One key per slot; see `spark_jobs.worker.slots`.
     id : str
-        Tells this checkpoint from all others.
+        Unique id of the checkpoint.
     """
 
     shuffle_partitions: int
@@ -243,25 +243,25 @@ class Layout:
 
 
 def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
-    """Give the layout of the checkpoint; a new one gets its own.
+    """Read the layout of the checkpoint, or create it for a new checkpoint.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        Of the job.
+        Checkpoint of the job.
     session : SparkSession
-        Tells how many cores there are.
+        Session; its default parallelism limits the shuffle partitions.
     slots : int
-        As set for the job.
+        Number of slots in the settings.
 
     Raises
     ------
     CheckpointMismatchError
-        When the checkpoint has another number of slots, or another version wrote it.
+        When the checkpoint has another number of slots or an unknown version.
     """
     stored = checkpoint.read(_LAYOUT)
     if stored is None:
-        # A partition costs some 55 ms a batch: no more of them than can work at once.
+        # A partition costs about 55 ms per batch: use no more than can run in parallel.
         partitions = min(slots, session.sparkContext.defaultParallelism)
         layout = Layout(partitions, slot_keys(session, slots, partitions), uuid.uuid4().hex)
         document = {
@@ -285,20 +285,20 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
 
 
 def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:
-    """Check that the checkpoint is where it was when its layout was read.
+    """Check that the checkpoint is still at its location.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        Of the job.
+        Checkpoint of the job.
     layout : Layout
-        Of the checkpoint.
+        Layout that was read at the start.
 
     Raises
     ------
     CheckpointStoreError
-        When it is not: the folder of a store that was unmounted looks like an empty one, in which
-        a query would read all topics again.
+        When the stored layout is missing or differs. The folder of an unmounted store looks empty,
+        and a query would read all topics again.
     """
     stored = checkpoint.read(_LAYOUT)
     if stored is None or orjson.loads(stored)["id"] != layout.id:

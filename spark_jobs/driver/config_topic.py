@@ -1,9 +1,10 @@
-"""Which config topic a checkpoint goes with: one created again under the same name is another.
+"""Check that the config topic belongs to the checkpoint.
 
-The checkpoint holds what the old topic registered, and how far it was applied: on another topic
-deleted conditions would go on, and new ones would never begin. So the job refuses it until an
-operator accepts it by its id. Then it is read from its beginning, and the slots drop the conditions
-that it does not register again. The acceptance is stored last: until then every step is done again.
+The checkpoint holds the conditions that the config topic registered, and the applied offset. With a
+recreated topic, deleted conditions would continue and new conditions would never begin. The job
+therefore refuses a recreated topic until an operator accepts its id. Then the job reads the topic
+from its beginning, and the slots drop the conditions that the topic does not register again. The
+acceptance is stored last; until then a restart repeats every step.
 """
 
 from __future__ import annotations
@@ -24,30 +25,30 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The config topic that the slots work with."""
+    """The config topic that the slots have applied."""
 
     id: str | None
     epoch: int
 
 
 class ConfigTopic:
-    """Checks that the config topic is the one that the checkpoint goes with.
+    """Checks that the config topic is the topic of the checkpoint.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        Of the job.
+        Checkpoint of the job.
     name : str
-        Of the topic.
+        Name of the topic.
     found_id : str or None
-        Its id when it was read; None where the broker gives topics none.
+        Id of the topic when it was read; None when the broker does not assign ids.
     accepted_id : str or None
-        Id of the topic that the operator accepts in place of another.
+        Id of the recreated topic that the operator accepts.
 
     Raises
     ------
     ConfigTopicError
-        When it is another topic, and not accepted.
+        When the topic was recreated and its id is not accepted.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ConfigTopic:
         self._read_id = found_id
         self._stored = _read(checkpoint)
         if self._stored.id is None and found_id is not None:
-            # A new checkpoint, or one of a version that did not know of ids.
+            # The checkpoint is new, or an earlier version without topic ids wrote it.
             self._store(replace(self._stored, id=found_id))
         if self.is_accepting and accepted_id != found_id:
             raise self._refusal(self._stored.id, found_id)
@@ -70,21 +71,21 @@ class ConfigTopic:
 
     @property
     def epoch(self) -> int:
-        """How many config topics were accepted in place of an earlier one."""
+        """Number of recreated config topics that were accepted."""
         return self._stored.epoch
 
     @property
     def is_accepting(self) -> bool:
-        """Whether the topic is another one than the slots have applied so far."""
+        """Whether the topic differs from the topic that the slots have applied."""
         return self._read_id is not None and self._read_id != self._stored.id
 
     def check(self, found_id: str | None) -> None:
-        """Check that the topic is still the one that was read at the start.
+        """Check that the topic was not recreated since it was read at the start.
 
         Raises
         ------
         ConfigTopicError
-            When it is another one.
+            When the topic was recreated.
         """
         known = self._read_id or self._stored.id
         if known is None and found_id is not None:
@@ -93,7 +94,7 @@ class ConfigTopic:
             raise self._refusal(known, found_id)
 
     def accept(self) -> None:
-        """Store that the topic takes the place of the earlier one."""
+        """Store that the topic replaces the earlier topic."""
         self._store(_Stored(self._read_id, self._stored.epoch + 1))
 
     def _store(self, stored: _Stored) -> None:
@@ -113,7 +114,7 @@ class ConfigTopic:
 
 
 def _file(epoch: int) -> str:
-    """Return the file of an epoch: a local file system cannot replace a file in one step."""
+    """Return the file name of an epoch; an acceptance adds a file and replaces none."""
     return f"config_topic-{epoch}.json"
 
 

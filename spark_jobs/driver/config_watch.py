@@ -1,4 +1,4 @@
-"""The config topic as the driver sees it: streams and output topics, and how it goes on."""
+"""The driver's view of the config topic: registered streams, output topics and their changes."""
 
 from __future__ import annotations
 
@@ -57,31 +57,31 @@ class ConfigWatch:
 
     @property
     def streams(self) -> Mapping[str, Stream]:
-        """Every stream that is registered."""
+        """All registered streams."""
         return dict(self._streams)
 
     @property
     def output_topics(self) -> frozenset[str]:
-        """Topics that conditions name for their results."""
+        """Output topics of the registered conditions."""
         return frozenset(self._output_topics.values())
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """Records that cannot be read and are the newest of their keys, by offset."""
+        """Unreadable records that are the newest of their keys, sorted by offset."""
         return tuple(self._newest.unreadable())
 
     @property
     def quiet_seconds(self) -> float:
-        """Time since a record changed the streams, in seconds."""
+        """Time since the last change of the streams, in seconds."""
         return time.monotonic() - self._changed_at
 
     def read_to_end(self) -> None:
-        """Read all that stands in the topic now; an empty one is read at once.
+        """Read the topic to its current end; return at once when it is empty.
 
         Raises
         ------
         SparkJobError
-            When the broker does not give it in time.
+            When the end is not reached in time.
         UnknownRecordVersionError
             When a newer version of this software wrote the newest record of a key.
         """
@@ -95,18 +95,18 @@ class ConfigWatch:
         self._newest.follow()
 
     def _position(self) -> int:
-        # Before the first record the position is not known; then it is the beginning.
+        # The position is unknown before the first record is read; the beginning is assumed.
         return max(int(self._consumer.position([self._place])[0].offset), 0)
 
     def poll(self, seconds: float) -> None:
-        """Take in what comes within a time, and wait for something that long.
+        """Wait up to `seconds` for records and process them.
 
         Raises
         ------
         UnknownRecordVersionError
-            When a newer version of this software wrote a record, once all was read.
+            When a newer version of this software wrote a record after the first read to the end.
         KafkaException
-            When the topic cannot be read any more.
+            When the topic can no longer be read.
         """
         for message in self._consumer.consume(_MOST_RECORDS, timeout=seconds):
             if is_record(message):
@@ -150,7 +150,7 @@ class ConfigWatch:
             self._output_topics[name] = topic
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._consumer.close()
 
     def __enter__(self) -> Self:

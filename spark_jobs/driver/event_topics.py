@@ -1,10 +1,10 @@
-"""Which of the wanted topics there are, remembered while a broker's answer leaves one out.
+"""The existing event topics, remembered while a response of a broker omits one of them.
 
-A topic is known by Kafka's id: one that was deleted and created again is another topic.
+A topic is identified by Kafka's topic id: a recreated topic has another id.
 
-A stream whose topic is missing from one answer must stay in force: otherwise its events would be
-forgotten, and read again a moment later. A topic that stays away was deleted, if the broker says so
-when it is asked for it; a job that read it all the same would fail, for all streams.
+A stream whose topic is missing from one response must stay in force: otherwise the job would drop
+its events and read them again a moment later. A topic that stays missing counts as deleted when the
+broker confirms it. A job that still read it would fail for all streams.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ GONE_SECONDS = 10.0
 
 
 def check_topics(streams: Mapping[str, Stream], found: Collection[str]) -> None:
-    """Make sure that every stream has its topic: a job that ends does not wait for one.
+    """Check that the topic of every stream exists; an `until_end` job does not wait for topics.
 
     Parameters
     ----------
     streams : mapping of name to Stream
-        All that are registered.
+        All registered streams.
     found : collection of str
-        Topics that there are.
+        Existing topics.
 
     Raises
     ------
     MissingTopicError
-        When a stream's topic is not there, or no stream is registered.
+        When the topic of a stream is missing, or no stream is registered.
     """
     missing = [
         f"{it.topic} of stream {it.name}" for it in streams.values() if it.topic not in found
@@ -50,16 +50,16 @@ def check_topics(streams: Mapping[str, Stream], found: Collection[str]) -> None:
 
 
 class EventTopics:
-    """The topics that there are; their partitions never get fewer while a topic is there.
+    """The existing topics; the partition count of an existing topic never decreases.
 
     Parameters
     ----------
     known : mapping of topic to FoundTopic
-        Those that were there when the job last ran.
+        Topics that existed when the job last ran.
     is_deleted : callable
-        Asks the broker whether there is no such topic; one that may only not be seen is there.
+        Asks the broker whether a topic was deleted; a topic without describe rights exists.
     clock : callable
-        Time in seconds; only differences count.
+        Time in seconds; only differences are used.
     """
 
     def __init__(
@@ -76,26 +76,26 @@ class EventTopics:
 
     @property
     def found(self) -> dict[str, FoundTopic]:
-        """Those of the topics that there are."""
+        """The existing topics."""
         return dict(self._found)
 
     @property
     def is_certain(self) -> bool:
-        """Whether no topic was missing from the last answer, unless for so long that it counts."""
+        """Whether each topic missing from the last response has been missing for GONE_SECONDS."""
         now = self._clock()
         return all(now - since >= GONE_SECONDS for since in self._missing_since.values())
 
     def take(
         self, found: Mapping[str, FoundTopic], wanted: Collection[str]
     ) -> dict[str, FoundTopic]:
-        """Take in an answer of the broker; return the topics that there are.
+        """Merge a response of the broker; return the existing topics.
 
         Parameters
         ----------
         found : mapping of topic to FoundTopic
-            Topics that the broker named.
+            Topics in the response.
         wanted : collection of str
-            The topics to be read; others are forgotten.
+            Topics to be read; other topics are removed.
         """
         now = self._clock()
         known = self._found
@@ -113,7 +113,7 @@ class EventTopics:
         return self.found
 
     def _merge(self, known: FoundTopic | None, found: FoundTopic) -> FoundTopic:
-        """Return what is to be believed: an answer may be older than one that came before it."""
+        """Return the newer description: a response may be older than the one before it."""
         if known is None:
             return found
         if known.id is not None and found.id not in {known.id, None}:

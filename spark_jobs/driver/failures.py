@@ -1,8 +1,8 @@
-"""What an error of Spark stands for: a store that fails and an old checkpoint are told apart.
+"""Classify errors of Spark: failures of the checkpoint's store and stale checkpoints.
 
-The query reaches its checkpoint through Hadoop's file systems, and nothing else through them. So an
-I/O error that was raised below them is one of the checkpoint's store; one that was raised elsewhere
-(a worker that died, a shuffle file) is not.
+The query uses Hadoop's file systems for its checkpoint only. An I/O error raised inside them is
+therefore an error of the checkpoint's store. An I/O error raised elsewhere (a dead worker, a
+shuffle file) is not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def naming_store(gateway: Any, location: str) -> Iterator[None]:  # noqa: ANN401
     Parameters
     ----------
     gateway : JavaGateway
-        To the JVM in which it is raised.
+        Gateway to the JVM that raises the error.
     location : str
         Folder or URL of the checkpoint.
     """
@@ -48,29 +48,29 @@ def naming_store(gateway: Any, location: str) -> Iterator[None]:  # noqa: ANN401
 
 
 def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception | None:  # noqa: ANN401 - Py4J has no types
-    """Return the error that a query has ended with, None when it has not failed.
+    """Return the error with which a query ended, or None when it has not failed.
 
     Parameters
     ----------
     gateway : JavaGateway
-        To the JVM of the query.
+        Gateway to the JVM of the query.
     query : StreamingQuery
-        That has ended.
+        The query, which has ended.
     location : str
         Folder or URL of the checkpoint.
 
     Returns
     -------
     CheckpointStoreError, StaleCheckpointError, StreamingQueryException or None
-        The last where it is neither of the first two.
+        StreamingQueryException for all errors that are not one of the first two.
     """
     raised = query.exception()
     if raised is None:
         return None
-    # Python is given the text of the outermost exception only.
+    # Python receives the message of the outermost exception only.
     thrown = query._jsq.exception().get()  # noqa: SLF001 - see above
     for one in _chain(thrown):
-        # A worker's exception comes as its traceback.
+        # The exception of a worker arrives as a traceback in the message.
         stale = StaleCheckpointError.from_text(one.getMessage() or "")
         if stale is not None:
             return stale
@@ -79,7 +79,7 @@ def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception
 
 
 def _store_cause(gateway: Any, thrown: Any) -> str | None:  # noqa: ANN401 - objects of the JVM
-    """Return what the store reported, None when the error is not the store's."""
+    """Return the error message of the store, or None when the store did not cause the error."""
     cause = None
     for one in _chain(thrown):
         if is_instance_of(gateway, one, _IO_ERROR) and any(

@@ -1,11 +1,11 @@
-"""Heartbeats of live streams: the proof that time has passed where no events come.
+"""Heartbeats of live streams, which advance the watermark of idle partitions.
 
-Once a partition has been read to its end as of wall time t, every event that is still to come has
-latest >= t - skew - D (spec: timing, section 7). So the ticker notes the time and then the end
-offsets; when the query has completed a batch that reaches them, it sends a heartbeat. It carries
-the offset up to which the partition must have been read, so that it means the same to whoever
-replays the topics. Streams of recorded data (clock: replay) get none: their times say nothing
-about now.
+Once a partition has been read to its end as of wall time t, every future event has
+latest >= t - skew - D (spec: timing, section 7). The ticker therefore records the time and then the
+end offsets, and sends a heartbeat when the query has completed a batch that reaches them. A
+heartbeat carries the offset up to which the partition must have been read, so that a replay of the
+topics yields the same result. Streams of recorded data (clock: replay) get no heartbeats: their
+timestamps are unrelated to wall time.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
     from kafka_client.partition_offsets import Place
 
-# A heartbeat that tells nothing of any stream: it makes the first batch run.
+# A heartbeat without effect on any stream; it triggers the first batch.
 WAKE_UP = Heartbeat("wake-up", None, -TIME_LIMIT_US, None)
 
 
 class Offsets(Protocol):
-    """What the ticker asks Kafka."""
+    """Queries that the ticker sends to Kafka."""
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Give the end offsets."""
+        """Return the end offsets."""
 
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Give the offsets of the oldest records."""
+        """Return the offsets of the oldest records."""
 
     def after_last_records(
         self, ends: Mapping[Place, int], begins: Mapping[Place, int]
     ) -> dict[Place, int]:
-        """Give one more than the offset of the last record before each end."""
+        """Return the offset of the last record before each end, plus 1."""
 
 
 class _Mark(NamedTuple):
-    """At this wall time the partition ended no further than here."""
+    """A wall time, and an upper bound of the end offset of a partition at that time."""
 
     at_us: int
     end: int
 
 
 class Tick(NamedTuple):
-    """What a tick brought: heartbeats to be sent, where the partitions begin and where they end."""
+    """Result of a tick: heartbeats to send, and begin and end offsets of the partitions."""
 
     heartbeats: list[Heartbeat]
     begins: dict[Place, int]
@@ -57,16 +57,16 @@ class Tick(NamedTuple):
 
 
 class Ticker:
-    """Says which partitions have been read to their end, and as of when.
+    """Determines which partitions have been read to their end, and as of which time.
 
     Parameters
     ----------
     streams : mapping of name to Stream
         The streams in force.
     partitions : mapping of name to int
-        Number of Kafka partitions of its topic.
+        Number of Kafka partitions of the topic of each stream.
     offsets : Offsets
-        Of Kafka.
+        Queries of Kafka.
     clock : callable
         Wall time in µs since 1970.
     """
@@ -92,15 +92,15 @@ class Ticker:
         }
 
     def tick(self, completed: Mapping[Place, int]) -> Tick:
-        """Note how far the partitions go now, and give the heartbeats that have come true.
+        """Record the current end offsets, and return the heartbeats whose offsets were read.
 
         Parameters
         ----------
         completed : mapping of (topic, partition) to int
-            Up to where the query's completed batches have read.
+            End offsets of the query's completed batches.
         """
         places = self._places()
-        # The time is taken first: what is appended up to it stands before the end.
+        # The clock is read first: records appended before that time are before the end offset.
         now_us = self._clock()
         ends = self._offsets.ends(places)
         begins = self._offsets.begins(places)
@@ -113,7 +113,7 @@ class Ticker:
                 self._marks.pop(place, None)
             elif waiting is None:
                 self._marks[place] = fresh
-            # A mark is waited for: under load a newer one would never come true.
+            # A waiting mark is kept: under load a newer mark would never be reached.
             elif waiting.end <= reached:
                 ready[place] = waiting
                 self._marks[place] = fresh

@@ -1,6 +1,6 @@
-"""Java archives pinned by their SHA-256: no other file gets on a class path.
+"""Java archives pinned by their SHA-256; only pinned archives are put on a class path.
 
-A list has the format of `sha256sum`: one line for each archive, its hash and its name.
+A list has the format of `sha256sum`: one line per archive, with its hash and its name.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from pathlib import Path
 
 from spark_jobs.errors import JarsMismatchError
 
-# The jars of Spark's Kafka connector, and what they need beside those of pyspark.
+# The jars of Spark's Kafka connector and their dependencies that pyspark does not include.
 CONNECTOR = Path(__file__).with_name("jars.sha256")
 
 
 def pinned(listing: Path) -> dict[str, str]:
-    """Return the hash of each archive of a list, by the archive's name."""
+    """Return the hashes of the archives in a list, by name."""
     lines = listing.read_text(encoding="ascii").splitlines()
     return {name: digest for digest, name in (line.split() for line in lines)}
 
 
 def verified(folder: Path, listing: Path) -> list[Path]:
-    """Return the archives of a list in a folder, in the order of their names.
+    """Check the listed archives in a folder and return their paths, sorted by name.
 
-    Other archives in the folder are not returned.
+    Other archives in the folder are ignored.
 
     Parameters
     ----------
     folder
-        Where the archives are.
+        Folder of the archives.
     listing
-        Their names and hashes.
+        List of their names and hashes.
 
     Raises
     ------
     JarsMismatchError
-        An archive is missing, cannot be read, or has another content.
+        When an archive is missing, cannot be read, or has another hash.
     """
     found = []
     for name, digest in sorted(pinned(listing).items()):

@@ -1,20 +1,19 @@
-"""Records that were lost before they were read, and the facts from which they are counted.
+"""Count records that were lost before they were read.
 
-For each partition of the streams in force the facts are: up to which offset the completed batches
-have read it, up to which offset records were seen in it, and up to which offset losses are counted.
-A loss moves the last of these in the same write that adds to the total, so an offset is counted at
-most once, whatever is repeated: a run of the query, or a step of a job that was killed.
+For each partition of the streams in force, the counter keeps three offsets, the facts: the end of
+the completed batches, the end of the records that were seen, and the end of the counted losses. One
+write adds a loss to the total and advances the third offset. An offset is therefore counted at most
+once, even if a run of the query or a step of a killed job is repeated.
 
-Facts and totals lie beside the query's checkpoint, in a file of their own that is replaced whole.
-The facts are of the topics whose ids streams.json holds: they are forgotten together with the
-offsets of a topic, before its new id is written there. The checkpoint is their place, and not the
-job's record on the metrics topic: the file is written before the query passes over a gap, and a
-record is not known to be in Kafka at that moment. With a new checkpoint the totals begin at 0, as
-all totals of the job do.
+Facts and totals are stored beside the query's checkpoint in one file that is replaced atomically.
+The facts belong to the topics whose ids are in streams.json: they are removed together with the
+offsets of a topic, before the new id is written there. They are not stored in the job's record on
+the metrics topic: the file must be written before the query skips a gap, and at that moment a
+record is not yet confirmed by Kafka. With a new checkpoint the totals begin at 0, like all totals
+of the job.
 
-Losses by deletion and truncation are lower bounds: records that were written after the last look
-are not known. Facts are written when a run begins or stops, when a loss is counted, and at every
-tenth look.
+Losses by deletion and truncation are lower bounds: records written after the last look are unknown.
+Facts are written when a run begins or stops, when a loss is counted, and at every tenth look.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _log = logging.getLogger(__name__)
 
 _FILE = "losses.json"
 _VERSION = 2
-# Version 1 had no facts but up to where losses were counted.
+# Version 1 contains only the end offsets of the counted losses.
 _READABLE_VERSIONS = (1, _VERSION)
-# Ends move with every look at a busy topic, and a remote store is slow to write.
+# The ends of a busy topic change at every look, and writing to a remote store is slow.
 _LOOKS_PER_WRITE = 10
 _RETENTION = "the topic's retention is shorter than the time the job was behind"
 _DELETED = "the topic was deleted before they were read"
@@ -53,14 +52,14 @@ class _Facts:
     Parameters
     ----------
     read : int or None
-        Up to where completed batches have read; None when no batch has read the partition.
+        End offset of the completed batches; None when no batch has read the partition.
     end : int
-        Up to where records were seen.
+        End offset of the records that were seen.
     counted : int
-        Up to where lost records are counted.
+        End offset of the losses that are counted.
     batch : int
-        The partition was truncated after this batch began: offsets of it and of those before it
-        are out of date.
+        Batch after whose begin the partition was truncated: offsets of this batch and of earlier
+        batches are out of date.
     """
 
     read: int | None = None
@@ -70,19 +69,19 @@ class _Facts:
 
 
 class LossCounter:
-    """Counts lost records, and keeps the totals and what they are counted from.
+    """Counts lost records, and stores the totals and the facts.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        Where they are kept.
+        Checkpoint that stores the file.
     report : callable
-        Called with the totals, by (topic, partition): at once, and whenever they change.
+        Called with the totals by (topic, partition), once at the start and after each change.
 
     Raises
     ------
     UnknownRecordVersionError
-        When another version wrote the file.
+        When the file has an unknown version.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class LossCounter:
             self._facts[topic, number] = _Facts(*facts)
 
     def note_read(self, offsets: Mapping[Place, int], batch: int) -> None:
-        """Record up to which offsets a batch, and those before it, have read; it is completed."""
+        """Record the end offsets of a completed batch."""
         for place, offset in offsets.items():
             facts = self._facts.get(place, _Facts())
             if batch > facts.batch:
@@ -118,26 +117,26 @@ class LossCounter:
                 self._facts[place] = replace(facts, read=read, end=max(read, facts.end))
 
     def note_begun(self, offsets: Mapping[Place, int], batch: int) -> None:
-        """Record up to which offsets a batch reads: records were seen up to there."""
+        """Record the end offsets of a batch that was begun; records were seen up to them."""
         for place, offset in offsets.items():
             facts = self._facts.get(place, _Facts())
             if batch > facts.batch:
                 self._facts[place] = replace(facts, end=max(offset, facts.end))
 
     def look(self, begins: Mapping[Place, int], ends: Mapping[Place, int]) -> None:
-        """Record where partitions end, and count the records that retention removed.
+        """Record the end offsets of partitions, and count the records that retention removed.
 
-        Nothing is counted for a partition that the job has never read.
+        Losses are not counted for a partition that the job has never read.
 
         Parameters
         ----------
         begins, ends : mapping of (topic, partition) to int
-            Offset of the oldest record of each partition, and of the next one to be written.
+            Offsets of the oldest record and of the next record to be written.
 
         Raises
         ------
         CheckpointStoreError
-            When the counts cannot be kept; nothing is counted then.
+            When the counts cannot be stored; they then stay unchanged.
         """
         for place, end in ends.items():
             facts = self._facts.get(place, _Facts())
@@ -154,21 +153,21 @@ class LossCounter:
             self.save()
 
     def is_truncated(self, ends: Mapping[Place, int]) -> bool:
-        """Return whether a partition ends before what was seen of it."""
+        """Return whether a partition ends before the last record that was seen."""
         return any(self._facts.get(place, _Facts()).end > end for place, end in ends.items())
 
     def count_deleted(self, topics: Collection[str]) -> None:
-        """Count the records that were seen and not read of topics that were deleted.
+        """Count the records of deleted topics that were seen but not read.
 
         Parameters
         ----------
         topics : collection of str
-            Their names. Counting them again counts nothing until they are forgotten.
+            Names of the topics. A repeated call counts 0 until `forget` is called.
 
         Raises
         ------
         CheckpointStoreError
-            When the counts cannot be kept; nothing is counted then.
+            When the counts cannot be stored; they then stay unchanged.
         """
         lost, changed = {}, {}
         for place, facts in self._facts.items():
@@ -178,19 +177,19 @@ class LossCounter:
         self._count(lost, changed, _DELETED)
 
     def count_truncated(self, ends: Mapping[Place, int], batch: int) -> None:
-        """Count by how much partitions end before what was seen of them.
+        """Count the seen records that truncation removed from the end of partitions.
 
         Parameters
         ----------
         ends : mapping of (topic, partition) to int
-            Where they end now.
+            Current end offsets.
         batch : int
             The newest batch that was begun.
 
         Raises
         ------
         CheckpointStoreError
-            When the counts cannot be kept; nothing is counted then.
+            When the counts cannot be stored; they then stay unchanged.
         """
         lost, changed = {}, {}
         for place, end in ends.items():
@@ -207,7 +206,7 @@ class LossCounter:
         Raises
         ------
         CheckpointStoreError
-            When the file cannot be written; nothing is forgotten then.
+            When the file cannot be written; the facts then stay unchanged.
         """
         facts = {place: facts for place, facts in self._facts.items() if place[0] not in topics}
         self._write(self._totals, facts)

@@ -1,4 +1,4 @@
-"""What Kafka says of its topics and partitions: which, how many, from where, up to where."""
+"""Queries of Kafka's topics and partitions: names, ids, counts, begin and end offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FoundTopic(NamedTuple):
     partitions : int
         Number of its partitions.
     id : str or None
-        Kafka's id of the topic: one that is created again under the same name has another.
+        Kafka's id of the topic; a recreated topic has another id.
     """
 
     partitions: int
@@ -35,25 +35,25 @@ class FoundTopic(NamedTuple):
 
 
 class KafkaOffsets:
-    """Asks the broker; keeps nothing but the connection.
+    """Queries the broker; keeps no state except the connections.
 
     Parameters
     ----------
     properties : mapping
         librdkafka properties.
     group : str
-        Name for the client; nothing is committed for it.
+        Consumer group of the client; it never commits offsets.
     """
 
     def __init__(self, properties: Properties, group: str) -> None:
         self._admin = AdminClient(properties)
-        # One record is wanted, not all that follow it.
+        # Only one record is read, so prefetching is kept small.
         self._consumer = open_consumer(
             properties, group, fetch_wait_max_ms=50, queued_max_messages_kbytes=1024
         )
 
     def partitions(self) -> dict[str, int]:
-        """Give the number of partitions of every topic.
+        """Return the number of partitions of every topic.
 
         Raises
         ------
@@ -64,12 +64,12 @@ class KafkaOffsets:
         return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
 
     def describe(self, topics: Collection[str]) -> dict[str, FoundTopic]:
-        """Return the topics that there are; those that may not be seen are left out.
+        """Return the existing topics; topics without describe rights are left out.
 
         Parameters
         ----------
         topics : collection of str
-            Their names.
+            Names of the topics.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class KafkaOffsets:
             try:
                 topic = future.result()
             except KafkaException as error:
-                # The client's own errors are negative; the others are a broker's, of this topic.
+                # Errors of the client are negative; other errors are the broker's, for this topic.
                 if error.args[0].code() < 0:
                     raise
             else:
@@ -94,7 +94,7 @@ class KafkaOffsets:
         return found
 
     def is_deleted(self, topic: str) -> bool:
-        """Tell whether there is no such topic; one that may not be seen is there.
+        """Return whether a topic was deleted; a topic without describe rights exists.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class KafkaOffsets:
         return False
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Give the end offsets, open transactions included; partitions that are gone are left out.
+        """Return the end offsets, open transactions included; deleted partitions are left out.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class KafkaOffsets:
         return self._list(places, Edge.END)
 
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Give the offsets of the oldest records, as `ends`."""
+        """Return the offsets of the oldest records, with the rules of `ends`."""
         return self._list(places, Edge.BEGIN)
 
     def _list(self, places: Iterable[Place], edge: Edge) -> dict[Place, int]:
@@ -133,19 +133,19 @@ class KafkaOffsets:
     def after_last_records(
         self, ends: Mapping[Place, int], begins: Mapping[Place, int]
     ) -> dict[Place, int]:
-        """Give one more than the offset of the last record before each end.
+        """Return the offset of the last record before each end, plus 1.
 
-        The end itself may stand behind marks of transactions, which no reader ever sees.
+        The end itself may follow transaction markers, which consumers never receive.
 
         Parameters
         ----------
         ends, begins : mapping of (topic, partition) to int
-            Where each partition ends and begins.
+            End and begin offset of each partition.
 
         Returns
         -------
         dict
-            0 where there is no record; partitions that did not answer in time are left out.
+            0 for a partition without records; partitions that time out are left out.
         """
         found: dict[Place, int] = {}
         step = 1
@@ -175,5 +175,5 @@ class KafkaOffsets:
         return found
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._consumer.close()

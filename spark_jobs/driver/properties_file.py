@@ -1,4 +1,4 @@
-"""Spark's properties as a file, which keeps their values off every command line."""
+"""Pass Spark's properties in a file, so that their values are not on a command line."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _ESCAPED = {
 
 @contextmanager
 def submitted(properties: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """Let a Java machine that is started meanwhile read the properties from a file.
+    """Write the properties to a file for a JVM that is started within the context.
 
-    `spark-submit` reads what it needs before Java runs (memory, Java options, jars) from the file
-    as it would from `--conf`. The file can be read by its owner only, and is removed afterwards.
+    `spark-submit` reads properties that it needs before Java runs (memory, Java options, jars) from
+    the file as it does from `--conf`. Only the owner can read the file. It is removed afterwards.
 
     Parameters
     ----------
     properties
         Spark properties by name.
     folder
-        Of the file.
+        Folder of the file.
     """
     path = folder / "spark.properties"
     lines = "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in properties.items())
@@ -47,7 +47,7 @@ def submitted(properties: Mapping[str, str], folder: Path) -> Iterator[None]:
     with os.fdopen(private, "w", encoding="utf-8") as file:
         file.write(lines)
     given = os.environ.get(_ARGUMENTS)
-    # A site's own spark-defaults.conf counts as without the file.
+    # A site's spark-defaults.conf stays in effect.
     option = shlex.join(["--load-spark-defaults", "--properties-file", str(path)])
     os.environ[_ARGUMENTS] = f"{option} {given or _DEFAULT}"
     try:
@@ -61,5 +61,5 @@ def submitted(properties: Mapping[str, str], folder: Path) -> Iterator[None]:
 
 
 def _escape(text: str) -> str:
-    """Escape a name or a value as Java's properties need it; spaces keep their place."""
+    """Escape a name or a value for a Java properties file, including leading spaces."""
     return "".join(_ESCAPED.get(character, character) for character in text)

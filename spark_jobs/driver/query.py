@@ -1,4 +1,4 @@
-"""The streaming query: source, transform and sink put together."""
+"""The streaming query, composed of source, transform and sink."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def start_query(
     Parameters
     ----------
     session : SparkSession
-        To run it in.
+        Session that runs the query.
     settings : Settings
-        Of the job.
+        Settings of the job.
     in_force : InForce
         Streams and slots of this run.
     topic_partitions : mapping of topic to int
-        Event topics and how many partitions they have.
+        Event topics and their number of partitions.
     shuffle_partitions : int
-        Of the stateful operator.
+        Number of partitions of the stateful operator.
     checkpoint : str
-        Where Spark keeps the query's state.
+        Location of the query's state.
     one_batch : bool
-        Whether it runs the batch that was begun, and then idles. Otherwise the settings say
-        whether it ends by itself where the topics end now.
+        Whether the query runs the unfinished batch and then idles. Otherwise `until_end` of the
+        settings decides whether it ends by itself at the current end of the topics.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
     records = read_kafka(session, settings, topic_partitions)

@@ -1,4 +1,4 @@
-"""What the driver itself writes to Kafka: heartbeats, and the job's record on the metrics topic."""
+"""Records that the driver writes to Kafka: heartbeats, and the job's record for metrics."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MOST_TEXT = 4_000
 
 
 class Reporter:
-    """Writes as the driver; what it writes may repeat, and nothing of it is a result.
+    """Writes the driver's records to Kafka; they may repeat, and none of them is a result.
 
     Parameters
     ----------
     properties : mapping
         librdkafka properties.
     topics : Topics
-        Of the installation.
+        Topics of the installation.
     clock : callable
         Wall time in µs since 1970.
     hide : callable
@@ -78,7 +78,7 @@ class Reporter:
             "applied_config_offset": None,
             "streams": [],
             "waiting_streams": [],
-            # Not known before the checkpoint is read; 0 would look like a counter that was reset.
+            # Unknown until the checkpoint is read; 0 would look like a counter reset.
             "lost": None,
             "missing_topics": [],
             "unreadable_records": [],
@@ -88,20 +88,20 @@ class Reporter:
         self._written_at = -_LEAST_SECONDS
 
     def heartbeats(self, heartbeats: Sequence[Heartbeat]) -> None:
-        """Write heartbeats; one that is lost is followed by a later one."""
+        """Write heartbeats; a later heartbeat replaces a lost one."""
         for heartbeat in heartbeats:
             value = orjson.dumps(heartbeat_to_record(heartbeat))
             self._produce(self._topics.heartbeats, heartbeat.stream.encode(), value)
 
     def state(self, state: str, **facts: object) -> None:
-        """Write that the job has come into another state.
+        """Write a new state of the job.
 
         Parameters
         ----------
         state : str
             starting, running, restarting, failing, stopping, stopped or failed.
         **facts
-            Fields of the record that change with it.
+            Other fields of the record that change.
         """
         self._facts |= {"state": state, **facts}
         if self._facts["exception"] is not None:
@@ -109,19 +109,19 @@ class Reporter:
         self._write()
 
     def lost(self, totals: Mapping[Place, int]) -> None:
-        """Report how many records of each (topic, partition) were removed before they were read."""
+        """Set the number of records lost before they were read, by (topic, partition)."""
         lost: dict[str, dict[str, int]] = {}
         for (topic, number), count in sorted(totals.items()):
             lost.setdefault(topic, {})[str(number)] = count
         self._facts["lost"] = lost
 
     def recreated(self, topics: Mapping[str, tuple[str, str]]) -> None:
-        """Write which event topics were deleted and created again.
+        """Add event topics that were deleted and created again.
 
         Parameters
         ----------
         topics : mapping of topic to (str, str)
-            The former id and the new one.
+            The former and the new id of each topic.
         """
         known = self._facts["recreated_topics"]
         for topic, (former, now) in topics.items():
@@ -137,7 +137,7 @@ class Reporter:
             )
 
     def missing_topics(self, topics: Collection[str]) -> None:
-        """Say which topics conditions name for their results, though there are none."""
+        """Set and log the output topics of conditions that do not exist."""
         missing = sorted(topics)
         if missing and missing != self._facts["missing_topics"]:
             _log.error(
@@ -148,19 +148,19 @@ class Reporter:
         self._facts["missing_topics"] = missing
 
     def unreadable_records(self, records: Sequence[Unreadable]) -> None:
-        """Take in which records of the config topic cannot be read: the first ones are listed."""
+        """Set the unreadable records of the config topic; only the first ones are listed."""
         self._facts["unreadable_records"] = list_unreadable(records)
         self._facts["unreadable_records_total"] = len(records)
 
     def progress(self, progress: Mapping[str, Any], config_topic: str) -> None:
-        """Take in Spark's progress of a batch; it is written at most once a second.
+        """Set the facts of a batch from Spark's progress; `refresh` writes them.
 
         Parameters
         ----------
         progress : mapping
-            As `StreamingQuery.lastProgress` gives it.
+            Value of `StreamingQuery.lastProgress`.
         config_topic : str
-            Whose offset tells what is applied.
+            Config topic; its end offset is the applied offset.
         """
         sources = progress["sources"]
         ends = parse_offsets(*(source["endOffset"] for source in sources))
@@ -182,7 +182,7 @@ class Reporter:
         }
 
     def refresh(self) -> None:
-        """Write the job's record, unless that was done within the last second."""
+        """Write the job's record, at most once per second."""
         self._producer.poll(0)
         if time.monotonic() - self._written_at >= _LEAST_SECONDS:
             self._write()
@@ -196,16 +196,16 @@ class Reporter:
         try:
             self._producer.produce(topic, value, key)
         except (BufferError, KafkaException) as error:
-            # The broker does not answer, or the record is too large; the next one follows.
+            # The broker does not answer, or the record is too large; a later record follows.
             _log.warning("a record of the job for %s was not taken: %s", topic, error)
 
     def close(self) -> None:
-        """Write what is waiting."""
+        """Flush the producer."""
         self._producer.flush(_FLUSH_SECONDS)
 
 
 def describe(error: BaseException) -> str:
-    """Give what an exception says, short enough for a record."""
+    """Return the message of an exception, shortened for a record."""
     text = str(error) or type(error).__name__
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
 

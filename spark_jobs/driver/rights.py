@@ -1,4 +1,4 @@
-"""Who may read the files that hold events."""
+"""Check of the file permissions of folders that hold events."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ _log = logging.getLogger(__name__)
 def warn_of_wide_folder(location: str, umask: str) -> None:
     """Log a warning if an existing folder grants rights that the umask withholds.
 
-    The folder is not changed: somebody may have granted the rights on purpose, and who must not
-    lose them is not known here.
+    The folder is not changed: the rights may have been granted on purpose.
 
     Parameters
     ----------
     location
-        Folder, or URL; only folders of this machine are looked at.
+        Folder or URL; only folders of this machine are checked.
     umask
-        As octal digits.
+        Umask in octal digits.
     """
     if "://" in location and not location.startswith("file:"):
         return
@@ -29,7 +28,7 @@ def warn_of_wide_folder(location: str, umask: str) -> None:
     try:
         mode = stat.S_IMODE(folder.stat().st_mode)
     except OSError:
-        # Not there yet, or not to be looked at: who opens it says more.
+        # The folder is missing or not accessible; opening it reports the error.
         return
     wide = mode & int(umask, 8)
     if wide:

@@ -1,4 +1,4 @@
-"""Another job of the same installation: with a checkpoint of its own it would write all twice."""
+"""Detect another job of the same installation, which would write every alarm a second time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
 
-# A running job speaks every second; these many records are more than it and its slots say in one.
+# A running job writes a record every second; job and slots write fewer records than this in it.
 _LATEST_RECORDS = 5_000
 _SILENT_US = 10_000_000
 _TIMEOUT_SECONDS = 10.0
@@ -36,19 +36,19 @@ def refuse_rivals(
     clock: Callable[[], int],
     stop: threading.Event,
 ) -> None:
-    """Make sure that no other job with another checkpoint works on this installation.
+    """Check that no job with another checkpoint runs in this installation.
 
-    One that has just died is waited for: it counts as running until it has been silent for ten
-    seconds.
+    A job that has just died counts as running until it has been silent for ten seconds; the check
+    waits for that time.
 
     Parameters
     ----------
     properties : mapping
         librdkafka properties.
     topics : Topics
-        Of the installation.
+        Topics of the installation.
     checkpoint_id : str
-        Of this job's checkpoint.
+        Id of this job's checkpoint.
     clock : callable
         Wall time in µs since 1970.
     stop : threading.Event
@@ -57,7 +57,7 @@ def refuse_rivals(
     Raises
     ------
     RivalJobError
-        When there is one.
+        When another job runs.
     KafkaException
         When the broker does not answer.
     """
@@ -76,7 +76,7 @@ def refuse_rivals(
 
 
 def _rival_spoke_at(properties: Properties, topic: str, checkpoint_id: str) -> int | None:
-    """When a job with another checkpoint last said that it works; None if it ended, or never."""
+    """Return the time of the last record of a running job with another checkpoint, or None."""
     spoken: dict[str, int | None] = {}
     for record in _latest_job_records(properties, topic):
         found = record.get("checkpoint")

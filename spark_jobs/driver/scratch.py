@@ -1,11 +1,11 @@
 """Temporary folders that a later process removes when their owner was killed.
 
-A process that is killed cannot remove its temporary files. Each folder therefore holds a lock that
-the kernel releases with its owner, and every new folder begins with a sweep: folders whose lock is
-free are removed. A lock (`flock`) is seen by all processes of one kernel, so the folder of a
-running process is safe also between containers that share it. Between machines that share a file
-system locks may not be seen; the lock file names the machine and its start, and folders of other
-machines are left alone.
+A killed process cannot remove its temporary files. Each folder therefore holds a lock that the
+kernel releases when the owner ends. Creating a folder first removes all folders whose lock is free.
+All processes of one kernel see a lock (`flock`), so containers that share a folder do not remove
+the folders of each other's running processes. Machines that share a file system may not see each
+other's locks. The lock file therefore names the machine and its boot id, and folders of other
+machines are not removed.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ScratchFolder:
-    """A temporary folder, readable by its owner only, that goes with its process.
+    """A temporary folder, readable by its owner only, that is removed with its process.
 
-    Removed by `close`, at the process's end, or by the first `ScratchFolder` that is made after the
-    process was killed.
+    The folder is removed by `close`, at the end of the process, or, after the process was killed,
+    by the next `ScratchFolder` that is created.
 
     Parameters
     ----------
     purpose
         A word in the folder's name.
     parent
-        Folder in which it is made; that of the system for temporary files by default.
+        Parent folder; the system's folder for temporary files by default.
     """
 
     def __init__(self, purpose: str, parent: Path | None = None) -> None:
         parent = parent or Path(tempfile.gettempdir())
         _sweep(parent)
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
-        # Locked before it has its name: no sweep finds a lock that is not yet held.
+        # The file is locked before it gets its name, so a sweep never finds it unlocked.
         unnamed = self.path / f"{_LOCK}.new"
         self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -77,12 +77,12 @@ class ScratchFolder:
 
 @contextmanager
 def temporary_files_in(folder: Path) -> Iterator[None]:
-    """Let the temporary files that this process makes meanwhile go with a folder.
+    """Create the temporary files of this process in a folder.
 
     Parameters
     ----------
     folder
-        Most likely that of a `ScratchFolder`: what a killed process leaves is swept with it.
+        Usually the folder of a `ScratchFolder`, so that a sweep also removes these files.
     """
     before = tempfile.tempdir
     tempfile.tempdir = str(folder)
@@ -93,21 +93,21 @@ def temporary_files_in(folder: Path) -> Iterator[None]:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the folders below `parent` whose owners are gone."""
+    """Remove the folders in `parent` whose owners have ended."""
     for folder in parent.glob(f"{_PREFIX}*/"):
-        # Some cannot be opened, are in use, or have a lock file that is not whole (ValueError).
+        # Some folders cannot be opened, are in use, or have an incomplete lock file (ValueError).
         with suppress(OSError, ValueError):
             if not folder.is_symlink() and folder.stat().st_uid == os.geteuid():
                 _remove_if_left(folder)
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a folder if its lock is free and was made on this machine."""
+    """Remove a folder if its lock is free and was created on this machine."""
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         host, boot = os.pread(lock, 1024, 0).decode().split("\n")
-        # Containers of a machine have one start and many names; a restarted machine, one name.
+        # Containers of one machine share the boot id; a restarted machine keeps its host name.
         this_host, this_boot = _machine()
         if host == this_host or boot == this_boot:
             shutil.rmtree(folder)
@@ -116,6 +116,6 @@ def _remove_if_left(folder: Path) -> None:
 
 
 def _machine() -> tuple[str, str]:
-    """Return the host's name, and what tells its present start from others."""
+    """Return the host name and the boot id."""
     boot = _BOOT.read_text(encoding="ascii").strip() if _BOOT.exists() else platform.node()
     return platform.node(), boot

@@ -1,4 +1,4 @@
-"""The Spark session, set up as measured for small and frequent batches of packed rows."""
+"""The Spark session, tuned by measurement for small, frequent batches of packed rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _NAME = "coincide"
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _NO_JAVA = "JAVA_GATEWAY_EXITED"
-# What `spark-submit` hands to Java, or needs before the session is there.
+# Properties that `spark-submit` passes to Java or needs before the session exists.
 _READ_BY_JAVA = ("spark.driver.", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-# Driver and executor are one JVM; its direct memory, where Arrow works, may equal its heap.
-# Compiled once and lightly, the JVM starts in two thirds of the CPU time, batches cost half while
-# it warms up, and at 240,000 events/s it makes no difference any more (measured on two cores).
+# Driver and executor are one JVM; its direct memory, which Arrow uses, may be as large as its heap.
+# With one compilation tier, the JVM starts in two thirds of the CPU time and batches cost half
+# during warm-up; at 240,000 events/s the speed is the same (measured on two cores).
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# The kernel takes 107 bytes for a socket's path, and Spark's names of sockets have 42.
+# The kernel limits a socket's path to 107 bytes; Spark's socket names have 42 bytes.
 _SOCKET_FOLDER_BYTES = 64
 _SHORT = Path("/tmp")  # noqa: S108 - the folder made in it is for its owner only
 _LOCAL_CHECKPOINTS = (
@@ -41,41 +41,41 @@ _LOCAL_CHECKPOINTS = (
 
 
 def session_properties(settings: Settings) -> dict[str, str]:
-    """Give the Spark properties of the job.
+    """Return the Spark properties of the job.
 
     Parameters
     ----------
     settings : Settings
-        Of the job.
+        Settings of the job.
     """
     properties = {
-        # State: only the changes of a batch are written, and uploaded as they are.
+        # The state store writes and uploads only the changes of a batch.
         "spark.sql.streaming.stateStore.providerClass": _STATE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # Rows are packed: few, large. 200,000 records a batch cost the least each.
+        # Packed rows are few and large. Batches of 200,000 records have the lowest cost per record.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        # Large records close a batch sooner: the JVM holds a few such batches in direct memory, and
-        # while a column grows there are two copies of it.
+        # Batches of large records are limited in bytes: the JVM holds several batches in direct
+        # memory, and copies a column while it grows.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 1024 * 1024),
-        # A page that nobody looks at costs memory and a port.
+        # The web UI would cost memory and a port.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.metricsEnabled": "false",
-        # Only the batch before the last is ever needed again.
+        # Recovery needs at most the batch before the newest.
         "spark.sql.streaming.minBatchesToRetain": "20",
-        # A worker whose caches are warm is kept while the job is idle.
+        # Workers with warm caches are kept while the job is idle.
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "spark_jobs.worker.worker_daemon",
         "spark.sql.adaptive.enabled": "false",
-        # Hadoop sets the modes of its files itself, whatever the umask of the process.
+        # Hadoop sets the modes of its files itself and ignores the umask of the process.
         "spark.hadoop.fs.permissions.umask-mode": settings.umask,
         "spark.redaction.regex": SENSITIVE_NAMES,
     }
     if is_local(settings.checkpoint):
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     if settings.jars is not None:
-        # The folder itself, or that of the command line, which has the broker's beside ours.
+        # The folder of the command line holds the broker's jars too; ours are in `spark`.
         ours = settings.jars / "spark"
         folder = ours if ours.is_dir() else settings.jars
         properties["spark.jars"] = ",".join(map(str, verified(folder, CONNECTOR)))
@@ -84,8 +84,8 @@ def session_properties(settings: Settings) -> dict[str, str]:
 
 def _one_process(scratch: Path) -> dict[str, str]:
     return {
-        # At a TCP port Spark serves the first client that connects, and waits for ever when that is
-        # not its own worker. Nobody else can open the sockets in this folder.
+        # On a TCP port Spark accepts the first client, and waits forever when that client is not
+        # its own worker. Other users cannot open the sockets in this folder.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": str(_socket_folder(scratch)),
         "spark.driver.memory": "2g",
@@ -95,14 +95,14 @@ def _one_process(scratch: Path) -> dict[str, str]:
 
 
 def _socket_folder(scratch: Path) -> Path:
-    """Return the scratch folder, or one with a short name where its own is too long for sockets."""
+    """Return the scratch folder, or a folder with a short path if it is too long for sockets."""
     if len(os.fsencode(scratch)) <= _SOCKET_FOLDER_BYTES:
         return scratch
     return ScratchFolder("s", _SHORT).path
 
 
 def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings) -> str | None:
-    """Return a sentence about the property of the settings that the error is about, if any is."""
+    """Return a message that names the property that caused the error, or None."""
     given = settings.spark_properties
     if isinstance(error, PySparkException) and error.getCondition() == _NO_JAVA:
         read_by_java = sorted(name for name in given if name.startswith(_READ_BY_JAVA))
@@ -119,43 +119,43 @@ def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings)
 
 
 def is_local(location: str) -> bool:
-    """Tell whether a folder or URL is on this machine's own file system."""
+    """Return whether a folder or URL is on the file system of this machine."""
     return "://" not in location or location.startswith("file:")
 
 
 def open_session(settings: Settings) -> SparkSession:
-    """Start Spark, or take the session that spark-submit has prepared.
+    """Start Spark, or use the session that spark-submit has prepared.
 
     Parameters
     ----------
     settings : Settings
-        Of the job.
+        Settings of the job.
 
     Raises
     ------
     SettingError
-        Spark does not take a property of the settings.
+        When Spark rejects a property of the settings.
     """
-    # Spark would start the system's interpreter, which has none of our packages.
+    # By default Spark starts the system's interpreter, which does not have the job's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     properties = session_properties(settings)
     starting = ExitStack()
-    # A value set here would win over those of spark-submit, which knows its cluster.
+    # A value set here would override the values of spark-submit, which knows its cluster.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         scratch = ScratchFolder("spark").path
         ours = {"spark.app.name": _NAME, "spark.master": settings.spark_master}
         if settings.spark_master.startswith("local"):
-            # Spark looks its host's own name up before it reads a property; not every host has one.
+            # Spark resolves its host name before it reads properties; some hosts cannot resolve it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             ours |= {**_LOOPBACK, **_one_process(scratch)}
         properties = ours | properties
         starting.enter_context(submitted(properties, scratch))
-        # Java tells its port in a file of a temporary folder, which a kill would leave behind.
+        # Java writes its port to a file in a temporary folder, which would remain after a kill.
         starting.enter_context(temporary_files_in(scratch))
     try:
         with starting:
-            # Started as by the builder below, which would write each property on the command line.
+            # The builder below would start Java with each property on the command line.
             SparkContext._ensure_initialized()  # noqa: SLF001 - the public ways take no gateway
         builder = SparkSession.builder.appName(_NAME)
         for name, value in properties.items():

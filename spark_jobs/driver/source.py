@@ -1,8 +1,8 @@
 """The sources of the query: the config topic, and heartbeats together with the event topics.
 
-Spark shares a batch's limit out among the topics of a source by what waits in them, so a condition
-would wait behind the events that it is to correlate: the config topic is a source of its own.
-Heartbeats are read with the events, lest they run ahead of them.
+Spark divides the limit of a batch among the topics of a source by their lag, so a condition would
+wait behind the events that it correlates. The config topic is therefore a separate source.
+Heartbeats are read in the same source as the events, so that they do not overtake events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.settings import Settings
 
-# No name of a topic has it.
+# Topic names cannot contain this character.
 _BETWEEN = "/"
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _DESERIALIZERS = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
@@ -31,14 +31,14 @@ _DESERIALIZERS = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 def read_kafka(
     session: SparkSession, settings: Settings, partitions: Mapping[str, int]
 ) -> DataFrame:
-    """Read all topics from their beginning, or from where the checkpoint stands.
+    """Read all topics from their beginning, or from the offsets of the checkpoint.
 
     Parameters
     ----------
     session : SparkSession
-        With Spark's Kafka connector.
+        Session with Spark's Kafka connector.
     settings : Settings
-        Of the job.
+        Settings of the job.
     partitions : mapping of topic to int
         Number of partitions of each event topic.
     """
@@ -50,25 +50,25 @@ def read_kafka(
 
 
 def check_source(session: SparkSession, settings: Settings) -> None:
-    """Check the Kafka properties of the settings with the client that the source will use.
+    """Check the Kafka properties of the settings with the client that the source uses.
 
     Parameters
     ----------
     session : SparkSession
-        With Spark's Kafka connector.
+        Session with Spark's Kafka connector.
     settings : Settings
-        Of the job.
+        Settings of the job.
 
     Raises
     ------
     SettingError
-        The client does not take them.
+        When the client rejects the properties.
     """
     given = settings.spark_kafka_properties
     if not given:
         return
     properties = {**_DESERIALIZERS, "bootstrap.servers": settings.bootstrap, **given}
-    # Spark's Python API has no Kafka client; this is the way to Java's.
+    # Spark's Python API has no Kafka client; Java's client is reached through the JVM.
     jvm: Any = session._jvm  # noqa: SLF001 - see above
     try:
         jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties).close()
@@ -80,14 +80,14 @@ def check_source(session: SparkSession, settings: Settings) -> None:
 
 
 def _innermost(exception: Any) -> str:  # noqa: ANN401 - an object of the JVM
-    """Return the kind and the message of the first cause: some messages are only a file's name."""
+    """Return class and message of the root cause; the message alone may be only a file name."""
     while (cause := exception.getCause()) is not None:
         exception = cause
     return f"{exception.getClass().getSimpleName()}: {exception.getMessage()}"
 
 
 def _before(records: DataFrame, ends: Mapping[str, Mapping[int, int]]) -> DataFrame:
-    """Leave out the records that stand at the end of their partition or behind it."""
+    """Drop the records at or after the end offset given for their partition."""
     known = [
         functions.lit(found)
         for topic, partitions in ends.items()
@@ -111,8 +111,8 @@ def _read(
     partitions: Mapping[str, int],
     limit: Mapping[str, str],
 ) -> DataFrame:
-    # The partitions are assigned, not subscribed: one that is added to a topic is read from the
-    # moment when every part of the job knows of it, and not before.
+    # Partitions are assigned, not subscribed: an added partition is read only after every part of
+    # the job knows it.
     assigned = {topic: list(range(count)) for topic, count in partitions.items()}
     options = {
         "kafka.bootstrap.servers": settings.bootstrap,
@@ -120,15 +120,14 @@ def _read(
         "startingOffsets": "earliest",
         "includeHeaders": "true",
         **limit,
-        # Spark would also call it a loss when a topic joins whose oldest records are expired, or
-        # when a stream is deleted. What is really lost is found and said by
-        # `spark_jobs.driver.heartbeats`.
+        # Spark would also report a loss when a new topic has expired records, or when a stream is
+        # deleted. Real losses are detected and reported by `spark_jobs.driver.losses`.
         "failOnDataLoss": "false",
         "kafka.isolation.level": "read_committed",
-        # The source also asks when there is nothing, and what it asks next waits behind that: it is
-        # not kept waiting for long.
+        # The source also polls partitions without new records, and later requests wait for that
+        # poll: the wait is kept short.
         "kafka.fetch.max.wait.ms": "5",
-        # Spark asks the broker for the partition's bounds after each poll: few and large ones.
+        # Spark requests the partition's bounds after each poll: polls are few and large.
         "kafka.max.poll.records": "10000",
         "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
         **{f"kafka.{name}": value for name, value in settings.spark_kafka_properties.items()},

@@ -1,12 +1,11 @@
-"""A checkpoint older than what was written with it: the sink would drop its new alarms.
+"""Detect a checkpoint that is older than the output in Kafka: the sink would drop its new alarms.
 
-The sink writes nothing of a batch whose number it has marked as written. A checkpoint that was
-restored from a copy counts its batches from the copy's on, so new batches come under numbers that
-are marked already. Spark writes the offsets of a batch into the checkpoint before any task of the
-batch runs, and repeats the newest batch only. So no mark can say more than that the newest batch of
-the checkpoint is written; one that does proves that the checkpoint is an old copy. A partition of
-the sink that has not written anything has no mark; a new checkpoint has a query id of its own, and
-no marks with it.
+The sink skips a batch whose number is marked as written. A checkpoint restored from a copy
+continues with the batch numbers of the copy, so new batches get numbers that are already marked.
+Spark writes the offsets of a batch into the checkpoint before any task of the batch runs, and
+repeats only the newest batch. A valid mark is therefore at most the newest batch of the checkpoint.
+A higher mark proves that the checkpoint is an old copy. A partition of the sink without output has
+no mark. A new checkpoint has a new query id, which has no marks.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ if TYPE_CHECKING:
     from spark_jobs.settings import Properties, Settings
     from spark_jobs.sink.transactions import Target
 
-# Each waits for Kafka most of the time.
+# Each thread waits for Kafka most of the time.
 _MOST_AT_ONCE = 8
 
 
 def check_checkpoint(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> None:
-    """Check that the checkpoint knows of all batches that were written with it.
+    """Check that the checkpoint contains all batches that were written with it.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        Of the job.
+        Checkpoint of the job.
     layout : Layout
-        Of the checkpoint.
+        Layout of the checkpoint.
     settings : Settings
-        Of the job.
+        Settings of the job.
 
     Raises
     ------
     StaleCheckpointError
-        When it does not.
+        When a later batch is in Kafka.
     ProducerFencedError, UnusableProducerError
         When Kafka does not accept the job's transactional ids.
     """
@@ -61,28 +60,28 @@ def check_checkpoint(checkpoint: Checkpoint, layout: Layout, settings: Settings)
 
 
 def check_marks(newest: int, targets: Iterable[Target], properties: Properties) -> None:
-    """Check that no partition of the sink has written a batch later than the newest.
+    """Check that no partition of the sink has written a batch after the newest batch.
 
     Parameters
     ----------
     newest : int
-        Newest batch that was begun, -1 for none.
+        Newest batch that was begun, or -1.
     targets : iterable of Target
-        Of the partitions of the sink.
+        Targets of the partitions of the sink.
     properties : mapping
         librdkafka properties.
 
     Raises
     ------
     StaleCheckpointError
-        When one has.
+        When a partition has written a later batch.
     ProducerFencedError, UnusableProducerError
         When Kafka does not accept a transactional id.
     """
 
     def next_batch(target: Target) -> int:
-        # As a writer, not only a reader: this ends a transaction that a killed job left open, and
-        # with it the doubt whether its mark counts.
+        # A producer is opened to end a transaction that a killed job left open: only then is its
+        # mark decided.
         return PartitionProducer(target, properties).next_batch()
 
     with ThreadPoolExecutor(_MOST_AT_ONCE) as threads:

@@ -1,7 +1,7 @@
-"""The streams that a run of the query works with.
+"""The streams in force: the streams that a run of the query reads.
 
-They are fixed while the query runs and stored beside its checkpoint: a batch that was begun is
-completed with the streams with which it was begun, whatever is registered meanwhile.
+They are fixed while the query runs and stored beside its checkpoint. An unfinished batch is
+completed with the streams of its own run, even if the registered streams have changed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from kafka_client.partition_offsets import Place
 from spark_jobs.driver.offsets import FoundTopic
 
 _VERSION = 2
-# Version 1 had no ids of topics.
+# Version 1 does not contain topic ids.
 _READABLE_VERSIONS = (1, _VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamsInForce:
-    """Streams, with the partitions and the id of the topic of each.
+    """Streams with the partition count and the id of their topics.
 
     Parameters
     ----------
     streams : mapping of name to Stream
-        Those whose topic exists.
+        Streams whose topics exist.
     partitions : mapping of name to int
-        Number of Kafka partitions of its topic.
+        Number of Kafka partitions of the stream's topic.
     topic_ids : mapping of name to str
-        Kafka's id of its topic, where it is known.
+        Kafka's id of the stream's topic, if known.
     """
 
     streams: Mapping[str, Stream]
@@ -50,12 +50,12 @@ class StreamsInForce:
         }
 
     def recreated(self, found: Mapping[str, FoundTopic]) -> dict[str, tuple[str, str]]:
-        """Return the topics that are others by now: the former id and the new one of each.
+        """Return the former and the new id of each recreated topic.
 
         Parameters
         ----------
         found : mapping of topic to FoundTopic
-            The topics that there are now.
+            The topics that exist now.
         """
         ids = {
             name: (topic.id, found[name].id) for name, topic in self.topics.items() if name in found
@@ -76,7 +76,7 @@ class StreamsInForce:
         }
 
     def without(self, topics: Collection[str]) -> StreamsInForce:
-        """Leave out the streams of some topics."""
+        """Return a copy without the streams of the given topics."""
         kept = {name: stream for name, stream in self.streams.items() if stream.topic not in topics}
         return StreamsInForce(
             kept,
@@ -85,7 +85,7 @@ class StreamsInForce:
         )
 
     def to_bytes(self) -> bytes:
-        """Write them as they are stored."""
+        """Write the stored form."""
         return orjson.dumps(
             {
                 "v": _VERSION,
@@ -102,12 +102,12 @@ class StreamsInForce:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> StreamsInForce:
-        """Read what `to_bytes` wrote.
+        """Parse the stored form written by `to_bytes`.
 
         Raises
         ------
         UnknownRecordVersionError
-            When this software does not read the version that wrote it.
+            When the stored form has an unknown version.
         """
         document = orjson.loads(stored)
         if document["v"] not in _READABLE_VERSIONS:
@@ -128,11 +128,11 @@ def streams_in_force(
     Parameters
     ----------
     registered : mapping of name to Stream
-        All streams.
+        All registered streams.
     found : mapping of topic to FoundTopic
-        The topics that exist.
+        The existing topics.
     topics : Topics
-        Of the installation: none of them is an event topic, nor is one of Kafka's own.
+        Topics of the installation; they cannot be event topics, nor can Kafka's internal topics.
     """
     own = set(topics.all())
     readable = {

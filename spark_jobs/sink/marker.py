@@ -1,4 +1,4 @@
-"""The mark of the batches that are in: an offset that a group of its own has committed."""
+"""The mark of the written batches: a committed offset of a separate consumer group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
-# Offsets are not negative where one was committed.
+# Committed offsets are not negative; a negative offset means that no offset was committed.
 _NOTHING_COMMITTED = 0
 _MOVING = frozenset(
     {
@@ -30,23 +30,23 @@ _MOVING = frozenset(
 
 
 class Marker:
-    """Where a partition of the sink marks its batches.
+    """The marker partition, for which a partition of the sink commits its batches.
 
-    It is partition 0 of a topic: offsets are committed for it, nothing is written to it.
+    It is partition 0 of a topic. Offsets are committed for it; the sink writes no records to it.
 
     Parameters
     ----------
     topic : str
         Name of the topic.
     group : str
-        The group that commits, one for each partition of the sink. Nobody joins it.
+        Consumer group that commits, one per partition of the sink. It has no members.
     properties : mapping
         librdkafka properties.
     """
 
     def __init__(self, topic: str, group: str, properties: Properties) -> None:
         self._partition = TopicPartition(topic, 0)
-        # Kept for as long as this object: to connect takes longer than to ask.
+        # The consumer is kept open: connecting takes longer than the query.
         self._consumer = Consumer(
             {
                 **properties,
@@ -64,15 +64,15 @@ class Marker:
 
     @property
     def group(self) -> object:
-        """The group as a transaction commits for it."""
+        """Metadata of the group, for commits in a transaction."""
         return self._consumer.consumer_group_metadata()
 
     def of(self, batch: int) -> TopicPartition:
-        """Give the mark that says that a batch is in."""
+        """Return the mark of a written batch."""
         return TopicPartition(self._partition.topic, self._partition.partition, batch + 1)
 
     def next_batch(self) -> int:
-        """Ask for the first batch that is not in yet.
+        """Read the first batch that is not written yet.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Marker:
                 error = raised.args[0]
             if error is None:
                 return max(int(committed.offset), _NOTHING_COMMITTED)
-            # A coordinator that is new, or moves, answers later.
+            # A coordinator that starts or moves answers later.
             if error.code() not in _MOVING or time.monotonic() > deadline:
                 raise KafkaException(error)
             time.sleep(_PAUSE_SECONDS)

@@ -1,7 +1,8 @@
-"""Output records that Kafka refuses, made such that it takes them: nothing is lost for one record.
+"""Change output records that Kafka refuses, so that one record does not block the others.
 
-A condition's own output topic may be deleted, closed to the job, or one of Kafka's own; its records
-then go to the dead letter. A value that no topic takes is left out, and its length is said.
+A condition's output topic may be deleted, not writable for the job, or internal to Kafka. Its
+records are then written to the dead-letter topic. A value that exceeds the size limit of every
+topic is left out, and a header states its length.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 OMITTED_HEADER = "coincide.error.omitted_bytes"
-# A record below this size is never shortened: its topic's limit is a mistake to be corrected.
+# A smaller record is never shortened: the limit of its topic is misconfigured.
 _SHORTEN_FROM_BYTES = 64 * 1024
 _METADATA_SECONDS = 10.0
 _INTERNAL_TOPIC = "it is an internal topic of Kafka"
-# A topic that was refused is tried again after this time.
+# A refused topic is tried again after this time.
 _RETRY_SECONDS = 30.0
-# It is the topic that cannot be written, not the broker that is in trouble.
+# Errors of a topic, not of the broker.
 _REFUSALS = frozenset(
     {
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's public name
@@ -46,7 +47,7 @@ _REFUSALS = frozenset(
 
 
 class Refused(NamedTuple):
-    """A record that Kafka refused for its size, alone or together with others of its batch."""
+    """A record that Kafka refused because it, or the batch it was sent in, is too large."""
 
     topic: str
     key: bytes | None
@@ -54,16 +55,16 @@ class Refused(NamedTuple):
 
 
 class OutputTopics:
-    """Which topics can be written, as far as a worker knows.
+    """The topics that a worker knows to be writable or refused.
 
-    The installation's own topics count as writable: without them nothing can be said to anybody.
+    The installation's own topics always count as writable: the job needs them to report errors.
 
     Parameters
     ----------
     topics : Topics
-        Of the installation.
+        Topics of the installation.
     properties : mapping
-        librdkafka properties, to ask the broker.
+        librdkafka properties for queries of the broker.
     """
 
     def __init__(self, topics: Topics, properties: Properties) -> None:
@@ -75,7 +76,7 @@ class OutputTopics:
         self._refused: dict[str, tuple[str, float]] = {}
 
     def direct(self, record: Record) -> Record:
-        """Give the record as it can be written: itself, or a dead letter.
+        """Return the record itself, or a dead letter if its topic cannot be written.
 
         Raises
         ------
@@ -96,7 +97,7 @@ class OutputTopics:
         detail, until = self._refused.get(topic, (None, 0.0))
         if detail is not None and time.monotonic() < until:
             return detail
-        # The records of a topic that is not known would keep the whole batch waiting.
+        # Records of an unknown topic would delay the whole batch.
         detail = self._ask(topic)
         if detail is not None:
             self._refuse(topic, detail)
@@ -106,21 +107,21 @@ class OutputTopics:
         return None
 
     def refuse(self, topic: str, error: KafkaError) -> bool:
-        """Take in that Kafka refused a record; tell whether its topic is avoided from now on."""
+        """Record that Kafka refused a record; return whether its topic is avoided from now on."""
         if topic in self._own or error.code() not in _REFUSALS:
             return False
         self._refuse(topic, error.str())
         return True
 
     def refuse_large(self, topic: str) -> bool:
-        """Take in that a topic takes no record of this size; tell whether it is avoided now."""
+        """Record that a topic refuses records of this size; return whether it is avoided now."""
         if topic in self._own:
             return False
         self._refuse(topic, "its max.message.bytes is smaller than a record")
         return True
 
     def refuse_missing(self) -> set[str]:
-        """Ask for the topics that could be written; give those that are avoided from now on.
+        """Query the writable topics again; return the topics that are avoided from now on.
 
         Raises
         ------
@@ -141,7 +142,7 @@ class OutputTopics:
         self._refused[topic] = (detail, time.monotonic() + _RETRY_SECONDS)
 
     def _ask(self, topic: str) -> str | None:
-        """Ask the broker for a topic; gives why it cannot be written."""
+        """Query the broker; return the reason why a topic cannot be written, or None."""
         if is_internal(topic):
             return _INTERNAL_TOPIC
         if self._client is None:
@@ -159,26 +160,26 @@ class OutputTopics:
         if found.is_internal:
             return _INTERNAL_TOPIC
         allowed = found.authorized_operations
-        # A broker that authorises nobody names no operations.
+        # A broker without an authorizer returns no operations.
         if allowed and AclOperation.WRITE not in allowed:
             return "the job is not allowed to write to it"
         return None
 
 
 def shorten(records: Iterable[Record], too_large: Collection[Refused]) -> list[Record] | None:
-    """Leave out the values that no topic takes, and say in a header how long they were.
+    """Remove the values that are too large for every topic, and add a header with their length.
 
     Parameters
     ----------
     records : iterable of Record
-        All of a batch.
+        All records of a batch.
     too_large : collection of Refused
-        Those that no topic takes.
+        Records that are too large for every topic.
 
     Returns
     -------
     list of Record
-        None when none of the refused records is large.
+        None when all refused records are below the size from which records are shortened.
     """
     shortened = []
     count = 0

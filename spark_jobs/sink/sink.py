@@ -1,15 +1,15 @@
 """The exactly-once Kafka sink: one transaction per task and batch, with the batch's number in it.
 
 A task writes its records in one Kafka transaction. In the same transaction it commits `batch + 1`
-as the offset of a marker partition, for a consumer group of its own. A task first compares its
-batch with that offset and writes nothing if the batch is already in: a batch that Spark repeats has
-the same input and the same state, hence the same output. So every record is there once for a
-consumer that reads committed records, wherever the job was killed. An offset beyond `batch + 1` is
-an error: Spark repeats the newest batch only, so the checkpoint is an old copy, and what comes
-under the old number is new (see `spark_jobs.driver.stale_checkpoint`).
+as the offset of a marker partition, for a separate consumer group. A task first compares its batch
+with that offset and skips a batch that is already written: a batch that Spark repeats has the same
+input and the same state, hence the same output. Consumers that read committed records therefore
+receive every record exactly once, wherever the job was killed. An offset greater than `batch + 1`
+is an error: Spark repeats only the newest batch, so the checkpoint is an old copy and the batch
+contains new output (see `spark_jobs.driver.stale_checkpoint`).
 
-The transactional id names query and partition. A producer with an id fences off earlier ones with
-the same id, so a worker that was thought dead cannot write any more.
+The transactional id contains query and partition. A producer fences off earlier producers with the
+same id, so a worker that was presumed dead cannot write any more.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ if TYPE_CHECKING:
     from spark_jobs.settings import Properties
 
 FORMAT = "coincide-kafka"
-# Names under which Spark hands a task the number of its batch and the id of its query.
+# Local properties in which Spark passes the batch number and the query id to a task.
 _BATCH = "streaming.sql.batchId"
 _QUERY = "sql.streaming.queryId"
 
-# A worker lives for many batches, and its producers with it.
+# A worker keeps its producers for many batches.
 _producers: dict[Target, PartitionProducer] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """What a task tells the driver: how many records it wrote, none for a repeated batch."""
+    """Commit message of a task: the number of records written, 0 for a repeated batch."""
 
     records: int
 
 
 class KafkaSink(DataSource):
-    """The sink as a Spark data source; options as `sink_options` gives them."""
+    """The sink as a Spark data source, with the options of `sink_options`."""
 
     @classmethod
     def name(cls) -> str:
-        """Name of the format."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """Blobs of output records."""
+        """Return the schema: blobs of output records."""
         return OUTPUT_SCHEMA
 
-    # The name is Spark's.
+    # Spark defines the name of the method.
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaWriter:  # noqa: ARG002, FBT001, N802
-        """Make the writer that is sent to the tasks."""
+        """Build the writer that is sent to the tasks."""
         return KafkaWriter(
             prefix=self.options["prefix"],
             properties=orjson.loads(self.options["properties"]),
@@ -76,12 +76,12 @@ class KafkaSink(DataSource):
 
 
 def sink_options(prefix: str, properties: Properties) -> dict[str, str]:
-    """Give the options of the sink.
+    """Return the options of the sink.
 
     Parameters
     ----------
     prefix : str
-        Of the installation: begins the names of its topics, and every transactional id.
+        Prefix of the installation, of its topics and of every transactional id.
     properties : mapping
         librdkafka properties of producers.
     """
@@ -105,14 +105,14 @@ class KafkaWriter(DataSourceStreamArrowWriter):
     properties: Properties
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:
-        """Write all records of the task in one transaction, unless its batch is already in."""
-        # Everything is taken before the transaction begins: it stays short, and the state of the
+        """Write all records of the task in one transaction, unless the batch is already written."""
+        # All rows are read before the transaction begins: it stays short, and the state of the
         # batch is complete when its output is committed.
         blobs = [blob for rows in iterator for blob in rows.column(0).to_pylist()]
         if not blobs:
             return Written(0)
         batch, target = self._place()
-        # Unpacked one by one as they are sent: many at once would keep the collector busy.
+        # Unpacked one by one while sending: many objects at once would cost garbage collections.
         records = PackedRecords(blobs)
         return Written(producer_of(target, self.properties).write(batch, records))
 
@@ -126,14 +126,14 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
 
 def target_of(prefix: str, query: str, partition: int) -> Target:
-    """Return as whom a partition of the sink writes.
+    """Return the target of a partition of the sink: its transactional id and topics.
 
     Parameters
     ----------
     prefix : str
-        Of the installation.
+        Prefix of the installation.
     query : str
-        Id of the query, which Spark keeps in its checkpoint.
+        Id of the query, which Spark stores in its checkpoint.
     partition : int
         Number of the partition.
     """
@@ -141,7 +141,7 @@ def target_of(prefix: str, query: str, partition: int) -> Target:
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:
-    """Give this worker's producer for a partition of the sink."""
+    """Return this worker's producer for a partition of the sink."""
     if target not in _producers:
         _producers[target] = PartitionProducer(target, properties)
     return _producers[target]

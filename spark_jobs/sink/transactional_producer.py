@@ -1,4 +1,4 @@
-"""One Kafka producer with a transactional id: a batch and its mark in one transaction."""
+"""A Kafka producer with a transactional id, which writes a batch and its mark atomically."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from spark_jobs.sink.refusals import OutputTopics
     from spark_jobs.worker.envelope import Record
 
-# The client reports on stderr that it was fenced, which is a matter of course here: Spark gives a
-# partition to any worker. What matters is raised.
+# The client logs fencing to stderr, which is normal here: Spark assigns a partition to any worker.
+# Errors that matter are raised.
 _client_log = logging.getLogger(f"{__name__}.client")
 _client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _PATIENCE_SECONDS = 3.0
-# From begin to commit: a batch of millions of results takes a while. Behind a job that died and
-# does not come back, consumers wait as long as this. Brokers allow 15 minutes by default.
+# Time from begin to commit; a batch of millions of results takes a while. After a job has died,
+# consumers wait up to this time. Brokers allow 15 minutes by default.
 _TRANSACTION_MS = 300_000
-# What the client calls a broker of which it knows the address only.
+# The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
-# No record that Kafka takes is larger; the broker's and the topic's own limits decide.
+# Larger than any record that Kafka accepts, so that the limits of broker and topic decide.
 _MOST_BYTES = 256 * 1024 * 1024
 _FENCED = frozenset(
     {
@@ -45,7 +45,7 @@ _FENCED = frozenset(
         KafkaError.INVALID_PRODUCER_ID_MAPPING,
     }
 )
-# What an abort does to the records that were not sent yet: no failure of theirs.
+# Errors of unsent records after an abort; they are not failures.
 _PURGED = frozenset(
     {
         KafkaError._PURGE_QUEUE,  # noqa: SLF001 - the client's public name
@@ -55,7 +55,7 @@ _PURGED = frozenset(
 
 
 class UnusableProducerError(SparkJobError):
-    """The producer cannot go on; a new one can."""
+    """The producer cannot continue; a new producer can."""
 
 
 class RefusedRecordsError(SparkJobError):
@@ -64,7 +64,7 @@ class RefusedRecordsError(SparkJobError):
     Attributes
     ----------
     too_large : set of Refused
-        Of these. Empty where topics were refused, which are avoided from now on.
+        Records that are too large. Empty when topics were refused, which are avoided from now on.
     usable : bool
         Whether the producer can be used again.
     """
@@ -77,10 +77,10 @@ class RefusedRecordsError(SparkJobError):
 
 @dataclass(slots=True)
 class _Failures:
-    """What went wrong with records of the open transaction."""
+    """Failures of records of the open transaction."""
 
     too_large: set[Refused] = field(default_factory=set)
-    # Of topics that are avoided from now on: their records can be written elsewhere.
+    # Topics that are avoided from now on; their records can be redirected.
     avoided: set[str] = field(default_factory=set)
     other: list[KafkaError] = field(default_factory=list)
 
@@ -89,18 +89,18 @@ class _Failures:
 
 
 class _Waiting:
-    """How long Kafka has been keeping a transaction waiting."""
+    """Timer of a transaction that waits for Kafka."""
 
     def __init__(self) -> None:
         self._deadline = time.monotonic() + _TIMEOUT_SECONDS
         self._next_asking = time.monotonic() + _PATIENCE_SECONDS
 
     def is_over(self) -> bool:
-        """Tell whether it takes too long."""
+        """Return whether the timeout has passed."""
         return time.monotonic() > self._deadline
 
     def asks_now(self) -> bool:
-        """Tell whether it is time to ask what Kafka waits for: every few seconds."""
+        """Return whether the cause must be queried now, which is every few seconds."""
         if time.monotonic() < self._next_asking:
             return False
         self._next_asking = time.monotonic() + _PATIENCE_SECONDS
@@ -108,25 +108,25 @@ class _Waiting:
 
 
 class TransactionalProducer:
-    """A producer with its transactional id, and the first batch that is not in yet.
+    """A producer with its transactional id, and the first batch that is not written yet.
 
     Parameters
     ----------
     transactional_id : str
-        As whom it writes.
+        Transactional id of the producer.
     marker : Marker
-        Where it marks its batches.
+        Marker partition for the batches.
     properties : mapping
         librdkafka properties.
     outputs : OutputTopics
-        Which topics can be written.
+        Topics that can be written.
     batch_bytes : int
-        Records are sent together up to this size.
+        Max size of a batch of records in a request, in bytes.
 
     Raises
     ------
     ProducerFencedError, UnusableProducerError
-        When Kafka does not take it.
+        When Kafka does not accept the producer.
     """
 
     def __init__(
@@ -144,9 +144,9 @@ class TransactionalProducer:
             self._producer = Producer(
                 {
                     "linger.ms": 5,
-                    # Alarms are alike: a quarter of the disk, for no more time.
+                    # Alarms are similar: lz4 needs a quarter of the disk at the same speed.
                     "compression.type": "lz4",
-                    # How long the records of an unknown topic keep a batch waiting.
+                    # Max time for which records of an unknown topic delay a batch.
                     "topic.metadata.propagation.max.ms": 5_000,
                     "transaction.timeout.ms": _TRANSACTION_MS,
                     **properties,
@@ -159,17 +159,17 @@ class TransactionalProducer:
                 logger=_client_log,
             )
             self._connect(marker.topic)
-            # Ends what an earlier producer of this id left open, before the mark is read.
+            # Ends an open transaction of an earlier producer of this id before the mark is read.
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self.next_batch = marker.next_batch()
         except KafkaException as error:
             raise _as_own_error(error) from error
 
     def _connect(self, topic: str) -> None:
-        """Wait for a connection to a broker proper.
+        """Wait for a connection to a broker other than a bootstrap address.
 
-        While the client only knows the bootstrap addresses, or is leaving one of them, it does not
-        find its coordinator, and looks for it again half a second later.
+        While the client knows only bootstrap addresses, or disconnects from one, it does not find
+        its coordinator and retries only after half a second.
         """
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while time.monotonic() < deadline:
@@ -194,9 +194,9 @@ class TransactionalProducer:
         Parameters
         ----------
         batch : int
-            Its number; the mark says that it is in.
+            Number of the batch, which the mark stores.
         records : iterable of Record
-            All that this partition has in the batch.
+            All records of this partition in the batch.
 
         Returns
         -------
@@ -206,9 +206,9 @@ class TransactionalProducer:
         Raises
         ------
         RefusedRecordsError
-            Some can be written in another way.
+            When refused records can be written in another form.
         ProducerFencedError, UnusableProducerError
-            This producer cannot.
+            When this producer cannot continue.
         """
         self._failures = _Failures()
         try:
@@ -238,7 +238,7 @@ class TransactionalProducer:
                     headers=list(record.headers),
                 )
             except BufferError:
-                # The local queue is full: let some of it out, then go on.
+                # The local queue is full: wait until some records are sent.
                 waiting = waiting or _Waiting()
                 self._producer.poll(_POLL_SECONDS)
                 self._look(waiting)
@@ -246,9 +246,9 @@ class TransactionalProducer:
                 return
 
     def _flush(self) -> None:
-        """Wait until Kafka has all records, or has refused one of them.
+        """Wait until Kafka has all records or has refused a record.
 
-        A commit would wait for the records behind a refused one, which never go out.
+        A commit would wait for the records after a refused record, which are never sent.
         """
         waiting = _Waiting()
         while self._producer.flush(_POLL_SECONDS):
@@ -256,9 +256,9 @@ class TransactionalProducer:
         self._look(waiting)
 
     def _look(self, waiting: _Waiting) -> None:
-        """Go on waiting only while there is hope."""
+        """Raise when a record was refused or the timeout has passed."""
         if waiting.asks_now():
-            # The records of a topic that was deleted just now wait without being refused.
+            # Records of a topic that was just deleted wait without being refused.
             self._failures.avoided |= self._outputs.refuse_missing()
         if self._failures or waiting.is_over():
             raise KafkaException(
@@ -266,7 +266,7 @@ class TransactionalProducer:
             )
 
     def _abort_transaction(self) -> None:
-        """Abort; an attempt that takes long goes on after the client's events were served."""
+        """Abort the transaction; between attempts, serve the client's events."""
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             try:
@@ -279,18 +279,18 @@ class TransactionalProducer:
                 return
 
     def _abort(self, error: KafkaException) -> NoReturn:
-        """Abort the transaction and say what that means: always raises."""
+        """Abort the transaction and raise the error that describes the cause."""
         cause = error.args[0]
         if cause.fatal() or cause.code() in _FENCED:
             raise _as_own_error(error) from error
         failures, usable = self._failures, True
         try:
             if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                # Kafka does not say which topic may not be written any more.
+                # Kafka does not name the topic that is no longer authorized.
                 failures.avoided |= self._outputs.refuse_missing()
             self._abort_transaction()
         except KafkaException as second:
-            # Where the first record was not authorised, there is nothing to abort for Kafka.
+            # When the first record was not authorized, Kafka has no transaction to abort.
             if not failures.avoided:
                 raise _as_own_error(second) from error
             usable = False

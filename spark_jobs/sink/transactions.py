@@ -1,4 +1,4 @@
-"""The batches of one partition of the sink: each in Kafka once, whatever Kafka refuses of it."""
+"""Write the batches of one partition of the sink exactly once, also when records are refused."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# A topic refuses records that are sent together as one: so they are sent in smaller batches, at
-# last each alone.
+# A topic refuses a batch of records as a whole. Records are then sent in smaller batches, and
+# finally one by one.
 _BATCH_BYTES = (1_000_000, 16_384, 1)
-# Small ones cost little and are kept to; each alone costs much.
+# Small batches cost little and are kept; sending records one by one is expensive.
 _KEPT_LEVEL = 1
-# A batch is tried again as long as its records can be mended, but not for ever.
+# Max attempts for a batch whose refused records can be redirected or shortened.
 _MOST_ATTEMPTS = 10
 
 
 class Target(NamedTuple):
-    """As whom a task writes (the transactional id, also its group's), and the installation."""
+    """Transactional id of a task (also its consumer group), and topics of the installation."""
 
     transactional_id: str
     topics: Topics
 
 
 class PartitionProducer:
-    """Writes the batches of one partition of the sink, each once.
+    """Writes the batches of one partition of the sink, each exactly once.
 
     Parameters
     ----------
@@ -58,33 +58,33 @@ class PartitionProducer:
         self._level = 0
 
     def write(self, batch: int, records: Iterable[Record]) -> int:
-        """Write the records of a batch, unless they are already in.
+        """Write the records of a batch, unless the batch is already written.
 
         Parameters
         ----------
         batch : int
-            Number of the batch; batches come in ascending order, the last one perhaps again.
+            Number of the batch; batches arrive in ascending order, and the last may be repeated.
         records : iterable of Record
-            All that this partition has in the batch; looked through once for each attempt.
+            All records of this partition in the batch; iterated once per attempt.
 
         Returns
         -------
         int
-            Number of records written; 0 when the batch was already in.
+            Number of records written; 0 when the batch was already written.
 
         Raises
         ------
         DeliveryError
-            Kafka did not take them; nothing of the batch is visible.
+            When Kafka did not accept the records; no record of the batch is visible.
         StaleCheckpointError
-            A later batch was written; nothing of this one is.
+            When a later batch was written; no record of this batch is written.
         """
         fenced = False
         for _ in range(_MOST_ATTEMPTS):
             try:
                 count = self._attempt(batch, records)
             except ProducerFencedError as error:
-                # Another worker had this partition meanwhile. Now it is ours: open anew, once.
+                # Another worker served this partition in between; open a new producer, once.
                 self._producer = None
                 if fenced:
                     raise DeliveryError(
@@ -106,7 +106,7 @@ class PartitionProducer:
         raise DeliveryError(f"batch {batch}: Kafka refused its records again and again")
 
     def next_batch(self) -> int:
-        """Return the first batch that is not in Kafka; end a transaction that was left open.
+        """Return the first batch that is not in Kafka, after ending an open transaction.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class PartitionProducer:
 
     def _attempt(self, batch: int, records: Iterable[Record]) -> int:
         producer = self._open()
-        # Spark repeats the last batch of a checkpoint, never an earlier one.
+        # Spark repeats only the last batch of a checkpoint.
         if producer.next_batch > batch + 1:
             raise StaleCheckpointError(batch, producer.next_batch - 1)
         if batch < producer.next_batch:
@@ -136,12 +136,12 @@ class PartitionProducer:
         return producer.write(batch, map(self._outputs.direct, records))
 
     def _mend(self, records: Iterable[Record], too_large: set[Refused]) -> Iterable[Record]:
-        """Give the records as they may be taken; those of avoided topics are directed elsewhere."""
+        """Return the records in a form that Kafka may accept; `direct` handles avoided topics."""
         if not too_large:
             return records
         least = _BATCH_BYTES[self._level]
         last = self._level == len(_BATCH_BYTES) - 1
-        # A record as large as a batch was sent alone, and others were perhaps refused with others.
+        # A record as large as a batch was sent alone; others may be refused because of their batch.
         alone = {
             found
             for found in too_large

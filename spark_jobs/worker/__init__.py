@@ -1,1 +1,1 @@
-"""The workers' part of the job: packing records, and the stateful operator."""
+"""Worker side of the job: record packing and the stateful operator."""

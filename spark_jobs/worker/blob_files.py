@@ -1,11 +1,12 @@
-"""Blobs of the state as files on the worker's machine: a second way to them, past the JVM.
+"""Local disk cache of state blobs.
 
-Spark hands each task any idle worker, so a slot comes to another worker every few batches, which
-has to restore its program. Through Spark's state store that takes a second for a million events;
-the files make it some hundredths. They are a cache: a blob that is not there is in the state.
+Spark assigns each task to any idle worker, so a slot moves to another worker every few batches,
+and that worker restores its program. For a million events, a restore takes a second through Spark's
+state store, and some hundredths of a second from the files. A blob that is missing in the cache is
+read from the state.
 
-In a cluster a slot may move to another machine and leave its files behind, so those that nobody
-has used for a while are removed.
+In a cluster a slot may move to another machine and leave its files behind. Files that were not used
+for a while are therefore removed.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from pathlib import Path
 
 UNUSED_SECONDS = 3600.0
 _PRUNE_EVERY_SECONDS = 600.0
-# When this process last looked for files that nobody uses, by folder.
+# Time of this process's last search for unused files, by folder.
 _pruned_at: dict[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class BlobFiles:
-    """Files in a folder, named by tokens that are never used twice.
+    """Files in a folder, named by unique tokens.
 
     Parameters
     ----------
     folder : str
-        On the machine of the worker; made when it is first needed.
+        Folder on the machine of the worker; created when it is first needed.
     """
 
     folder: str
 
     def put(self, token: str, blob: bytes) -> None:
-        """Keep a blob, if that is possible: a full disk is no reason to stop."""
+        """Write a blob; errors, such as a full disk, are ignored."""
         path = Path(self.folder, token)
         unfinished = path.with_suffix(f".{os.getpid()}")
         try:
@@ -44,12 +45,12 @@ class BlobFiles:
             unfinished.rename(path)
             self._prune()
         except OSError:
-            # What was written of it would take space that the checkpoint beside it needs.
+            # A partial file would take space that the checkpoint on the same disk needs.
             with suppress(OSError):
                 unfinished.unlink()
 
     def get(self, token: str | None) -> bytes | None:
-        """Give a blob, None when it is not here."""
+        """Return a blob, or None when it is not in the cache."""
         if token is None:
             return None
         path = Path(self.folder, token)
@@ -61,7 +62,7 @@ class BlobFiles:
         return blob
 
     def remove(self, token: str | None) -> None:
-        """Forget a blob."""
+        """Remove a blob."""
         if token is not None:
             with suppress(OSError):
                 Path(self.folder, token).unlink()
@@ -77,7 +78,7 @@ class BlobFiles:
                     path.unlink()
 
     def clear(self) -> None:
-        """Forget all blobs; only while no query runs."""
+        """Remove all blobs; call it only while no query runs."""
         with suppress(OSError):
             for path in Path(self.folder).iterdir():
                 path.unlink()

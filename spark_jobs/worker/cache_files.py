@@ -1,9 +1,9 @@
-"""What conditions computed beforehand, as files beside the compiled kernels.
+"""Disk cache of precomputed tables of conditions, beside the compiled kernels.
 
-The s-windows of 1,000 x 1,000 templates take ten seconds of a core. They are a function of what is
-registered, so they are kept where numba keeps the kernels: `NUMBA_CACHE_DIR` or, where that is not
-set, `coincide` in the user's cache folder. It is a cache: a file that is missing, or that is not as
-it was written, is computed anew, and a folder that cannot be written is done without.
+The s-windows of 1,000 x 1,000 templates take ten seconds on one core. They depend only on the
+registered resources, so they are stored in numba's cache folder: `NUMBA_CACHE_DIR` or, if that is
+not set, `coincide` in the user's cache folder. A missing or damaged file is computed again. A
+folder that cannot be written is not used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from numba import config
 
-# Of all files of a folder; those that nobody has used for longest go first.
+# Max total size of the files of a folder; the least recently used files are removed first.
 MOST_BYTES = 512 * 2**20
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _FOLDER = "conditions"
@@ -23,18 +23,18 @@ _FOLDER = "conditions"
 
 @dataclass(frozen=True, slots=True)
 class CacheFiles:
-    """Files in a folder, by names that say all that their contents depend on.
+    """Files in a folder; a name identifies all inputs of the content.
 
     Parameters
     ----------
     folder : Path
-        Made when it is first needed, for its owner only, as its files are.
+        Created when it is first needed; only the owner can access the folder and its files.
     """
 
     folder: Path
 
     def get(self, name: str) -> bytes | None:
-        """Return what was put under a name, None if it is not there."""
+        """Return the blob of a name, or None when it is not in the cache."""
         path = self.folder / name
         try:
             blob = path.read_bytes()
@@ -44,7 +44,7 @@ class CacheFiles:
         return blob
 
     def put(self, name: str, blob: bytes) -> None:
-        """Keep a blob, if that is possible: a full disk is no reason to stop."""
+        """Write a blob; errors, such as a full disk, are ignored."""
         unfinished = self.folder / f".{name}.{os.getpid()}"
         try:
             self.folder.mkdir(_PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class CacheFiles:
                 unfinished.unlink(missing_ok=True)
 
     def _prune(self) -> None:
-        """Remove the files that were used least recently, as long as there are too many bytes."""
+        """Remove the least recently used files until the total size is within the limit."""
         found = []
         for path in self.folder.iterdir():
             with suppress(OSError):
@@ -75,7 +75,7 @@ class CacheFiles:
 
 def cache_of_conditions() -> CacheFiles:
     """Return the cache of this installation."""
-    # Set by numba as it reads the environment.
+    # numba sets this value when it reads the environment.
     kernels = vars(config)["CACHE_DIR"]
     beside = Path(kernels) if kernels else Path.home() / ".cache" / "coincide"
     return CacheFiles(beside / _FOLDER)

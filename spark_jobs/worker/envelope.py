@@ -1,7 +1,7 @@
-"""The two shapes in which rows travel inside Spark: packed input rows and packed output records.
+"""The two row formats inside Spark: packed input rows and packed output records.
 
-Spark rebuilds every row in Python at each step, which costs more than all the rest; so a row
-carries a blob with many events, or many output records, in it.
+Spark rebuilds every row in Python at each step, which costs more than all other work. A row
+therefore carries a blob of many events or many output records.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ CONTROL, HEARTBEAT, PROGRESS, EVENTS, REJECT = (
     "reject",
 )
 
-# CloudEvents, binary mode: the header that tells one result from another.
+# CloudEvents, binary mode: the header that identifies a result.
 ID_HEADER = "ce_id"
 Headers = Sequence[tuple[str, bytes | None]]
 _LENGTHS = struct.Struct("<Ii")
 _NO_VALUE = -1
 _SIZE = struct.Struct("<q")
 _CODEC = "zstd"
-# A blob is closed when it holds so much.
+# A blob is closed when it reaches one of these sizes.
 _BLOB_RECORDS = 20_000
-# Results are small, some 500 bytes each.
+# Results are small, about 500 bytes each.
 _BLOB_RESULTS = 8_000
 _BLOB_BYTES = 4 * 1024 * 1024
 
@@ -68,7 +68,7 @@ class Record(NamedTuple):
 
 
 def pack_headers(headers: Headers) -> bytes:
-    """Write headers into one byte string; none give an empty one."""
+    """Write headers into one byte string, which is empty without headers."""
     parts: list[bytes] = []
     for name, value in headers:
         encoded = name.encode()
@@ -81,7 +81,7 @@ def pack_headers(headers: Headers) -> bytes:
 
 
 def unpack_headers(packed: bytes) -> list[tuple[str, bytes | None]]:
-    """Read what `pack_headers` wrote."""
+    """Read headers written by `pack_headers`."""
     headers: list[tuple[str, bytes | None]] = []
     position = 0
     while position < len(packed):
@@ -104,7 +104,7 @@ class RecordPacker:
     Parameters
     ----------
     meta : mapping
-        JSON-able facts that the last blob carries.
+        JSON-serializable facts, stored in the last blob.
     """
 
     meta: Mapping[str, object] = field(default_factory=dict)
@@ -113,19 +113,19 @@ class RecordPacker:
     _bytes: int = 0
 
     def add(self, record: Record) -> None:
-        """Take a record."""
+        """Add a record."""
         self._records.append(record)
         self._bytes += record.nbytes
         if len(self._records) >= _BLOB_RECORDS or self._bytes >= _BLOB_BYTES:
             self._close({})
 
     def extend(self, records: Iterable[Record]) -> None:
-        """Take records."""
+        """Add records."""
         for record in records:
             self.add(record)
 
     def finish(self) -> list[bytes]:
-        """Give all blobs; none when there was nothing to pack."""
+        """Return all blobs; an empty list without records and facts."""
         if self._records or self.meta:
             self._close(self.meta)
         return self._blobs
@@ -152,16 +152,16 @@ def _pack_records(records: Sequence[Record], meta: Mapping[str, object]) -> byte
 def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -> Iterator[bytes]:
     """Pack the records of a result into blobs of a bounded size.
 
-    Alarms are many and their headers nearly the same: those go into the blob once.
+    Alarms are numerous and share most headers: the common headers are stored once per blob.
 
     Parameters
     ----------
     topic : str
-        Where they will be written.
+        Topic to which the records will be written.
     heading : Heading
-        Gives their common headers.
+        Source of the common headers.
     records : iterable of OutputRecord
-        The result.
+        Records of the result.
     """
     meta = {"topics": [topic], "headers": heading.headers}
     for chunk in _batched(records):
@@ -177,7 +177,7 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
 
 
 def _compressed(blob: bytes) -> bytes:
-    """Make a blob small: results are alike, and Spark copies them several times."""
+    """Compress a blob: results are similar, and Spark copies them several times."""
     compressed: bytes = pa.compress(blob, _CODEC, asbytes=True)
     return _SIZE.pack(len(blob)) + compressed
 
@@ -189,7 +189,7 @@ def _decompressed(blob: bytes) -> bytes:
 
 
 def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
-    """Cut results into lists of a bounded number and size: tables of targets are large."""
+    """Split results into lists of bounded number and size: tables of targets are large."""
     chunk: list[OutputRecord] = []
     room = _BLOB_BYTES
     for record in records:
@@ -203,7 +203,7 @@ def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
 
 
 def unpack_meta(blob: bytes) -> dict[str, Any]:
-    """Give the facts that a blob of output records carries."""
+    """Read the facts of a blob of output records."""
     return unpack_columns(_decompressed(blob))[1]
 
 
@@ -237,12 +237,12 @@ def unpack_records(blob: bytes) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class PackedRecords:
-    """Output records that are unpacked each time they are looked through.
+    """Output records that are unpacked in each iteration.
 
     Parameters
     ----------
     blobs : sequence of bytes
-        They are packed in.
+        Packed output records.
     """
 
     blobs: Sequence[bytes]

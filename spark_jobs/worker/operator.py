@@ -1,10 +1,10 @@
-"""The stateful operator: one Program per slot, its state in segments that Spark keeps.
+"""The stateful operator: one Program per slot, whose state Spark stores in segments.
 
-State is a manifest (ValueState) and the blobs that it names by number (MapState). A worker keeps
-the programs of the slots it served last, with a random mark that the manifest carries too: a
-program is used again only when the manifest of this very transaction has its mark, so the cache is
-safe whatever Spark repeats, moves or throws away. The blobs lie as files beside (`blob_files`),
-under tokens made of such marks.
+The state consists of a manifest (ValueState) and the blobs that it names by number (MapState). A
+worker keeps the programs of the slots that it served last, each with a random mark that is also in
+the manifest. A program is used again only when the manifest of the current transaction has the same
+mark, so the cache is correct whatever Spark repeats, moves or discards. The blobs are also stored
+as files (`blob_files`), under tokens derived from these marks.
 """
 
 from __future__ import annotations
@@ -59,26 +59,26 @@ _NUMBER = StructType([StructField("number", LongType(), nullable=False)])
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What a run of the query works with; sent to the tasks as it is.
+    """Parameters of a run of the query, which are sent to the tasks.
 
     Parameters
     ----------
     run_id : str
-        Of this run: programs of an earlier one, perhaps with other streams, are not used again.
+        Id of this run; programs of an earlier run, which may have other streams, are not used.
     topics : Topics
-        Of the installation.
+        Topics of the installation.
     streams : mapping of name to Stream
         The streams in force.
     partitions : mapping of stream to int
-        Number of Kafka partitions of its topic.
+        Number of Kafka partitions of the stream's topic.
     slot_keys : tuple of int
         Key of each slot.
     cache_folder : str
-        Of the workers' blob files.
+        Folder of the workers' blob files.
     read_up_to : mapping of stream to (mapping of partition to int)
-        Up to where the batches before this run have read.
+        End offsets of the batches before this run.
     origin : Origin
-        Which topics the records come from.
+        Ids of the topics from which the records come.
     """
 
     run_id: str
@@ -109,7 +109,7 @@ class _Cache:
     served: set[int] = field(default_factory=set)
 
     def pop(self, run_id: str, slot_key: int, mark: str) -> _Slot | None:
-        """Take a slot out, if it is as the manifest describes."""
+        """Remove a slot; return it if it has the mark of the manifest, else None."""
         if run_id != self.run_id:
             self.run_id = run_id
             self.slots = {}
@@ -117,13 +117,13 @@ class _Cache:
         return found if found is not None and found.mark == mark else None
 
     def put(self, run_id: str, slot_key: int, slot: _Slot) -> None:
-        """Put a slot in."""
+        """Add a slot."""
         self.run_id = run_id
         self.slots[slot_key] = slot
         self.served.add(slot_key)
 
     def end_task(self) -> None:
-        """Drop the slots that the task did not serve: another worker did, so ours are old."""
+        """Drop the slots that the task did not serve: another worker has newer programs of them."""
         self.slots = {key: slot for key, slot in self.slots.items() if key in self.served}
         self.served = set()
 
@@ -150,14 +150,14 @@ class SlotProcessor(StatefulProcessor):
         self._manifest: ValueState = handle.getValueState("manifest", _BLOB)
         self._blobs: MapState = handle.getMapState("blobs", _NUMBER, _BLOB)
 
-    # The name is Spark's, and so is a type that covers its two forms, rows and frames.
+    # Spark defines the name, and a type that covers both forms, rows and frames.
     def handleInputRows(  # type: ignore[override]  # noqa: N802
         self,
         key: Any,  # noqa: ANN401 - as Spark types it
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Evaluate the rows of a slot; all state is written before the first row comes out."""
+        """Evaluate the rows of a slot; all state is written before the first row is returned."""
         slot_key = int(key[0])
         gathered = _gather(rows)
         slot = self._load(slot_key)
@@ -167,7 +167,7 @@ class SlotProcessor(StatefulProcessor):
         yield pd.DataFrame({"blob": blobs})
 
     def close(self) -> None:
-        """Keep what the next batch may need: state and cache outlive the task."""
+        """End the task; state and cache remain for the next batch."""
         _cache.end_task()
 
     def _load(self, slot_key: int) -> _Slot:
@@ -204,7 +204,7 @@ class SlotProcessor(StatefulProcessor):
         return _Slot(program, tokens)
 
     def _fetch(self, number: int) -> bytes:
-        # One by one: an iterator over the map would put all blobs into one message.
+        # Blobs are read one by one: an iterator over the map would put all into one message.
         found = self._blobs.getValue((number,))
         if found is None:
             raise KeyError(f"the state has no blob {number}, which its manifest names")
@@ -235,7 +235,7 @@ class SlotProcessor(StatefulProcessor):
             heading = result.heading(outcome.detected_at_us)
             topic = heading.topic or f"{topics.prefix}.{heading.channel}"
             if heading.topic in topics.reserved():
-                # No condition that the service took; alarms would pass for records of the job.
+                # The service refuses such a condition; alarms would look like records of the job.
                 detail = "it is one of the installation's own topics"
                 refusal = refusal_headers(Reason.OUTPUT_REFUSED, detail, topic)
                 headers = {name: value.decode() for name, value in refusal.items()}
@@ -261,7 +261,7 @@ class _Gathered:
 
 
 def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
-    """Sort the rows of a slot by kind, and heartbeats by offset; Program sorts the others."""
+    """Group the rows of a slot by kind and sort heartbeats by offset; Program sorts the others."""
     controls: list[Control] = []
     events: list[Events] = []
     progress: list[Progress] = []
@@ -293,7 +293,7 @@ def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
 def _late_records(
     events: Events, topics: Topics, streams: Mapping[str, Stream]
 ) -> Iterator[Record]:
-    """Give late events as the records they were, untouched, with the reason in headers."""
+    """Yield the unchanged records of late events, with the reason in added headers."""
     stream = streams[events.stream]
     keys = events.extra["record_key"]
     values = events.extra["record_value"]

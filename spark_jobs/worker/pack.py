@@ -1,7 +1,8 @@
-"""Kafka records to packed rows: JSON becomes columns of events, one blob per stream and slot.
+"""Convert Kafka records to packed rows: JSON to columns of events, one blob per stream and slot.
 
-It runs before the shuffle (`mapInArrow`), so that Spark moves a few large rows instead of many
-small ones. What cannot become an event becomes a dead letter, with its reason: no record is lost.
+The conversion runs before the shuffle (`mapInArrow`), so that Spark moves a few large rows instead
+of many small ones. Records that cannot be read as events become dead letters with a reason; no
+record is dropped.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _PACKED = pa.schema(
     ]
 )
 Row = tuple[int, str, int, bytes]
-# Longer records of a newer version are not kept: every slot stores them with every batch.
+# Longer records of a newer version are not stored, because every slot stores them in every batch.
 _MAX_KEPT_BYTES = 65_536
 # First byte of the packed headers: whether the record has a key, which may also be empty.
 NO_KEY, KEY = b"\0", b"\1"
@@ -66,18 +67,18 @@ NO_KEY, KEY = b"\0", b"\1"
 
 @dataclass(frozen=True)
 class Packer:
-    """Turns Kafka records into packed rows; sent to the tasks as it is.
+    """Converts Kafka records to packed rows; Spark sends it to the tasks.
 
     Parameters
     ----------
     topics : Topics
-        Of the installation.
+        Topics of the installation.
     streams : sequence of Stream
         The streams in force.
     slot_keys : sequence of int
         Key of each slot.
     max_record_bytes : int
-        Longer values are not read.
+        Max length of a value; longer values are rejected without parsing.
     """
 
     topics: Topics
@@ -105,7 +106,7 @@ def _as_batch(rows: Sequence[Row]) -> pa.RecordBatch:
 
 @dataclass(slots=True)
 class _Run:
-    """Records of an Arrow batch that stand behind each other in one Kafka partition."""
+    """Consecutive records of an Arrow batch from one Kafka partition."""
 
     topic: str
     partition: int
@@ -120,11 +121,11 @@ class _Run:
     key_column: BytesColumn
 
     def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
-        """Give the headers of a record."""
+        """Return the headers of a record."""
         text = self.headers[row]
         if text is None:
             return []
-        # As Spark writes them: bytes in base64, null left out.
+        # Spark writes bytes in base64 and leaves null out.
         return [
             (header["key"], b64decode(header["value"]) if "value" in header else None)
             for header in orjson.loads(text)
@@ -174,7 +175,7 @@ class _Task:
         return rows
 
     def finish(self) -> list[Row]:
-        """Say how far each partition was read."""
+        """Return the rows with the progress of each partition."""
         if not self._progress:
             return []
         entries = [
@@ -195,10 +196,10 @@ class _Task:
                     record = parse_config_record(key, value, orjson.loads).to_record()
             except UnreadableRecordError as error:
                 rejects.add(run, row, "", Reason.BAD_CONTROL, str(error))
-                # Not its content, which may be of any size and depth.
+                # The content is not stored, because its size and depth are not limited.
                 record = str(error)
             except UnknownRecordVersionError as error:
-                # The driver stops the job; the slots keep the record for the next one.
+                # The driver stops the job; the slots keep the record for the next job.
                 _log.error("config record %d has a newer version", offset)
                 record = _kept_record(value or b"", error)
             if _names_resource(key):
@@ -216,7 +217,7 @@ class _Task:
             heartbeat = heartbeat._replace(record_timestamp_us=int(run.record_timestamp_us[row]))
             max_skew_us = self._max_skews_us.get(heartbeat.stream)
             if max_skew_us is not None and heartbeat.is_ahead(max_skew_us):
-                # The slots refuse it too: they also know those from before the stream joined.
+                # The slots refuse it too: they also check heartbeats from before the stream joined.
                 detail = _describe_ahead(heartbeat, max_skew_us)
                 rejects.add(run, row, heartbeat.stream, Reason.FUTURE_HEARTBEAT, detail)
             yield from self._to_every_slot(HEARTBEAT, offset, orjson.dumps(tuple(heartbeat)))
@@ -244,9 +245,9 @@ class _Task:
     def _parse(
         self, run: _Run, streams: Sequence[str], rejects: Rejects
     ) -> Iterator[tuple[int, object]]:
-        """Read the JSON of a run; what is none is rejected for each stream.
+        """Yield the parsed JSON of a run; records that cannot be parsed are rejected per stream.
 
-        One by one: a list of all that was parsed would keep Python's collector busy with it.
+        Values are yielded one by one: a list of all values would cost garbage collections.
         """
         loads, most_bytes, values = orjson.loads, self._most_bytes, run.values
         for row in run.rows:
@@ -277,7 +278,7 @@ class _Task:
         self._progress[place] = (next_offset, greatest)
 
     def _spread(self, reader: _Reader, events: Events) -> Iterable[Row]:
-        """Send copies of the events to their slots."""
+        """Yield a row with copies of the events for each of their slots."""
         for slot, mine in reader.partitioner.spread(events):
             yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
 
@@ -291,7 +292,7 @@ def _names_resource(key: bytes) -> bool:
 
 
 def _kept_record(value: bytes, error: UnknownRecordVersionError) -> object:
-    """Return what the slots keep of a record of a newer version."""
+    """Return the form in which the slots store a record of a newer version."""
     if len(value) <= _MAX_KEPT_BYTES:
         return orjson.loads(value)
     return f"{error}; it is longer than {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
@@ -308,7 +309,7 @@ def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
 
 
 def _to_events(taken: Intake, run: _Run) -> Events:
-    """Give what was taken, at least one record, with the records as they were."""
+    """Build columns of the accepted events, at least one, with their original records."""
     rows = np.array(taken.rows, np.int64)
     extra = {
         "record_key": run.key_column.take(rows),
@@ -327,13 +328,13 @@ def _pack_headers(run: _Run, rows: Sequence[int]) -> BytesColumn:
 
 
 def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
-    """Write a record's headers, and whether it has a key."""
+    """Write the headers of a record, after a byte that states whether it has a key."""
     mark = NO_KEY if key is None else KEY
     return mark + pack_headers(headers) if headers else mark
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
-    """Cut a batch where topic or partition change."""
+    """Split a batch where the topic or the partition changes."""
     if not batch.num_rows:
         return
     topic = batch.column("topic").dictionary_encode()
@@ -360,7 +361,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
 
 
 def _as_column(array: pa.Array) -> BytesColumn:
-    """View an Arrow column of bytes as ours; null becomes empty."""
+    """View an Arrow column of bytes as a BytesColumn; null becomes an empty value."""
     array = array.cast(pa.large_binary())
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]

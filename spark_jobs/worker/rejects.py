@@ -1,4 +1,4 @@
-"""Dead letters: records that no stream could read, untouched, with the reason in their headers."""
+"""Dead letters: unchanged records that could not be read, with the reason in added headers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Records(Protocol):
     offsets: NDArray[np.int64]
 
     def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
-        """Give the headers of a record."""
+        """Return the headers of a record."""
 
 
 class Rejects:
@@ -35,7 +35,7 @@ class Rejects:
     Parameters
     ----------
     topic : str
-        Where they will be written.
+        Dead-letter topic.
     """
 
     def __init__(self, topic: str) -> None:
@@ -44,16 +44,16 @@ class Rejects:
         self._counts: dict[int, Counter[tuple[str, str]]] = {}
 
     def add(self, records: Records, row: int, stream: str, reason: Reason, detail: str) -> None:
-        """Take a record that was rejected.
+        """Add a rejected record.
 
         Parameters
         ----------
         records, row
-            The record.
+            Columns of records, and the row of the record.
         stream : str
-            The stream it was read for; empty when it belongs to none.
+            Stream for which the record was read; empty for a record without a stream.
         reason, detail
-            Why, for programs and for people.
+            Reason for the rejection: an enum value for programs, and a message for people.
         """
         place = (records.topic, records.partition, int(records.offsets[row]))
         headers = error_headers(reason, detail, stream, *place)
@@ -68,7 +68,7 @@ class Rejects:
         counts[stream, reason.value] += 1
 
     def finish(self) -> Iterator[tuple[int, bytes]]:
-        """Give blobs of output records, each with the Kafka partition they came from."""
+        """Yield blobs of output records, each with the Kafka partition of the rejected records."""
         for partition, packer in self._packers.items():
             counts = self._counts[partition]
             packer.meta = {"rejected": [[*place, count] for place, count in counts.items()]}
@@ -77,6 +77,6 @@ class Rejects:
 
 
 def rejected_counts(blob: bytes) -> Counter[tuple[str, str]]:
-    """Give how many dead letters, per (stream, reason), a blob and those before it hold."""
+    """Read the number of dead letters per (stream, reason) from the facts of a task's last blob."""
     rejected = unpack_meta(blob).get("rejected", ())
     return Counter({(stream, reason): count for stream, reason, count in rejected})

@@ -1,8 +1,8 @@
-"""Slot keys: the integers by which Spark spreads the slots evenly over its shuffle partitions.
+"""Slot keys: the integers that spread the slots evenly over Spark's shuffle partitions.
 
 Spark sends a row to the partition `pmod(hash(key), partitions)`. The slot numbers themselves would
-collide there, so each slot gets the least integer that lands where the slot belongs. Spark's own
-function is asked, nothing of it is written again here.
+collide, so each slot gets the smallest unused integer that maps to the slot's partition. The hash
+is computed by Spark itself.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Each integer hits a given partition with chance 1/partitions: so many per slot are plenty.
+# An integer maps to a given partition with chance 1/partitions; 64 candidates per slot suffice.
 _CANDIDATES_PER_PARTITION = 64
 
 
 def slot_keys(session: SparkSession, slots: int, partitions: int) -> tuple[int, ...]:
-    """Give each slot a key, slot s on shuffle partition s modulo `partitions`.
+    """Return a key for each slot; slot s maps to shuffle partition s modulo `partitions`.
 
     Parameters
     ----------
     session : SparkSession
-        Whose hash function is asked.
+        Session that computes the hash function.
     slots : int
         Number of slots.
     partitions : int
@@ -31,12 +31,12 @@ def slot_keys(session: SparkSession, slots: int, partitions: int) -> tuple[int, 
     Returns
     -------
     tuple of int
-        Distinct keys, one for each slot.
+        Distinct keys, one per slot.
     """
     rounds = -(-slots // partitions)
     count = partitions * rounds * _CANDIDATES_PER_PARTITION
     values = ", ".join(f"({key})" for key in range(count))
-    # Literals are evaluated while the query is planned: no job is run for it.
+    # Spark evaluates literals while planning the query, without running a job.
     rows = session.sql(
         f"SELECT key, pmod(hash(key), {partitions}) FROM VALUES {values} AS candidates (key)"  # noqa: S608 - integers
     )

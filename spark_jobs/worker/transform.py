@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 def transform(
     records: DataFrame, in_force: InForce, max_record_bytes: int, readers: int
 ) -> DataFrame:
-    """Correlate: Kafka records in, packed output records out.
+    """Correlate Kafka records; return packed output records.
 
     Parameters
     ----------
     records : DataFrame
-        As Spark's Kafka source gives them, headers included.
+        Records of Spark's Kafka source, with headers.
     in_force : InForce
         Streams and slots.
     max_record_bytes : int
-        Longer records go to the dead letter unread.
+        Max length of a record; longer records are written to the dead-letter topic unread.
     readers : int
         Number of tasks that read and pack.
 
@@ -44,8 +44,8 @@ def transform(
     packer = Packer(
         in_force.topics, tuple(in_force.streams.values()), in_force.slot_keys, max_record_bytes
     )
-    # Spark sizes each row that it gives to Arrow, and a list column anew from its first row: as a
-    # text the headers cost nothing.
+    # Spark measures each row that it passes to Arrow, and a list column again from its first row.
+    # Headers in a string column avoid this cost.
     flat = records.withColumn("headers", functions.to_json("headers"))
     packed = flat.coalesce(readers).mapInArrow(packer, PACKED_SCHEMA)
     with workers_for(context, SLOTS):
@@ -56,10 +56,10 @@ def transform(
 
 @contextmanager
 def workers_for(context: SparkContext, role: str) -> Iterator[None]:
-    """Give the functions made inside Python workers of their own.
+    """Assign separate Python workers to the functions that are created within the context.
 
     Spark keeps a pool of workers for each environment. With an environment per role, a worker that
-    holds the programs of a slot is not sent to pack or to write records instead.
+    holds the programs of slots is not used to pack or to write records.
     """
     before = context.environment.get(ROLE)
     context.environment[ROLE] = role

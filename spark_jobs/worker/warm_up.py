@@ -1,9 +1,9 @@
-"""Load the kernels, compiled where that is needed, by a small piece of the work of a slot.
+"""Load the kernels, and compile them if needed, by running a small part of a slot's work.
 
-Done before Spark's workers are forked, so that the first events find them loaded, and while the
-image is built, so that a new container need not compile. The events go through bytes and the
-program through a restore, as in the job: arrays that are views of received bytes are read-only,
-which is another type to numba.
+The warm-up runs before Spark's workers are forked, so that the kernels are loaded for the first
+events, and while the image is built, so that a new container does not compile. As in the job,
+events are converted to bytes and back, and the program is restored: arrays that are views of
+received bytes are read-only, which is a different type to numba.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SECOND_US = 1_000_000
 _NAMES = ("a", "b")
 _PARTITIONS = dict.fromkeys(_NAMES, 1)
-# Events of a block: enough for pairs that are decided in every way.
+# Events of a block; enough to produce pairs of every outcome.
 _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
 _BLOCKS = 3
 _HALF_US = _SECOND_US // 2
@@ -40,10 +40,9 @@ _TEMPLATE = Histogram.from_buckets([[-_SECOND_US, -_HALF_US, "0.2"], [-_HALF_US,
 
 
 def main() -> None:
-    """Say what was done: a condition of every kind, by every algorithm, reported in every way.
+    """Run every kind of condition with every algorithm and report form, and print the result.
 
-    For events that are intervals, for those of one template, and for those of which each has a
-    histogram of its own.
+    The events are intervals, events of one template, and events with a histogram each.
     """
     found = {shapes: warm_up(shapes=shapes) for shapes in _EVENTS}
     if not all(found.values()):
@@ -57,14 +56,14 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     Parameters
     ----------
     algorithm : str or None
-        By which it is evaluated; every one by default.
+        Algorithm of the conditions; every algorithm by default.
     shapes : {"intervals", "templates", "histograms"}
-        How the times of the events are distributed.
+        Form of the events' timestamps.
 
     Returns
     -------
     int
-        Number of records that tell of what was found.
+        Number of result records.
     """
     controls = list(list_controls(algorithm, shapes))
     templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
@@ -90,17 +89,17 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
 
 
 def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
-    """Yield the conditions that every kind asks for.
+    """Yield the warm-up conditions of every kind.
 
     Parameters
     ----------
     algorithm, shapes
-        As of `warm_up`.
+        See `warm_up`.
 
     Yields
     ------
     Control
-        That registers a condition on streams a and b.
+        Registration of a condition on streams a and b.
     """
     documents = [it for kind in KINDS.values() for it in kind.warm_up(algorithm, shapes)]
     for offset, document in enumerate(documents):
@@ -118,7 +117,7 @@ def _shape(position: int, shapes: str) -> Histogram | None:
 
 
 def _block(number: int, controls: list[Control], shapes: str) -> Block:
-    """Make a block of events of both streams, of many lengths, shapes and distances."""
+    """Build a block of events of both streams, with many lengths, shapes and distances."""
     count = _EVENTS[shapes]
     offset = number * count
     parts, progress = [], []

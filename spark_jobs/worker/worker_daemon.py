@@ -1,10 +1,9 @@
-"""The process from which Spark forks its Python workers, with everything imported once.
+"""The daemon process from which Spark forks its Python workers, with all modules imported once.
 
 Spark starts it as `python -m spark_jobs.worker.worker_daemon MODULE`
-(`spark.python.daemon.module`).
-Importing takes each worker most of a second; here it is done before the fork, and the memory is
-shared. The imported objects are taken out of the garbage collector's sight: Spark collects garbage
-after each task, which would walk through all of them, at some 50 ms a task.
+(`spark.python.daemon.module`). Imports would take each worker most of a second. The daemon imports
+before the fork, and the workers share the memory. The imported objects are frozen in the garbage
+collector: Spark collects garbage after each task, and scanning them would take about 50 ms a task.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ import sys
 from pyspark.daemon import manager
 
 _WORKERS = "pyspark.worker"
-# Of numpy's linear algebra, and of the allocator in Arrow.
+# Disables the threads of numpy's linear algebra and of Arrow's allocator.
 _NO_THREADS = {
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-# Names the work of a pool of workers; see `spark_jobs.worker.transform`.
+# Environment variable with the role of a pool of workers; see `spark_jobs.worker.transform`.
 ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
-# The default: the others are loaded when a condition asks for them.
+# The default algorithm; other algorithms are loaded when a condition uses them.
 _ALGORITHM = "lazy_lookup"
 _MODULES = ("pandas", "pyarrow", "spark_jobs.worker.operator", "spark_jobs.sink.sink")
 
 
 def main(worker_module: str) -> None:
-    """Import what the workers of a kind need, then fork them as Spark asks for them.
+    """Import the modules that the workers need, then fork workers on Spark's requests.
 
     Parameters
     ----------
     worker_module : str
-        The kind: those that run functions need our modules, those that plan do not.
+        Module of the workers. Only workers that run functions need the job's modules.
     """
     if worker_module == _WORKERS:
         import_all()
@@ -47,7 +46,7 @@ def main(worker_module: str) -> None:
 
 
 def import_all() -> None:
-    """Import our modules without a thread being started: a process with threads is not forked."""
+    """Import the job's modules without starting threads, since forking threads is not safe."""
     os.environ.update(_NO_THREADS)
     for name in _MODULES:
         importlib.import_module(name)
@@ -55,7 +54,7 @@ def import_all() -> None:
 
 def warm_up() -> None:
     """Load the kernels of the slots' workers."""
-    # Imported with the modules above, when the variables above are set.
+    # Imported late, after the modules and environment variables above are set.
     importlib.import_module("spark_jobs.worker.warm_up").warm_up(_ALGORITHM)
 
 

@@ -1,4 +1,4 @@
-"""One suite over all correlation algorithms: each returns exactly the judge's pairs."""
+"""Conformance suite over all correlation algorithms: each returns exactly the oracle's pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of a set size: the same pairs, later, whatever the micro-batches and restarts."""
+"""Blocks of a set size yield the same pairs, later, for all micro-batches and restarts."""
 
 from __future__ import annotations
 

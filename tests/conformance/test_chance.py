@@ -1,4 +1,4 @@
-"""Alarms of independent streams, simulated: the formula says how many the program reports."""
+"""Simulated alarms of independent streams: the formula predicts the number of reported pairs."""
 
 from __future__ import annotations
 

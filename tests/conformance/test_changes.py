@@ -1,4 +1,4 @@
-"""Conditions that change while events come: from their config offset on, with a new version."""
+"""Conditions that change while events arrive take effect from their config offset."""
 
 from __future__ import annotations
 

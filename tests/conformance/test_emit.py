@@ -1,4 +1,4 @@
-"""`emit: best` and `emit: unmatched` against the judge, whatever the blocks and the restarts."""
+"""`emit: best` and `emit: unmatched` against the oracle, for all blocks and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`output: factored` expands to the alarms of `output: pairs`, and to the judge's pairs."""
+"""`output: factored` expands to the alarms of `output: pairs`, and to the oracle's pairs."""
 
 from __future__ import annotations
 

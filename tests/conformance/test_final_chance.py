@@ -1,4 +1,4 @@
-"""A with and without a B by chance alone, simulated: the formula says how many are reported."""
+"""Simulated A with and without a B by chance: the formula predicts the number of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grids against the judge: all slots together report what one slot would, each pair once."""
+"""Grids against the oracle: all slots together report the pairs of one slot, each pair once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Program against the judge where events have histograms: any order, any blocks, restarts."""
+"""Program against the oracle for histogram events, in any order, with any blocks and restarts."""
 
 from __future__ import annotations
 

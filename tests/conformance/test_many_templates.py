@@ -1,4 +1,4 @@
-"""Program against the judge with more templates than s-windows are computed of at once."""
+"""Program against the oracle with too many templates to compute all s-windows at once."""
 
 from __future__ import annotations
 

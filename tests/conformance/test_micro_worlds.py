@@ -1,8 +1,8 @@
-"""Micro-worlds: all algorithms over every event of a few lengths and times, ties everywhere.
+"""Micro-worlds: all algorithms over all events of a few lengths and times, with many ties.
 
-Times are a handful of microseconds, windows are narrow or only just wide, and thresholds are
-probabilities that occur, so a comparison that is off by one microsecond loses or adds a pair. The
-judge decides each distance of two shapes once.
+Times are a few microseconds, windows are narrow or barely wide, and thresholds are probabilities
+that occur. A comparison that is off by one microsecond therefore loses or adds a pair. The oracle
+decides each distance of two shapes once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Program against the judge: whatever the order of arrival, the blocks and the restarts."""
+"""Program against the oracle for all orders of arrival, blocks and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay against the judge, the job's packing and Program: whatever the files, in any order."""
+"""Replay against the oracle, the job's packing and Program, for all files in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reset of a watermark that was driven ahead: what is found after it, and nothing found twice."""
+"""Reset of a watermark that was too far ahead: later pairs are found, and no pair twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One suite over all algorithms for events with histograms: each returns the judge's pairs."""
+"""Conformance suite over all algorithms for histogram events: each returns the oracle's pairs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An event and its last partner: as far away as it can be satisfied, and at the watermark.
+"""An event and its last possible partner: at the max satisfiable distance, and at the watermark.
 
-An event at the keep value still has a partner to come; one that is a microsecond earlier has none.
+An event at the keep value can still get a partner; an event one microsecond earlier cannot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The embedded broker is a real Kafka: transactions, compaction, offsets for times, restarts."""
+"""The embedded broker is a real Kafka: transactions, compaction, offsets by time, restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that talk to the service and to Kafka, run as a user runs them."""
+"""Commands that use the service and Kafka, run as a user runs them."""
 
 from __future__ import annotations
 

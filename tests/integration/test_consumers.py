@@ -1,4 +1,4 @@
-"""Consumers of a real broker: what they read, where they end, and what is an error."""
+"""Consumers of a real broker: records they read, ends, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver asks Kafka: the config topic, and how far partitions go."""
+"""The driver's queries of Kafka: the config topic, and offsets of partitions."""
 
 from __future__ import annotations
 

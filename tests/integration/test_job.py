@@ -1,4 +1,4 @@
-"""The whole job on a real Kafka: what is registered, sent, changed and stopped while it runs."""
+"""The whole job on a real Kafka: registrations, events, changes and stops while it runs."""
 
 from __future__ import annotations
 

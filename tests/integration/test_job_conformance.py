@@ -1,4 +1,4 @@
-"""The conditions of the conformance suite through Kafka and Spark, against the rational judge."""
+"""The conditions of the conformance suite through Kafka and Spark, against the exact oracle."""
 
 from __future__ import annotations
 

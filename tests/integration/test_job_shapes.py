@@ -1,4 +1,4 @@
-"""Events with templates and histograms in the job: through Spark, Kafka, changes and a restart."""
+"""Templates and histograms in the job: through Spark, Kafka, changes and a restart."""
 
 from __future__ import annotations
 

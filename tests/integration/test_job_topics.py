@@ -1,4 +1,4 @@
-"""The job when much waits for it, and when topics and streams change under it."""
+"""The job with a large backlog, and with topics and streams that change while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed with -9 at random moments under load: every pair is there, and once."""
+"""Kill -9 at random moments under load: every pair is written exactly once."""
 
 from __future__ import annotations
 

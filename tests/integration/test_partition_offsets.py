@@ -1,4 +1,4 @@
-"""Offsets of partitions from a real broker, and from one that does not answer."""
+"""Offsets of partitions from a real broker, and from a broker that does not answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The commands of README.md and docs/, run as they stand there by a new user's shell.
+"""The commands of README.md and docs/, run unchanged in a new user's shell.
 
-Blocks marked `sh` are run; only the addresses are those of the test. Blocks without a mark show
-output, or need what no test has (a cluster, Docker).
+Blocks marked `sh` are run; only addresses are replaced. Unmarked blocks show output, or need an
+environment that the tests do not have (a cluster, Docker).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The config topic deleted and created again: the job refuses it until it is accepted."""
+"""A config topic that was deleted and created again: the job refuses it until it is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event topics that are deleted and created again under the job: another topic, the same name."""
+"""Event topics that are deleted and created again while the job runs."""
 
 from __future__ import annotations
 

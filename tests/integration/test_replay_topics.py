@@ -1,4 +1,4 @@
-"""``coincide replay --topics`` on a real Kafka: the pairs of the files, nothing left behind."""
+"""``coincide replay --topics`` on a real Kafka: the pairs of the files, and no leftovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint that is older than what the job has written to Kafka: refused, nothing dropped."""
+"""The job refuses a checkpoint that is older than its output in Kafka; no alarm is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark session as a process: what others see of its properties, and what it leaves behind."""
+"""The Spark session as a process: visibility of its properties, and no leftovers."""
 
 from __future__ import annotations
 

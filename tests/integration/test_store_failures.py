@@ -1,4 +1,4 @@
-"""The checkpoint's store fails while the job runs: named, tried again, and nothing is missing."""
+"""Failures of the checkpoint's store: reported, retried, and without lost records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kind of condition that another package registers goes the whole way, as the own kinds do."""
+"""A kind of condition from another package works from registration to alarm."""
 
 from __future__ import annotations
 

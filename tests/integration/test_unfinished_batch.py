@@ -1,4 +1,4 @@
-"""A batch that was begun and not completed, and what changed before the job came back."""
+"""An unfinished batch, and changes made before the job restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of the config topic that the service did not write: the job goes on with the others."""
+"""Foreign records in the config topic: the job continues with the other records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job believes no heartbeat ahead of Kafka's clock, and lets a watermark be reset."""
+"""The job refuses heartbeats ahead of Kafka's clock, and accepts a reset of a watermark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge of the best target, and of having none, over the rationals: imports nothing of ours.
+"""Oracle for the best target, or none, over the rationals; it imports no package under test.
 
 A target is an event (earliest, latest) with its id.
 """
@@ -15,13 +15,13 @@ Rank = tuple[Fraction, Fraction, int, int, bytes]
 
 
 def rank_target(base: Event, target: Target, window: Window) -> Rank:
-    """Rank a target: the most probable first, then the nearest in the mean, then the earlier."""
+    """Return the rank of a target: by probability, then by distance of means, then by time."""
     (earliest, latest), name = target
     distance = abs(Fraction(earliest + latest, 2) - Fraction(base[0] + base[1], 2))
     return (-probability(base, (earliest, latest), window), distance, latest, earliest, name)
 
 
 def best_target(base: Event, targets: Sequence[Target], window: Window) -> int | None:
-    """Position of the best of the satisfied targets; None where none is satisfied."""
+    """Return the position of the best satisfied target, or None without a satisfied target."""
     found = [i for i, (event, _) in enumerate(targets) if is_satisfied(base, event, window)]
     return min(found, key=lambda i: rank_target(base, targets[i], window), default=None)

@@ -1,7 +1,7 @@
-"""Judge of histograms over the rationals: slow, obviously right, imports nothing of ours.
+"""Oracle for histograms over the rationals: slow, obviously right, independent of our code.
 
-A histogram is a list of buckets (lo, hi, p), p a fraction; a window is a tuple (lower, upper,
-floor, ceiling, threshold), None being infinite.
+A histogram is a list of buckets (lo, hi, p), where p is a fraction. A window is a tuple (lower,
+upper, floor, ceiling, threshold), where None means infinite.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Window = tuple[int | None, int | None, int | None, int | None, Fraction]
 
 
 def moved(h: Histogram, by: int) -> Histogram:
-    """H + by."""
+    """Return h + by."""
     return [(lo + by, hi + by, p) for lo, hi, p in h]
 
 
 def ge(h_i: Histogram, h_j: Histogram) -> Fraction:
-    """P(X_i ≥ X_j): PTJ Equation 2, over all pairs of buckets."""
+    """Compute P(X_i ≥ X_j): PTJ Equation 2, over all pairs of buckets."""
     return sum(
         (p * q * _ge_of_buckets(i1, i2, j1, j2) for i1, i2, p in h_i for j1, j2, q in h_j),
         Fraction(0),
@@ -27,10 +27,10 @@ def ge(h_i: Histogram, h_j: Histogram) -> Fraction:
 
 
 def _ge_of_buckets(i1: int, i2: int, j1: int, j2: int) -> Fraction:  # noqa: PLR0911 - the lemma's
-    """P(X_i ≥ X_j) of two uniforms: PTJ Lemma 1, points as its limits.
+    """Compute P(X_i ≥ X_j) of two uniforms: PTJ Lemma 1, with points as limits.
 
-    Case 5 of the paper's text reads (j2 - j1)², which at i1 = j1 only is what the inverse of case 3
-    gives: (j2 - i1)².
+    Case 5 in the paper has (j2 - j1)². The inverse of case 3 yields (j2 - i1)², which is equal only
+    for i1 = j1 and is used here.
     """
     if i1 >= j2:
         return Fraction(1)
@@ -50,7 +50,7 @@ def _ge_of_buckets(i1: int, i2: int, j1: int, j2: int) -> Fraction:  # noqa: PLR
 
 
 def probability(a: Histogram, b: Histogram, window: Window) -> Fraction:
-    """P(T_A + lower ≤ T_B and T_B ≤ T_A + upper); only one of the two can fail."""
+    """Compute P(T_A + lower ≤ T_B and T_B ≤ T_A + upper); at most one of the two can fail."""
     lower, upper, *_ = window
     after = Fraction(1) if lower is None else ge(b, moved(a, lower))
     before = Fraction(1) if upper is None else ge(moved(a, upper), b)
@@ -58,7 +58,7 @@ def probability(a: Histogram, b: Histogram, window: Window) -> Fraction:
 
 
 def is_satisfied(a: Histogram, b: Histogram, window: Window) -> bool:
-    """Apply the definition: probable enough, and inside the hard cuts."""
+    """Return whether the probability reaches the threshold and the pair is in the hard cuts."""
     _, _, floor, ceiling, threshold = window
     s = b[-1][1] - a[-1][1]
     if (floor is not None and s < floor) or (ceiling is not None and s > ceiling):
@@ -67,7 +67,7 @@ def is_satisfied(a: Histogram, b: Histogram, window: Window) -> bool:
 
 
 def cumulative(h: Histogram, t: int, *, closed: bool = True) -> Fraction:
-    """P(X ≤ t), or P(X < t) if not closed."""
+    """Compute P(X ≤ t), or P(X < t) if not closed."""
     total = Fraction(0)
     for lo, hi, p in h:
         if lo == hi:
@@ -78,7 +78,7 @@ def cumulative(h: Histogram, t: int, *, closed: bool = True) -> Fraction:
 
 
 def dominates(x: Histogram, y: Histogram) -> bool:
-    """Tell whether P(X ≤ t) ≤ P(Y ≤ t) for all t: both are linear between edges, or jump there."""
+    """Return whether P(X ≤ t) ≤ P(Y ≤ t) for all t; both are linear except at edges."""
     edges = {edge for lo, hi, _ in x + y for edge in (lo, hi)}
     return all(
         cumulative(x, edge, closed=closed) <= cumulative(y, edge, closed=closed)

@@ -1,7 +1,7 @@
-"""Judge of timing correlation over the rationals: slow, obviously right, imports nothing of ours.
+"""Oracle for timing correlation over the rationals: slow, obviously right, independent of our code.
 
-A window is a tuple (lower, upper, floor, ceiling, threshold), None being infinite; an event a
-tuple (earliest, latest).
+A window is a tuple (lower, upper, floor, ceiling, threshold), where None means infinite. An event
+is a tuple (earliest, latest).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Event = tuple[int, int]
 
 
 def cumulative(a: Event, b: Event, c: int, *, closed: bool = True) -> Fraction:
-    """P(T_B - T_A ≤ c), or < c if not closed: LL10 Theorem 1, integrated as in the spec."""
+    """Compute P(T_B - T_A ≤ c), or < c if not closed: LL10 Theorem 1, integrated as in the spec."""
     (a1, b1), (a2, b2) = a, b
     length_a, length_b = b1 - a1, b2 - a2
     if length_a and length_b:
@@ -26,7 +26,7 @@ def cumulative(a: Event, b: Event, c: int, *, closed: bool = True) -> Fraction:
 
 
 def _area(z: int, length: int) -> Fraction:
-    """G(z), the integral of the clipped ramp of slope one and height `length`."""
+    """Compute G(z), the integral of the clipped ramp of slope one and height `length`."""
     if z <= 0:
         return Fraction(0)
     if z <= length:
@@ -35,7 +35,7 @@ def _area(z: int, length: int) -> Fraction:
 
 
 def probability(a: Event, b: Event, window: Window) -> Fraction:
-    """P(lower ≤ T_B - T_A ≤ upper)."""
+    """Compute P(lower ≤ T_B - T_A ≤ upper)."""
     lower, upper, *_ = window
     up_to = Fraction(1) if upper is None else cumulative(a, b, upper)
     below = Fraction(0) if lower is None else cumulative(a, b, lower, closed=False)
@@ -43,7 +43,7 @@ def probability(a: Event, b: Event, window: Window) -> Fraction:
 
 
 def is_satisfied(a: Event, b: Event, window: Window) -> bool:
-    """Apply the definition: probable enough, and inside the hard cuts."""
+    """Return whether the probability reaches the threshold and the pair is in the hard cuts."""
     _, _, floor, ceiling, threshold = window
     s = b[1] - a[1]
     if (floor is not None and s < floor) or (ceiling is not None and s > ceiling):
@@ -59,7 +59,7 @@ def satisfied_pairs(
     *,
     exclude_same: bool,
 ) -> set[tuple[int, int]]:
-    """All satisfied pairs, every pair of every group looked at."""
+    """Find all satisfied pairs by checking every pair of every group."""
     return {
         (i, j)
         for base_lo, base_hi, target_lo, target_hi in groups

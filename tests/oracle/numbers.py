@@ -1,4 +1,4 @@
-"""Judge of numbers in texts, over the rationals: what a decimal is in µs, rounded outwards."""
+"""Oracle for decimal strings over the rationals: conversion to µs, rounded outwards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from fractions import Fraction
 
 
 def span_us(text: str, unit_us: Fraction) -> tuple[int, int]:
-    """Return the whole µs at or before a decimal number of a unit, and those at or after it."""
+    """Return a decimal number of a unit in whole µs, rounded down and rounded up."""
     exact = Fraction(text) * unit_us
     return math.floor(exact), math.ceil(exact)

@@ -1,4 +1,4 @@
-"""How far apart satisfied pairs can be, by trying all lengths: imports nothing of ours."""
+"""Oracle for the max distance of satisfied pairs, by trying all lengths."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.oracle.intervals import Window, is_satisfied
 
 @cache
 def extremes(window: Window, longest: int, reach: int) -> tuple[int, int]:
-    """Least and greatest max_B - max_A within ±reach of any satisfied pair of lengths to longest.
+    """Find the min and max of max_B - max_A within ±reach over satisfied pairs up to `longest`.
 
-    (1, 0) if there is none.
+    Return (1, 0) without a satisfied pair.
     """
     satisfied = [
         s

@@ -1,4 +1,4 @@
-"""Running the service inside a test, on a real Kafka, spoken to over HTTP."""
+"""Run the service inside a test, on a real Kafka, with an HTTP client."""
 
 from __future__ import annotations
 

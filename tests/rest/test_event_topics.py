@@ -1,4 +1,4 @@
-"""The topics of events over REST: created, created again, refused, and not our own."""
+"""Event topics over REST: created, created again, refused, and never our own topics."""
 
 from __future__ import annotations
 

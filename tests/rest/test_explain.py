@@ -1,4 +1,4 @@
-"""Pairs explained over REST: events given, and events found in Kafka by their ids."""
+"""Explanations of pairs over REST, for given events and for events found in Kafka by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that hangs: many writes, of which few wait, and monitoring that answers meanwhile."""
+"""A hanging broker: the number of waiting writes is limited, and monitoring still answers."""
 
 from __future__ import annotations
 

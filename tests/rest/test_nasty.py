@@ -1,4 +1,4 @@
-"""Requests that nobody should send: no 500, and problem bodies that name the field."""
+"""Malformed requests: no status 500, and problem bodies that name the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that conditions and streams may name, and those that they may not."""
+"""Topics that conditions and streams may use, and topics that they may not use."""
 
 from __future__ import annotations
 

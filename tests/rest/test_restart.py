@@ -1,4 +1,4 @@
-"""The config topic is the only memory: processes that are killed, two readers, foreign records."""
+"""The config topic is the only storage: killed processes, two readers, foreign records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The interface keeps what /openapi.json says, whatever is sent (schemathesis, in process).
+"""The interface conforms to /openapi.json for all requests (schemathesis, in process).
 
-Its phases: the examples of the description, every boundary of every parameter, generated requests
-(valid and invalid), and sequences of requests that follow from each other.
+The phases are the examples of the description, all boundary values of all parameters, generated
+requests (valid and invalid), and sequences of linked requests.
 """
 
 from __future__ import annotations

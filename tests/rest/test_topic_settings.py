@@ -1,4 +1,4 @@
-"""How long the metrics topic keeps the ends of transactions, also where it is there already."""
+"""Retention of transaction ends on the metrics topic, also for an existing topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of the config topic that nobody can read: the others go on, and they can be removed."""
+"""Unreadable records of the config topic: other resources stay in force; records can be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service does about wrong clocks: warnings at registration, resets of watermarks."""
+"""Wrong clocks in the service: warnings at registration, and resets of watermarks."""
 
 from __future__ import annotations
 

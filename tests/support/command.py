@@ -26,18 +26,18 @@ def coincide(
     given: str | None = None,
     timeout_seconds: float = PATIENCE_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and return what it wrote and its exit code.
+    """Run a command to its end and return its output and exit code.
 
     Parameters
     ----------
     *arguments
-        As typed after ``coincide``.
+        Arguments after ``coincide``.
     environment
-        Variables in addition to this process's own.
+        Environment variables in addition to those of this process.
     given
         Standard input.
     timeout_seconds
-        Longest run.
+        Max run time.
     """
     # The command under test, with arguments of the tests.
     return subprocess.run(  # noqa: S603
@@ -52,18 +52,18 @@ def coincide(
 
 
 def process_tree(pid: int) -> Iterator[int]:
-    """Yield a process id and those of all that the process has started."""
+    """Yield a process id and the ids of all its descendants."""
     yield pid
-    # The main thread may have started none: Java starts its children elsewhere.
+    # All threads are checked: Java starts its children from other threads than the main thread.
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        # A thread may end meanwhile.
+        # A thread may end in the meantime.
         with suppress(FileNotFoundError, ProcessLookupError):
             for child in task.read_text().split():
                 yield from process_tree(int(child))
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process, as everybody on the machine sees it; "" at its end."""
+    """Return the command line of a process as other users see it, or "" after its end."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except (FileNotFoundError, ProcessLookupError):
@@ -72,7 +72,7 @@ def command_line(pid: int) -> str:
 
 @contextmanager
 def running_service(bootstrap: str, prefix: str, logs: Path) -> Iterator[str]:
-    """Run the service as a process, on a given broker and prefix, and give its URL."""
+    """Run the service as a process, with a given broker and prefix, and yield its URL."""
     port = free_port()
     environment = {
         "COINCIDE_BOOTSTRAP": bootstrap,

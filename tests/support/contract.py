@@ -1,4 +1,4 @@
-"""What was seen of the events of a stream, out of plain lists."""
+"""Contract facts of a stream, built from plain lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def facts_of(
     late: int = 0,
     rejected: Mapping[str, int] | None = None,
 ) -> ContractFacts:
-    """Give the facts of events with these lengths and delays, in µs; None: not measured."""
+    """Build the facts of events with these lengths and delays in µs; None means not measured."""
     measured = ContractFacts.of_events(
         stream,
         np.array(lengths, np.int64),

@@ -1,4 +1,4 @@
-"""A broker that hangs: its connections stay, and nothing is answered."""
+"""A broker that hangs: its connections stay open, but it does not respond."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def hanging(broker: EmbeddedBroker) -> Iterator[None]:
-    """Stop a broker's threads until the block ends."""
+    """Stop the threads of a broker until the context ends."""
     assert broker.process is not None
     assert broker.process.pid is not None
     threads = Path(f"/proc/{broker.process.pid}/task")
     os.kill(broker.process.pid, signal.SIGSTOP)
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        # They stop one after the other, and one that still runs may answer.
+        # Threads stop one after the other, and a running thread may still respond.
         while {_state(thread) for thread in threads.iterdir()} != {"T"}:
             assert time.monotonic() < deadline
             threading.Event().wait(0.01)
@@ -37,5 +37,5 @@ def hanging(broker: EmbeddedBroker) -> Iterator[None]:
 
 
 def _state(thread: Path) -> str:
-    """Return the letter by which the kernel names a thread's state; "T" is stopped."""
+    """Return the kernel's letter for the state of a thread; "T" means stopped."""
     return (thread / "stat").read_text().rpartition(")")[2].split()[0]

@@ -1,4 +1,4 @@
-"""Arrivals whose times are histograms, for slots and the job, and the judge's word on them."""
+"""Arrivals with histograms, for slots and the job, and the results expected by the oracle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPLATES = {
     "x": [described((-12, -9, "0.5"), (-9, -2, "0"), (-2, 0, "0.5"))],
     "y": [described((-8, -4, "0.25"), (-4, 0, "0.75")), described((-3, -1, "0.8"), (-1, 0, "0.2"))],
 }
-# Templates and intervals; histograms of their own in x; in both.
+# Templates and intervals; events with own histograms in x; events with own histograms in x and y.
 DECLARED = ("templates", "mixed", "own")
 
 
@@ -29,7 +29,7 @@ def own_histogram(rng: random.Random, length: int) -> Histogram:
 
 
 def give_shapes(rng: random.Random, arrivals: list[Arrival], declared: str) -> list[Arrival]:
-    """Give two events in three a shape that their stream may have."""
+    """Return arrivals of which two in three have a shape that their stream allows."""
     shaped = []
     for arrival in arrivals:
         length = arrival.latest - arrival.earliest
@@ -84,7 +84,7 @@ def _mean(histogram: oracle.Histogram) -> Fraction:
 def histogram_verdicts(
     arrivals: Sequence[Arrival], document: dict[str, object]
 ) -> dict[str, str | None]:
-    """Give the best B of each A, or None."""
+    """Find the best B of each A, or None."""
     window = judged_window(document)
     verdicts: dict[str, str | None] = {}
     for a in (it for it in arrivals if it.stream == document["a"]):

@@ -1,4 +1,4 @@
-"""HistogramEvent events for the tests: as columns, and as the judge takes them."""
+"""Histogram events for the tests, as columns and in the oracle's form."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.oracle import histograms as oracle
 
 
 def told(histogram: Histogram) -> oracle.Histogram:
-    """Return a histogram as the judge takes it."""
+    """Return a histogram in the oracle's form."""
     return [(lo, hi, Fraction(mass, WHOLE_MASS)) for lo, hi, mass in histogram.buckets]
 
 
 def side_of_events(events: Sequence[Histogram]) -> HistogramSide:
-    """Make a side of events, sorted by latest."""
+    """Build a side of events, sorted by latest."""
     times = np.array([(it.earliest_us, it.latest_us) for it in events], np.int64).reshape(-1, 2)
     shapes = [it.shape_bytes for it in events]
     column = DictionaryColumn.from_list(shapes) if any(shapes) else None
@@ -30,9 +30,9 @@ def side_of_events(events: Sequence[Histogram]) -> HistogramSide:
 def draw_histogram(
     rng: np.random.Generator, lengths: Sequence[int], parts: int = 10, scale: int = 1
 ) -> Histogram:
-    """Draw a shape of 1 to 4 buckets, its length among those given, times the scale.
+    """Draw a shape of 1 to 4 buckets; its length is one of `lengths`, times the scale.
 
-    Masses are multiples of 1 / parts: gaps and ties are common.
+    Masses are multiples of 1 / parts, so gaps and ties are common.
     """
     length = int(rng.choice(np.array(lengths)))
     count = min(int(rng.integers(1, 5)), max(length, 1))
@@ -58,12 +58,12 @@ def draw_histogram(
 def draw_events(
     rng: np.random.Generator, shapes: Sequence[Histogram], size: int, span: int, step: int = 1
 ) -> list[Histogram]:
-    """Draw sorted events of these shapes, latest times on a grid within ±span steps."""
+    """Draw sorted events of these shapes, with latest times on a grid within ±span steps."""
     latest = np.sort(rng.integers(-span, span + 1, size)) * step
     chosen = rng.integers(0, len(shapes), size).tolist()
     return [shapes[k].moved(t) for k, t in zip(chosen, latest.tolist(), strict=True)]
 
 
 def one_group(base: Sequence[Histogram], target: Sequence[Histogram]) -> NDArray[np.int64]:
-    """Make the group of all events of either side."""
+    """Build one group of all events of both sides."""
     return np.array([[0, len(base), 0, len(target)]], np.int64)

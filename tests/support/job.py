@@ -1,4 +1,4 @@
-"""The streaming job as a process of its own, with its topics, on a real Kafka."""
+"""The streaming job as a separate process, with its topics, on a real Kafka broker."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Pairs = list[tuple[str, str, str]]
 
 @dataclass
 class JobUnderTest:
-    """An installation with a prefix of its own.
+    """An installation with its own prefix.
 
-    `jars` is the folder of Spark's Kafka connector, `folder` one for checkpoint and log.
+    `jars` is the folder of Spark's Kafka connector; `folder` holds checkpoint and log.
     """
 
     bootstrap: str
@@ -57,7 +57,7 @@ class JobUnderTest:
         self.process = self.make_process()
 
     def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
-        """Return a job that is not started, with changed environment variables."""
+        """Build a job process with changed environment variables; it is not started."""
         command = [sys.executable, "-m", "spark_jobs.main"]
         environment = {**self.environment, **changes}
         return ChildProcess(name, command, self.folder / f"{name}.log", environment)
@@ -68,7 +68,7 @@ class JobUnderTest:
         produce(self.bootstrap, self.topics.config, records)
 
     def delete(self, resource: Resource) -> None:
-        """Write that a resource is gone."""
+        """Write a tombstone for a resource."""
         produce(self.bootstrap, self.topics.config, [Sent(None, resource.key)])
 
     def add_stream(self, stream: Stream, partitions: int = 2) -> None:
@@ -78,7 +78,7 @@ class JobUnderTest:
         self.streams[stream.name] = stream
 
     def send(self, events: Iterable[Occurrence]) -> None:
-        """Produce events, in their order, into the topics of their streams."""
+        """Produce events in their order to the topics of their streams."""
         by_stream: dict[str, list[Sent]] = {}
         for event in events:
             sent = Sent(event.value, event.key.encode())
@@ -87,13 +87,13 @@ class JobUnderTest:
             produce(self.bootstrap, self.streams[name].topic, records)
 
     def start(self) -> None:
-        """Start the process and wait until it says that it runs."""
+        """Start the process and wait until it reports the state running."""
         said = len(self.states())
         self.process.start()
         self.process.wait_until(lambda: "running" in self.states()[said:], PATIENCE_SECONDS)
 
     def stop(self) -> int | None:
-        """Stop it as an operator does, with SIGTERM to the process; give its exit code."""
+        """Stop the process with SIGTERM, as an operator does; return its exit code."""
         return self.process.stop(END_SECONDS)
 
     def kill(self) -> None:
@@ -107,7 +107,7 @@ class JobUnderTest:
         return read_committed(self.bootstrap, topic, until, timeout_seconds=PATIENCE_SECONDS)
 
     def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
-        """Give the pairs of conditions, repeats kept, once those awaited are among them."""
+        """Return the pairs of conditions, with repeats, once they contain the awaited pairs."""
         found: Pairs = []
         missing = set(awaited)
         looked_at = 0
@@ -124,7 +124,7 @@ class JobUnderTest:
         return sorted(found)
 
     def states(self) -> list[str]:
-        """Give the states that the job came into, oldest first."""
+        """Return the states of the job, oldest first."""
         return [state for state, _ in groupby(one["state"] for one in self.job_records())]
 
     def failures(self) -> list[str]:
@@ -133,19 +133,19 @@ class JobUnderTest:
         return [it["exception"] for it in records if it["state"] == "failing"]
 
     def job_records(self) -> list[dict[str, Any]]:
-        """Give the job's own records on the metrics topic, oldest first."""
+        """Return the job's own records on the metrics topic, oldest first."""
         records = self.read(self.topics.metrics)
         return [json.loads(record.value or b"") for record in records if record.key == b"job"]
 
     def wait_for_job(self, ready: Callable[[dict[str, Any]], bool]) -> None:
-        """Wait until the newest record of the job says what is awaited."""
+        """Wait until the newest record of the job is `ready`."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not ready(newest := self.job_records()[-1]):
             assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {newest}"
             self.process.check()
 
     def wait_for_slots(self, ready: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """Give the newest record of each slot, once they say what is awaited."""
+        """Return the newest record of each slot, once these records are `ready`."""
 
         def newest(records: list[Received]) -> list[dict[str, Any]]:
             found = {record.key: record.value for record in records if record.key != b"job"}
@@ -169,12 +169,12 @@ def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:
 
 
 def unfinish_last_batch(job: JobUnderTest) -> None:
-    """Stop the job and take the mark away that its last batch was completed."""
+    """Stop the job and remove the commit file of its last batch."""
     assert job.stop() == 0
     commits = job.folder / "checkpoint" / "query" / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
-    # A job that was killed in the batch has not recorded its records as read.
+    # A job killed during the batch has not recorded the batch's records as read.
     for name in ("losses.json", ".losses.json.crc"):
         (job.folder / "checkpoint" / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Send records to Kafka and read back what is committed there."""
+"""Send records to Kafka and read committed records back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A record to send; ``partition`` -1 leaves the choice to the key, time 0 to the broker."""
+    """A record to send; partition -1 means chosen by key, timestamp 0 means set by the broker."""
 
     value: bytes | None
     key: bytes | None = None
@@ -38,7 +38,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A record as it was read."""
+    """A record that was read."""
 
     topic: str
     partition: int
@@ -52,22 +52,22 @@ class Received:
 def create_topics(
     bootstrap: str, topics: Mapping[str, int], config: Mapping[str, str] | None = None
 ) -> None:
-    """Create topics, given as name → number of partitions, and wait until they are there.
+    """Create topics, given as name → number of partitions, and wait until they exist.
 
     Raises
     ------
     KafkaException
-        A topic could not be created.
+        When a topic cannot be created.
     """
     new = [
         NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         for name, partitions in topics.items()
     ]
-    # Kept in a variable: requests end with their client.
+    # The client is kept in a variable: its requests end when it is collected.
     client = AdminClient({"bootstrap.servers": bootstrap})
     for created in client.create_topics(new).values():
         created.result(PATIENCE_SECONDS)
-    # A broker that has created them may still answer without them.
+    # A broker may still respond without the topics it has just created.
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not topics.keys() <= client.list_topics(timeout=PATIENCE_SECONDS).topics.keys():
         assert time.monotonic() < deadline, f"not there: {', '.join(topics)}"
@@ -81,7 +81,7 @@ def recreate_topic(
     Raises
     ------
     KafkaException
-        The topic could not be deleted, or not be created.
+        When the topic cannot be deleted or created.
     """
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.delete_topics([topic])[topic].result(PATIENCE_SECONDS)
@@ -90,7 +90,7 @@ def recreate_topic(
         try:
             create_topics(bootstrap, {topic: partitions}, config)
         except KafkaException as error:
-            # The broker removes a topic after it has answered.
+            # The broker removes a topic after it has responded.
             removing = error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
             if not removing or time.monotonic() > deadline:
                 raise
@@ -99,14 +99,14 @@ def recreate_topic(
 
 
 def topic_id(bootstrap: str, topic: str) -> str:
-    """Return the id that Kafka gave a topic, as Kafka's own tools write it."""
+    """Return the id of a topic in the notation of Kafka's tools."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             described = client.describe_topics(TopicCollection([topic]))[topic].result()
         except KafkaException as error:
-            # A topic that was created a moment ago may not be seen yet.
+            # A topic that was just created may not be visible yet.
             unseen = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
             if not unseen or time.monotonic() > deadline:
                 raise
@@ -115,17 +115,17 @@ def topic_id(bootstrap: str, topic: str) -> str:
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[int, int]]:
-    """Send records in their order and wait until the broker has them all.
+    """Send records in order and wait until the broker has acknowledged all of them.
 
     Returns
     -------
     list of (partition, offset)
-        Where each record went, in the order given.
+        Place of each record, in the order of `records`.
 
     Raises
     ------
     KafkaException
-        A record was not taken; none is lost silently.
+        When the broker does not accept a record.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 64 * 1024 * 1024})
     places: dict[int, tuple[int, int]] = {}
@@ -164,7 +164,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> list[tuple[i
 def produce_in_transaction(
     bootstrap: str, topic: str, records: Iterable[Sent], *, aborted: bool = False
 ) -> None:
-    """Send records in one transaction, which leaves a mark behind them; to be aborted or not."""
+    """Send records in one committed or aborted transaction, which adds a marker after them."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}.tests"})
     producer.init_transactions(PATIENCE_SECONDS)
     producer.begin_transaction()
@@ -192,20 +192,20 @@ def read_committed(
     topic
         Topic to read.
     until
-        Tells from all records read so far whether they are enough; by default everything up to
-        the end of each partition is read, once.
+        Predicate that decides from all records read so far whether to stop; by default each
+        partition is read once to its end.
     timeout_seconds
-        Longest wait.
+        Max wait.
 
     Raises
     ------
     TimeoutError
-        Not enough came in time; the message tells how many.
+        When too few records arrive in time; the message states their number.
     """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
-            # Needed by the client; nothing is ever committed for it.
+            # The client requires a group; it never commits offsets.
             "group.id": "tests",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
@@ -226,11 +226,11 @@ def _read(
     until: Callable[[list[Received]], bool] | None,
     timeout_seconds: float,
 ) -> list[Received]:
-    """Read from all partitions until there is enough."""
+    """Read from all partitions until `until` holds or their ends are reached."""
     deadline = time.monotonic() + timeout_seconds
     partitions = consumer.list_topics(topic, timeout=timeout_seconds).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-    # Where records keep coming the client never says that it is at the end: that of now counts.
+    # While records keep arriving, the client never reports the end; the current ends are used.
     ends = {
         number: _end(consumer, TopicPartition(topic, number), deadline) for number in partitions
     }
@@ -259,7 +259,7 @@ def _read(
 
 
 def _end(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
-    """Return where a partition ends, as soon as it has a leader: it may be a moment old."""
+    """Return the end offset of a partition, after waiting until a new partition has a leader."""
     while True:
         left = max(deadline - time.monotonic(), _POLL_SECONDS)
         try:
@@ -271,12 +271,12 @@ def _end(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
             }
             if not moving or time.monotonic() > deadline:
                 raise
-            # Lets the client ask for the leader again.
+            # Lets the client query the leader again.
             consumer.poll(_POLL_SECONDS)
 
 
 def _received(message: Message) -> Received:
-    """Return the message as a value; the client types every part of it as perhaps missing."""
+    """Convert a message; the client types each of its parts as optional."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     key, value = message.key(), message.value()
     assert topic is not None

@@ -1,7 +1,7 @@
 """A foreign client that connects to every port on which a process listens, and sends bytes.
 
-On a busy machine this happens by itself: a client goes on connecting to a server that is gone, and
-the kernel gives the server's port to another process.
+This happens on a busy machine: a client keeps connecting to a server that has ended, and the kernel
+assigns the server's port to another process.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LISTENING = "0A"
-# How a Kafka client begins: the length of its request, then the request.
+# First bytes of a Kafka client: the length of its request, then the request.
 _BYTES = b"\0\0\0\x10" + bytes(range(16))
 
 
 @contextmanager
 def knocking(pid: int) -> Iterator[set[int]]:
-    """Knock at the ports of a process and its children until the block ends.
+    """Connect to the ports of a process and its children until the context ends.
 
-    Yields the ports that were found, which grow in number meanwhile.
+    Yields the set of ports found so far, which grows while the context is active.
     """
     knocked: set[int] = set()
     over = threading.Event()
@@ -54,7 +54,7 @@ def listening_ports(pid: int) -> set[int]:
     """Return the TCP ports on which a process and its children listen."""
     inodes = set()
     for process in process_tree(pid):
-        # A process or a file may be gone meanwhile.
+        # A process or a file may disappear in the meantime.
         with suppress(OSError):
             for descriptor in Path(f"/proc/{process}/fd").iterdir():
                 with suppress(OSError):

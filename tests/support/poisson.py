@@ -1,4 +1,4 @@
-"""Streams of events that come by chance: Poisson processes."""
+"""Random event streams: Poisson processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def draw_poisson(
         histograms = [stream.templates[number].histogram for number in chosen.tolist()]
         lengths = np.array([it.length_us for it in histograms], np.int64)
         shape = DictionaryColumn.from_list([it.shape_bytes for it in histograms])
-    # In one cell all events meet.
+    # With a grid, all events are in one cell.
     drawn = [b""] * count if stream.partitioning.by == "grid" else drawn
     return Events(
         stream.name,

@@ -1,4 +1,4 @@
-"""What PTJ defines and the correlation does not need: P(X_i ≥ X_j) and the satisfaction time."""
+"""Functions of PTJ that the correlation does not use: P(X_i ≥ X_j) and the satisfaction time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def stime(h_i: Histogram, h_j: Histogram, delta: Fraction) -> Fraction:
     Returns
     -------
     Fraction
-        The greatest t with P(X_i + max(h_j) - t ≥ X_j) ≥ δ, microseconds, rounded down to ten
-        decimals. Where P does not stay at δ over an interval this is the only t with P = δ.
+        The maximum t with P(X_i + max(h_j) - t ≥ X_j) ≥ δ, in microseconds, rounded down to ten
+        decimals. It is the only t with P = δ unless P equals δ over an interval.
     """
     # t - max(h_i) is the right end of the s-window of T_j - T_i ≤ 0, here in units of 10**-10 us.
     unit = 10**_STIME_PLACES
@@ -33,6 +33,6 @@ def stime(h_i: Histogram, h_j: Histogram, delta: Fraction) -> Fraction:
 
 
 def _stretch(steps: Steps, factor: int) -> Steps:
-    """Return the distribution of `factor` times the time."""
+    """Return the distribution of the time multiplied by `factor`."""
     edges = tuple(edge * factor for edge in steps.edges)
     return Steps(edges, steps.changes, steps.whole if steps.is_point else steps.whole * factor)

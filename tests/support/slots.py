@@ -1,4 +1,4 @@
-"""A program in hand: events in order of arrival, their blocks, and a slot that can be restarted."""
+"""Programs for tests: events in order of arrival, their blocks, and a slot that can restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.oracle.emit import best_target
 from tests.oracle.intervals import Window, is_satisfied
 
 LONGEST, DELAY = 12, 9
-# Id of the best B of each A; None where it has none.
+# Id of the best B of each A, or None.
 Verdicts = dict[str, str | None]
 PARTITIONS = 2
 CONDITIONS: dict[str, dict[str, object]] = {
@@ -73,7 +73,7 @@ CONDITIONS: dict[str, dict[str, object]] = {
 
 
 def judged_window(document: dict[str, object]) -> Window:
-    """Read, for the judge, a condition's document."""
+    """Convert a condition's document to a window of the oracle."""
 
     def us(name: str) -> int:
         value = document[f"{name}_us"]
@@ -92,7 +92,7 @@ def judged_window(document: dict[str, object]) -> Window:
 
 @dataclass(frozen=True)
 class Arrival:
-    """An event and where it stands in Kafka."""
+    """An event with its partition and offset in Kafka."""
 
     stream: str
     partition: int
@@ -105,19 +105,19 @@ class Arrival:
 
     @property
     def interval(self) -> tuple[int, int]:
-        """The event as the judge takes it."""
+        """The event in the oracle's form."""
         return (self.earliest, self.latest)
 
     @property
     def histogram(self) -> Histogram:
-        """How its time is distributed."""
+        """Distribution of the event's time."""
         if self.shape is None:
             return Histogram.from_interval(self.earliest, self.latest)
         return self.shape.moved(self.latest)
 
 
 def judged_pairs(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
-    """Give, as the judge finds them, the ids of the pairs that a condition must report."""
+    """Find, with the oracle, the ids of the pairs that a condition must report."""
     window = judged_window(document)
     pairs = set()
     for a in arrivals:
@@ -135,7 +135,7 @@ def judged_pairs(arrivals: list[Arrival], document: dict[str, object]) -> set[tu
 
 
 def draw_arrivals(rng: random.Random, count: int) -> list[Arrival]:
-    """Events of two streams in order of arrival: never before latest, never after latest + D."""
+    """Draw events of two streams in order of arrival, between latest and latest + max_delay."""
     found = []
     for number in range(count):
         stream = rng.choice("xy")
@@ -165,7 +165,7 @@ def draw_arrivals(rng: random.Random, count: int) -> list[Arrival]:
 
 
 def draw_late_arrivals(rng: random.Random, count: int) -> list[Arrival]:
-    """Move some arrivals back, so that they come later than promised."""
+    """Draw arrivals of which some are late."""
     arrivals = draw_arrivals(rng, count)
     order = [
         (place + rng.choice([0, 0, 0, rng.randint(5, 40)]), a) for place, a in enumerate(arrivals)
@@ -181,7 +181,7 @@ def draw_late_arrivals(rng: random.Random, count: int) -> list[Arrival]:
 
 
 def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:
-    """Make a block of events, with the progress that they are."""
+    """Build a block of events with their progress."""
     parts, progress = [], []
     for place in sorted({(arrival.stream, arrival.partition) for arrival in arrivals}):
         mine = [arrival for arrival in arrivals if (arrival.stream, arrival.partition) == place]
@@ -198,7 +198,7 @@ def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:
 
 
 class Slot:
-    """A program that is stored and restored like the Spark job does it."""
+    """A program that is stored and restored as in the Spark job."""
 
     def __init__(self) -> None:
         self.streams = {
@@ -211,11 +211,11 @@ class Slot:
         self.manifest: dict[str, Any] = {}
 
     def advance(self, block: Block) -> Outcome:
-        """Evaluate a block; the wall stands at 100."""
+        """Evaluate a block at wall time 100."""
         return self.program.advance(block, lambda: 100)
 
     def restart(self) -> None:
-        """Store the program and go on with what was stored, with streams and origin of now."""
+        """Store the program and restore it with the current streams and origin."""
         snapshot = self.program.snapshot()
         self.manifest = snapshot.manifest
         self.blobs |= snapshot.added
@@ -227,12 +227,12 @@ class Slot:
 
 
 def rivals_of(a: Arrival, arrivals: list[Arrival], document: dict[str, object]) -> list[Arrival]:
-    """Events that could be the B of an A."""
+    """Return the events that could be the B of an A."""
     return [b for b in arrivals if b.stream == document["b"] and b.key == a.key and b.id != a.id]
 
 
 def judged_verdicts(arrivals: list[Arrival], document: dict[str, object]) -> Verdicts:
-    """Id of the best B of every A; None where it has none."""
+    """Find, with the oracle, the id of the best B of every A, or None."""
     window = judged_window(document)
     verdicts: Verdicts = {}
     for a in arrivals:
@@ -247,13 +247,13 @@ def judged_verdicts(arrivals: list[Arrival], document: dict[str, object]) -> Ver
 def control_record(
     offset: int, name: str, document: dict[str, object], version: int = 1, *, paused: bool = False
 ) -> Control:
-    """Make a condition's record of the config topic."""
+    """Build a condition's record of the config topic."""
     resource = Resource("condition", name, version, 0, document, paused)
     return Control(offset, resource.key, resource.to_record())
 
 
 def control_records(algorithm: str) -> list[Control]:
-    """Make the records of all CONDITIONS."""
+    """Build the records of all CONDITIONS."""
     return [
         control_record(offset, name, {**document, "algorithm": algorithm})
         for offset, (name, document) in enumerate(CONDITIONS.items())
@@ -261,7 +261,7 @@ def control_records(algorithm: str) -> list[Control]:
 
 
 def read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
-    """Read what an outcome would publish."""
+    """Return the alarms that an outcome would publish."""
     return [
         json.loads(record.value or b"")
         for result in outcome.results
@@ -270,17 +270,17 @@ def read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def point(name: str, time: int, offset: int = 0) -> Arrival:
-    """Give an exact time; its stream stands at the beginning of its name."""
+    """Build an event with an exact time; the first letter of its name is its stream."""
     return Arrival(name[0], 0, "k", name, time, time, offset)
 
 
 def beat(stream: str, mark: int) -> Heartbeat:
-    """Let a stream's watermark be known."""
+    """Build a heartbeat that sets the watermark of a stream to `mark`."""
     return Heartbeat(stream, None, mark + DELAY, None)
 
 
 def slot_of_points(*controls: Control) -> Slot:
-    """Give a slot of exact times: a pair is satisfied iff its times lie within the window."""
+    """Build a slot of exact times, where a pair is satisfied iff its times are in the window."""
     slot = Slot()
     slot.streams = {name: replace(it, max_uncertainty_us=0) for name, it in slot.streams.items()}
     slot.program = Program(slot.streams, slot.partitions)
@@ -298,7 +298,7 @@ def advance_slot(
     beats: Sequence[Heartbeat] = (),
     controls: Sequence[Control] = (),
 ) -> list[Found]:
-    """Advance and restart; give a, b and late of each alarm of the condition c."""
+    """Advance and restart a slot; return a, b and late of each alarm of the condition c."""
     block = replace(make_block(list(arrivals), list(controls)), heartbeats=beats)
     alarms = read_alarms(slot.advance(block))
     slot.restart()

@@ -1,4 +1,4 @@
-"""Events of two streams, the alarms they must give, and the records of a Kafka topic as Arrow."""
+"""Events of two streams, their expected alarms, and records of a Kafka topic in Arrow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SOURCE = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """A record as Spark's Kafka source gives it."""
+    """A record of Spark's Kafka source."""
 
     topic: str
     value: bytes | None
@@ -49,7 +49,7 @@ class SourceRecord:
 
 
 def _headers_text(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
-    """Write headers as Spark's to_json does: bytes in base64, null left out."""
+    """Write headers as Spark's to_json does: bytes in base64, without null values."""
     entries = [
         {"key": name} | ({} if value is None else {"value": b64encode(value).decode()})
         for name, value in headers
@@ -58,7 +58,7 @@ def _headers_text(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
 
 
 def arrow_batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
-    """Put records into an Arrow batch with the columns that the packer is given."""
+    """Build an Arrow batch of records with the columns of the packer's input."""
     rows = [
         {
             "key": record.key,
@@ -87,7 +87,7 @@ class Occurrence:
 
     @property
     def value(self) -> bytes:
-        """Return its record's value, a canonical event."""
+        """Value of the event's record, a canonical event."""
         event = {"id": self.id, "earliest": self.earliest, "latest": self.latest}
         return json.dumps(event).encode()
 
@@ -109,7 +109,7 @@ class NearCondition:
 
     @property
     def resource(self) -> Resource:
-        """Return it as registered."""
+        """The resource that registers the condition."""
         document = {
             "kind": "mutual_deadline",
             "a": self.a,
@@ -120,7 +120,7 @@ class NearCondition:
         return Resource("condition", self.name, self.version, 0, document)
 
     def pairs(self, events: Iterable[Occurrence]) -> set[tuple[str, str, str]]:
-        """Return, as the judge finds them, all (condition, id of A, id of B)."""
+        """Find, with the oracle, all (condition, id of A, id of B)."""
         window = (-self.window_us, self.window_us, None, None, Fraction(self.threshold))
         every = list(events)
         others: dict[str, list[Occurrence]] = defaultdict(list)
@@ -130,7 +130,7 @@ class NearCondition:
         longest = max((b.latest - b.earliest for b in every), default=0)
 
         def near(a: Occurrence) -> list[Occurrence]:
-            """Return the events of B that are close enough for one moment of theirs to match."""
+            """Return the events of B whose intervals are close enough to A for a match."""
             of_key = others[a.key]
             first = bisect_left(of_key, a.earliest - self.window_us, key=_latest)
             last = bisect_right(of_key, a.latest + self.window_us + longest, key=_latest)
@@ -146,16 +146,16 @@ class NearCondition:
 
 
 def stream_resource(stream: Stream) -> Resource:
-    """Return a stream as registered."""
+    """Build the resource that registers a stream."""
     return Resource("stream", stream.name, 1, 0, stream_to_document(stream))
 
 
 @dataclass(slots=True)
 class Workload:
-    """Random events of streams, in the order in which they happen to arrive.
+    """Random events of streams, in order of arrival.
 
-    `spacing_us` is the mean time between two events of a stream, `max_uncertainty_us` the longest
-    interval; a tenth of the events end where an earlier one does, so that there are ties.
+    `spacing_us` is the mean time between two events, `max_uncertainty_us` the max length of an
+    interval. A tenth of the events have the same latest as the event before, to produce ties.
     """
 
     streams: Sequence[str]
@@ -196,6 +196,6 @@ class Workload:
 
 
 def alarm_pairs(values: Iterable[bytes | None]) -> list[tuple[str, str, str]]:
-    """Return (condition, id of A, id of B) of alarm records, sorted, repeats kept."""
+    """Return (condition, id of A, id of B) of alarm records, sorted, with repeats."""
     alarms: list[dict[str, Any]] = [json.loads(value or b"null") for value in values]
     return sorted((alarm["condition"], alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms)

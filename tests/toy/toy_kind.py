@@ -1,6 +1,6 @@
 """A kind of condition with one stream: events that last at least a given time.
 
-It is registered by the entry point in `toy_kind-1.dist-info`, as the kind of another package is.
+The entry point in `toy_kind-1.dist-info` registers it, as for a kind of another package.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Many pairs as few records: what is certain as ranges, what was probed as bitmaps."""
+"""Factored output: many pairs in few records, certain pairs as ranges, probed ones as bitmaps."""

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from correlation.timing.factored.search import Spans
 
 VERSION = 1
-# What `record` says, and what the CloudEvents header of both.
+# Values of field `record`, and the CloudEvents type of both kinds of record.
 TARGETS, BASE = "targets", "base"
 CE_TYPE = "coincide.alarm.factored.v1"
 
 
 class _BaseEvent(NamedTuple):
-    """An event with its spans: as `Spans` has them, by the row."""
+    """A base event with its row of `Spans`."""
 
     id: bytes
     earliest: int
@@ -46,20 +46,20 @@ class _BaseEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FactoredBatch:
-    """The pairs of a block's events with those of a segment, of one condition.
+    """The pairs of a block's events with the events of a segment, for one condition.
 
     Parameters
     ----------
     condition : TimingCondition
-        That the pairs satisfy.
+        The condition that the pairs satisfy.
     keyed : bool
         Whether the join key is the users' own (partitioning by key).
     base, target : Segment
-        Hold the events.
+        The segments that hold the events.
     base_is_a : bool
-        Which of the two streams is A.
+        Whether the base events are of A.
     spans : Spans
-        The pairs; at least one.
+        One or more pairs.
     """
 
     condition: TimingCondition
@@ -77,23 +77,23 @@ class FactoredBatch:
         return sum(self.count_records().values())
 
     def count_records(self) -> dict[str, int]:
-        """Count the records of either sort."""
+        """Count the records of either kind."""
         return {
             TARGETS: sum(len(table.cuts) - 1 for table in self.tables),
             BASE: sum(int(table.pieces.sum()) for table in self.tables),
         }
 
     def heading(self, detected_at_us: int) -> Heading:
-        """Give channel, topic and CloudEvents headers; see `Result.heading`."""
+        """Return channel, topic and CloudEvents headers; see `Result.heading`."""
         return make_heading(self.condition, detected_at_us, CE_TYPE)
 
     def base_ready_us(self) -> Int64s:
-        """Give, for each base event, from when on all of its pairs could be known."""
+        """Return, for each base event, the time from which all of its pairs could be known."""
         last = self.spans.reach()[:, 1] - 1
         return np.maximum(self.base.latest[self.spans.base], self.target.latest[last])
 
     def ready_us(self) -> Int64s:
-        """See `Result.ready_us`; a table's is when the last of its targets had happened."""
+        """See `Result.ready_us`; for a table, the latest time of its last target."""
         base_ready = self.base_ready_us()
         parts = [np.zeros(0, np.int64)]
         for table in self.tables:
@@ -104,7 +104,7 @@ class FactoredBatch:
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Give the records; see `Result.records`. Those of a table stand before its base events."""
+        """Yield the records; see `Result.records`. A table precedes its base events."""
         moments = iter(np.broadcast_to(np.asarray(detected_at_us, np.int64), len(self)).tolist())
         common = {"v": VERSION, "condition": self.condition.name, "version": self.condition.version}
         events = self._base_events()
@@ -140,7 +140,7 @@ class FactoredBatch:
         return [_BaseEvent(*column) for column in columns]
 
     def _facts(self) -> dict[str, Any]:
-        """Give what alarms say of the condition, and what their probability follows from."""
+        """Return the alarm fields of the condition, and the window for probabilities."""
         condition = self.condition
         return {
             "kind": condition.kind,
@@ -151,10 +151,10 @@ class FactoredBatch:
         }
 
     def _identify(self, table: Table, key: bytes | None, base: list[_BaseEvent]) -> str:
-        """Derive the id from all that the table says, and from the events that refer to it.
+        """Compute the table id from the table's content and the ids of its base events.
 
-        A pair is searched once: so no other table, of any time, has this id, unless it says the
-        same and is referred to by events of the same ids.
+        Every pair is searched once. Two tables, of any time, have the same id only if they have
+        the same content and their base events have the same ids.
         """
         condition, target = self.condition, self.target
         begin, end = int(table.cuts[0]), int(table.cuts[-1])
@@ -213,7 +213,7 @@ class FactoredBatch:
     def _write_spans(
         self, event: _BaseEvent, piece: int, pieces: int, origin: int
     ) -> dict[str, Any]:
-        """Give a base event's pairs; the certain ones in its first record, bitmaps by size."""
+        """Return the pairs for one record: certain pairs in the first, bitmaps cut by size."""
         begin, end = event.certain
         content: dict[str, Any] = {}
         if begin < end and piece == 0:
@@ -235,7 +235,7 @@ class FactoredBatch:
 
 
 def _slice(column: BytesColumn, begin: int, end: int) -> list[bytes]:
-    """Give consecutive values, without a look at the others."""
+    """Return consecutive values without reading the others."""
     offsets = column.offsets[begin : end + 1]
     data = column.data[offsets[0] : offsets[-1]]
     return BytesColumn(data, offsets - offsets[0]).to_list()

@@ -1,8 +1,8 @@
-"""From factored records back to alarms, as they would stand in records of their own.
+"""Expansion of factored records to alarms with one record per pair.
 
-A table is held until all base records that refer to it have come: it says how many there are. In a
-transaction it stands before them, in the same partition. What else comes is passed on as it is, so
-that a topic may carry both forms.
+A table is held until all base records that refer to it have been read; the table contains their
+number. In a transaction a table precedes its base records, in the same partition. Other records are
+passed on unchanged, so that a topic may contain both forms.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Alarm = dict[str, Any]
 
-# Of a table, beside its targets.
+# Fields of a table in addition to its targets.
 _HEAD = (
     *("size", "stream", "key", "kind", "threshold", "report_probability"),
     *("lower_us", "upper_us"),
@@ -35,16 +35,16 @@ _HEAD = (
 
 
 class MissingTableError(CorrelationError):
-    """A base record's table has not come, or not all of it: reading began behind it."""
+    """The table of a base record was not read completely: reading began after it."""
 
 
 class FactoredFormatError(CorrelationError):
-    """A record that says it is factored is not as docs/factored.md describes."""
+    """A factored record does not have the format of docs/factored.md."""
 
 
 @dataclass(slots=True)
 class _Table:
-    """The targets of a table, as far as they have come, and what its records have in common."""
+    """The targets of a table read so far, and the common fields of its records."""
 
     head: Mapping[str, Any]
     uses: int = 0
@@ -60,32 +60,32 @@ def is_factored(record: Mapping[str, Any]) -> bool:
 
 
 class Expander:
-    """Reads the records of one partition, or of all, in the order in which they stand there."""
+    """Reads the records of one or all partitions, in the order of each partition."""
 
     def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
 
     @property
     def held(self) -> int:
-        """Number of the targets that are held."""
+        """Number of targets held."""
         return sum(len(table.ids) for table in self._tables.values())
 
     def take(self, record: Mapping[str, Any]) -> Iterator[Alarm]:
-        """Take a record's value; give the alarms that it stands for.
+        """Read the value of a record and yield its alarms.
 
         Parameters
         ----------
         record : mapping
-            Of factored output, or of any other kind: that is given back as it is.
+            A factored record, or any other record, which is yielded unchanged.
 
         Raises
         ------
         MissingTableError
-            Its table has not come.
+            The table of the record was not read.
         UnknownRecordVersionError
-            Another version of this software wrote it.
+            Another version of this software wrote the record.
         FactoredFormatError
-            It is damaged.
+            The record is damaged.
         """
         if not is_factored(record):
             yield dict(record)
@@ -110,7 +110,7 @@ class Expander:
         first = record["first"]
         if first == 0:
             table.uses += record["uses"]
-        # A part that is there already came again: equal ids, equal tables.
+        # A repeated part is ignored: tables with equal ids are equal.
         if first == len(table.ids):
             table.late.update(first + place for place in record["late"])
             table.ids += record["ids"]
@@ -132,7 +132,7 @@ class Expander:
 
 
 def expand(values: Iterable[bytes | str]) -> Iterator[Alarm]:
-    """Give the alarms of a partition's records.
+    """Yield the alarms of a partition's records.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def expand(values: Iterable[bytes | str]) -> Iterator[Alarm]:
 
 
 def _places(record: Mapping[str, Any]) -> tuple[list[int], int]:
-    """Give the places of a base event's targets, and how many of them are certain."""
+    """Return the places of a base event's targets, and the number of certain ones."""
     places = list(range(*record.get("certain", (0, 0))))
     certain = len(places)
     for first, bitmap in record.get("probed", ()):
@@ -162,7 +162,7 @@ def _places(record: Mapping[str, Any]) -> tuple[list[int], int]:
 def _write_alarms(
     record: Mapping[str, Any], table: _Table, places: list[int], certain: int
 ) -> Iterator[Alarm]:
-    """Put the alarms of a base record together."""
+    """Build the alarms of a base record."""
     head = table.head
     role, other = ("a", "b") if "a" in record else ("b", "a")
     base = record[role]
@@ -199,7 +199,7 @@ def _probabilities(
     if not head["report_probability"]:
         return None
     lower, upper = head["lower_us"], head["upper_us"]
-    # The horizon and the threshold play no part in a probability.
+    # Probabilities do not depend on the horizon and the threshold.
     window = TimingWindow(
         lower,
         upper,

@@ -1,14 +1,14 @@
-"""Which targets are written into which table, and in how many records.
+"""Layout of targets in tables and records.
 
-Problem. Every target that a base event has a pair with is written once, and little besides; no
-record is larger than Kafka takes.
+Problem. Write every target of a pair once, with few other targets, in records that do not exceed
+Kafka's max record size.
 
-Algorithm. The ranges of targets that the base events reach are sorted by where they begin. One that
-begins more than `_GAP` targets behind all before it, or in another group, begins a new *table*: so
-what lies between two base events that are far from each other (one of them late) is not written. A
-table is cut into records by an upper bound of what each target takes as JSON.
+Algorithm. The target ranges of the base events are sorted by their begin. A range that begins more
+than `_GAP` targets after the end of all earlier ranges, or in another group, begins a new *table*.
+Targets between two distant base events (one of them late) are therefore not written. A table is cut
+into records by an upper bound of the JSON size of each target.
 
-Cost. O(k log k) for k base events; a table that may need several records, O(bytes of its ids).
+Cost. O(k log k) for k base events; O(bytes of its ids) for a table that may need several records.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from correlation.buffers.columns import BytesColumn
     from correlation.timing.factored.search import Int64s, Spans
 
-# A table's own head takes about as much as so many targets.
+# The head of a table has about the size of 8 targets.
 _GAP = 8
-# Of a table record: ids, times and places of late targets.
+# Max size of a table record: ids, times and places of late targets.
 TARGETS_BYTES = 240 * 1024
-# Of a base record: each of its two bitmaps, before base64 makes four bytes out of three.
+# Max size of each of the two bitmaps of a base record, before base64 adds a third.
 BITMAP_BYTES = 48 * 1024
 # Two numbers of at most 20 digits, the place of a late target, quotes and commas.
 _TARGET_BYTES = 56
-# Of a byte that JSON may write as \u00XX; no byte of a longer character takes more.
+# Max JSON size of a byte, written as \u00XX; bytes of multi-byte characters need no more.
 _ESCAPED_BYTES = 6
 
 
@@ -43,9 +43,9 @@ class Table(NamedTuple):
     cuts : int64[p + 1]
         Record i holds the targets cuts[i] to cuts[i + 1].
     rows : int64[r]
-        The base events, as rows of `Spans`, in order.
+        The base events, as ascending rows of `Spans`.
     pieces : int64[r]
-        Number of records of each of them.
+        Number of records of each base event.
     """
 
     cuts: Int64s
@@ -54,7 +54,7 @@ class Table(NamedTuple):
 
 
 def lay_out(spans: Spans, ids: BytesColumn) -> Iterator[Table]:
-    """Give the tables, by group.
+    """Yield the tables, by group.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def lay_out(spans: Spans, ids: BytesColumn) -> Iterator[Table]:
     reach = spans.reach()
     order = np.lexsort((reach[:, 0], spans.group))
     begin, group = reach[order, 0], spans.group[order]
-    # Ranges of targets of two groups do not overlap, but may lie in any order.
+    # Target ranges of two groups do not overlap, but may be in any order.
     end = _running_ends(reach[order, 1], group)
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (group[1:] != group[:-1]) | (begin[1:] > end[:-1] + _GAP)
@@ -81,16 +81,16 @@ def lay_out(spans: Spans, ids: BytesColumn) -> Iterator[Table]:
 
 
 def _running_ends(ends: Int64s, group: Int64s) -> Int64s:
-    """Greatest end up to each row, within its group; rows of a group stand together."""
+    """Compute the max end up to each row, within its group; rows of a group are adjacent."""
     number = np.cumsum(np.append(False, group[1:] != group[:-1]))
-    # One behind the other, so that no group sees the ends of those before it.
+    # Each group is shifted past the previous one, so that earlier ends do not affect it.
     step = int(ends.max()) + 1
     found: Int64s = np.maximum.accumulate(ends + number * step) - number * step
     return found
 
 
 def _cut(ids: BytesColumn, begin: int, end: int) -> Int64s:
-    """Cut the targets [begin, end) so that none but a single one exceeds TARGETS_BYTES."""
+    """Cut the targets [begin, end) into records up to TARGETS_BYTES, or of a single target."""
     id_bytes = int(ids.offsets[end] - ids.offsets[begin])
     if id_bytes * _ESCAPED_BYTES + (end - begin) * _TARGET_BYTES <= TARGETS_BYTES:
         return np.array([begin, end], np.int64)
@@ -105,7 +105,7 @@ def _cut(ids: BytesColumn, begin: int, end: int) -> Int64s:
 
 
 def _bound_bytes(ids: BytesColumn, begin: int, end: int) -> Int64s:
-    """Upper bound of what each of the targets [begin, end) takes as JSON."""
+    """Compute an upper bound of the JSON size of each target in [begin, end)."""
     plain = np.zeros(256, np.bool_)
     plain[0x20:0x7F] = True
     plain[[ord('"'), ord("\\")]] = False
@@ -117,7 +117,7 @@ def _bound_bytes(ids: BytesColumn, begin: int, end: int) -> Int64s:
 
 
 def _count_pieces(spans: Spans) -> Int64s:
-    """Count the records of each base event: as many as the longer of its bitmaps needs."""
+    """Count the records of each base event, as needed by the longer of its bitmaps."""
     longest = np.diff(spans.bits_at, axis=1).max(axis=1)
     found: Int64s = np.maximum(-(-longest // BITMAP_BYTES), 1)
     return found

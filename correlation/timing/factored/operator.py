@@ -1,8 +1,8 @@
-"""Evaluates one timing condition, and gives its pairs in factored records.
+"""Operator that evaluates one timing condition and returns its pairs in factored records.
 
-As `timing.operator`, whose searches these are; only that certain pairs are never written down.
-Where events carry histograms, as a stream's buffer may hold them from before it was declared anew,
-pairs are given one by one: consumers take both (factored.expanding).
+The searches are those of `timing.operator`; certain pairs are not written one by one. If a stream
+was declared anew, its buffer may still hold events with histograms. Their pairs are written one by
+one: consumers accept both forms (factored.expanding).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class _Found(NamedTuple):
 
 
 class FactoredOperator(TimingOperator):
-    """Operator of a timing condition whose output is factored; it keeps no state of its own.
+    """Operator of a timing condition with factored output; it keeps no state.
 
     Parameters
     ----------
     condition, streams
-        As of `TimingOperator`. Events with histograms that a stream carried before it was changed
-        may still be buffered: their pairs are written one by one.
+        As in `TimingOperator`. Events with histograms from before a change of the stream may still
+        be buffered: their pairs are written one by one.
     """
 
     def evaluate(self, view: View) -> Evaluation:
@@ -98,7 +98,7 @@ class FactoredOperator(TimingOperator):
             counts["factored_records_total", "record", sort] += records
 
     def _base_appended(self, view: View, batch: FactoredBatch) -> Int64s:
-        """Kafka's timestamp of the latest record of each base event's pairs."""
+        """Return Kafka's timestamp of the latest record of each base event's pairs."""
         condition, spans = self._condition, batch.spans
         names = (condition.a, condition.b) if batch.base_is_a else (condition.b, condition.a)
         stamps = view.record_timestamp_us[names[0]][spans.base]

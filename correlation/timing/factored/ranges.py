@@ -1,8 +1,8 @@
-"""Greatest values of ranges of a column.
+"""Max values of ranges of a column.
 
 Algorithm. The sparse table of range minimum queries (Bender and Farach-Colton 2000, section 2), one
-level after the other: a range is the union of two, perhaps overlapping, whose length is the power
-of two that fits.
+level at a time: a range is the union of two ranges, perhaps overlapping, whose length is the max
+power of two that fits.
 
 Cost. O(n log n + k) for n values and k ranges; memory O(n).
 """
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def max_in_ranges(values: NDArray[np.int64], ranges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the greatest value of each range.
+    """Return the max value of each range.
 
     Parameters
     ----------
     values : int64[n]
         The column.
     ranges : int64[k, 2]
-        Half-open, none empty.
+        Half-open ranges, not empty.
     """
     begin, end = ranges[:, 0], ranges[:, 1]
     # Exact: lengths are far below 2**52.

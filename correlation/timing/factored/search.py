@@ -1,18 +1,18 @@
-"""Satisfied pairs by base event: a range of targets, and bits for those that had to be decided.
+"""Satisfied pairs by base event: a range of certain targets, and bits for probed targets.
 
-Problem. All satisfied pairs of the events of each group, as `pairs.Correlate` finds them, without
-writing one by one those that positions decide.
+Problem. Find all satisfied pairs of the events of each group, as `pairs.Correlate` does, without
+writing the certain pairs one by one.
 
-Definitions. Of a base event that has a pair: *certain*, its satisfaction region as positions in the
-targets; *left* and *right*, its probe regions from the first satisfied target to the last; one bit
-for each target in these, the highest bit of a byte being the first target, each region beginning
-with a byte of its own.
+Definitions. For a base event with a pair, *certain* is its satisfaction region as positions in the
+targets. *left* and *right* are its probe regions from the first to the last satisfied target. Each
+target in left and right has one bit; the highest bit of a byte is the first target, and each region
+begins with a new byte.
 
-Algorithm. LL10 Algorithms 6 and 7 (timing.lazy_lookup) with room for the probe regions only; what
-their look-up tables and exact decisions find is marked and packed.
+Algorithm. LL10 Algorithms 6 and 7 (intervals.lazy_lookup), with room for the probe regions only.
+The pairs found by look-up tables and exact decisions are marked and packed.
 
-Cost. O(b log t + probed) time for b base events and t targets in reach; memory 32 bytes a base
-event, 8 a target and at most 18 a probed target. The certain pairs cost nothing.
+Cost. O(b log t + probed) time for b base events and t targets in reach; memory 32 bytes per base
+event, 8 per target and at most 18 per probed target. Certain pairs add no cost.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ Int64s = NDArray[np.int64]
 
 
 class Spans(NamedTuple):
-    """The satisfied pairs of k base events, each of which has one at least.
+    """The satisfied pairs of k base events, each with one pair or more.
 
     Attributes
     ----------
     base, group : int64[k]
         Position of the base event, ascending within its group, and number of its group.
     left, certain, right : int64[k, 2]
-        Half-open ranges of target positions; equal ends where there is none.
+        Half-open ranges of target positions; equal ends if a range is empty.
     bits : uint8[n]
-        The packed bits of all of them.
+        The packed bits of all base events.
     bits_at : int64[k, 3]
-        Where in `bits` the left region begins, the right one, and where that ends.
+        Begin of the left region in `bits`, begin of the right one, and end of the right one.
     pairs : int64[k]
         Number of pairs.
     decided : int64[3]
-        Pairs by what decided them, as in DECIDED_BY.
+        Number of pairs by the way of the decision, in the order of DECIDED_BY.
     counts : ProbeCounts
-        Of the search.
+        Counts of the search.
     """
 
     base: Int64s
@@ -68,7 +68,7 @@ class Spans(NamedTuple):
     counts: ProbeCounts
 
     def reach(self) -> Int64s:
-        """Give, for each base event, the first of its targets and the one behind the last."""
+        """Return, for each base event, the half-open range of its targets."""
         left, certain, right = self.left, self.certain, self.right
         has_left, has_certain = left[:, 0] < left[:, 1], certain[:, 0] < certain[:, 1]
         has_right = right[:, 0] < right[:, 1]
@@ -90,17 +90,17 @@ def correlate_spans(
     Parameters
     ----------
     base, target, groups, window, target_lengths
-        As `pairs.Correlate` takes them.
+        As in `pairs.Correlate`.
 
     Raises
     ------
     ValueError
-        If the arrays do not fit together.
+        The columns of a side differ in length, or a group lies outside a side.
     """
     base, target, groups = check_inputs(base, target, groups)
     located = locate_block(base, target, groups, window, target_lengths)
     base_index, target_index, decided_by = columns = make_columns(located.probed)
-    # The segments are never one and the same: no stream is correlated with itself.
+    # The two segments always differ: factored output excludes self-correlations.
     found, counts = collect_probed(
         base, target, groups, located, window.scalars(), columns, 0, exclude_same=False
     )
@@ -136,13 +136,13 @@ def correlate_spans(
 
 
 class _Listed(NamedTuple):
-    """The r base events of all groups in order, as the rows of `Located` are."""
+    """The r base events of all groups, in the order of the rows of `Located`."""
 
     base: Int64s
     group: Int64s
-    # Of each base event of the side; -1 outside the groups.
+    # Row of each base event of the side; -1 outside the groups.
     row_of: Int64s
-    # Where the marks of its left probe region begin; those of the right one follow.
+    # Begin of the marks of the left probe region; the marks of the right one follow.
     marks_at: Int64s
 
 
@@ -160,7 +160,7 @@ def _list_events(groups: Int64s, located: Int64s, events: int) -> _Listed:
 def _pack_marks(
     ranges: Int64s, located: Int64s, marks_at: Int64s, marks: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], Int64s]:
-    """Pack the marks between the ends of either region, each from a byte of its own."""
+    """Pack the marks of either region; each region begins with a new byte."""
     left_bytes = (ranges[:, 1] - ranges[:, 0] + 7) // 8
     right_bytes = (ranges[:, 5] - ranges[:, 4] + 7) // 8
     ends = np.cumsum(left_bytes + right_bytes)
@@ -196,7 +196,7 @@ def _trim_regions_kernel(
     marks: NDArray[np.bool_],
     ranges: NDArray[np.int64],
 ) -> None:
-    """Fill, for each row, the ends of left, certain and right, and the number of pairs."""
+    """Fill in, for each row, the ends of left, certain and right, and the number of pairs."""
     for row in range(len(located)):
         sure, right = located[row, 1], located[row, 2]
         ranges[row, 2] = sure

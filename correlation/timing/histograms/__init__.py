@@ -1,1 +1,1 @@
-"""Algorithms for events whose time is distributed by a histogram or a template."""
+"""Algorithms for events whose time is distributed as a histogram or a template."""

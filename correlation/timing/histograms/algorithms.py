@@ -1,10 +1,10 @@
 """The correlation algorithms for events with histograms by the names a condition uses.
 
-Which one runs. simple computes every probability, ssort decides every pair in reach; the others
-take the s-windows of the classes that meet as far as they are known (`histograms.windows`). indexed
-needs all of them, lazy_lookup all of them and few classes of base events; both do as lazy does
-otherwise. auto is indexed where all are known and the targets to be probed are many for the classes
-that they have, and lazy elsewhere.
+Choice of the algorithm. simple computes every probability; ssort decides every pair in reach. The
+other algorithms use the known s-windows of the classes that meet (`histograms.windows`). indexed
+requires all of these s-windows; lazy_lookup requires all of them and few classes of base events;
+otherwise both work as lazy does. auto selects indexed if all s-windows are known and the probed
+targets are many compared with their classes, and lazy otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.template_ranges import GridColumns
     from correlation.timing.histograms.windows import WindowBook
 
-# The kernels of simple, ssort and eager take any kind of search.
+# The kernels of simple, ssort and eager accept any kind of search.
 _COMPUTED: dict[str, Callable[[Search], Pairs]] = {
     "simple": partial(correlate_parts, kernel=_decide_all_kernel),
     "ssort": partial(correlate_parts, kernel=_decide_near_kernel),
@@ -43,8 +43,8 @@ _LOCATED: dict[str, Callable[[Search], Pairs]] = {
     "eager": partial(correlate_parts, kernel=_correlate_events_kernel),
     "lazy": correlate_lazy,
 }
-# What indexed does for a base event and a class of targets (two searches), in decisions by
-# s-window: between 4 and 16 classes both took about as long for some hundred targets in reach.
+# Cost of a class of targets per base event in indexed (two searches), in decisions by s-window:
+# for 4 to 16 classes and a few hundred targets in reach, both algorithms took about as long.
 _PROBES_PER_CLASS = 16
 
 
@@ -58,28 +58,28 @@ def correlate_histograms(
     base_is_a: bool,
     exclude_same: bool,
 ) -> tuple[Pairs, str]:
-    """Find the satisfied pairs; the result is the same whatever is asked for.
+    """Find the satisfied pairs; all algorithms have the same result.
 
     Parameters
     ----------
     asked : str
         A name of `algorithms.ALGORITHMS`, or AUTO.
     base, target, groups, exclude_same
-        As `pairs.Correlate` takes them, the sides with their classes.
+        As in `pairs.Correlate`; the sides have classes.
     book : WindowBook
-        The condition's.
+        The s-windows of the condition.
     base_is_a : bool
         Whether the base events are of A.
 
     Returns
     -------
     Pairs, str
-        The pairs, and the name of what found them.
+        The pairs, and the name of the algorithm that found them.
 
     Raises
     ------
     ValueError
-        If a group lies outside a side.
+        A group lies outside a side.
     """
     window = book.window if base_is_a else book.window.mirrored()
 
@@ -104,7 +104,7 @@ def correlate_histograms(
 def _correlate(
     asked: str, base: HistogramSide, search: Search, book: WindowBook, *, is_complete: bool
 ) -> tuple[Pairs, str]:
-    """Find the pairs by what is asked for, or by lazy where that needs s-windows that it lacks."""
+    """Find the pairs by the requested algorithm, or by lazy if required s-windows are missing."""
     if is_complete and (asked == "indexed" or (asked == AUTO and _has_few_classes(search))):
         return correlate_indexed(search), "indexed"
     shifts = book.find_shifts(base.classes) if is_complete and asked == "lazy_lookup" else None
@@ -115,6 +115,6 @@ def _correlate(
 
 
 def _has_few_classes(search: Search) -> bool:
-    """Check whether the classes of targets cost less than the targets in probed pieces."""
+    """Return whether the classes of targets cost less than the targets in probed pieces."""
     bases = int((search.groups[:, 1] - search.groups[:, 0]).sum())
     return locate_block(search).probed >= _PROBES_PER_CLASS * bases * search.grid.width

@@ -1,11 +1,12 @@
-"""The shapes that have a row, or a column, in a table of s-windows.
+"""The shapes with a row, or a column, in a table of s-windows.
 
 Definitions. *Declared* shapes are known when the condition is registered: templates, and the
-interval of a stream whose events are all equally long. *Others* occur among events: intervals of
-some length, histograms of their own. They get one of a few places where only a few of them occur in
-a segment, for then they come again; many different ones never take a place from a declared shape.
+interval of a stream whose events are all equally long. *Others* are all further shapes among the
+events: intervals of other lengths, and histograms of single events. If a segment has only a few
+others, they are expected to recur and get one of a few places. Others never take the place of a
+declared shape.
 
-Cost. O(c) for c classes of a segment, once; nothing where many others occur and none is declared.
+Cost. O(c) for c classes of a segment, once; O(1) for many others without declared shapes.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ if TYPE_CHECKING:
     from correlation.resources.histogram import Histogram
     from correlation.timing.histograms.classes import Classes
 
-# Others in a segment that count as few, and places for others.
+# Max others in a segment that get places, and number of places for others.
 FEW_OTHERS = 32
 OTHER_PLACES = 64
 
 
 class Axis:
-    """The shapes of one stream that have a place in a table.
+    """The shapes of one stream with a place in a table.
 
     Parameters
     ----------
     declared : sequence of Histogram
-        Their shapes count; equal ones share a place.
+        The declared histograms; equal shapes share a place.
     """
 
     def __init__(self, declared: Sequence[Histogram]) -> None:
@@ -61,17 +62,17 @@ class Axis:
         return [self._declared_shapes.key(i) for i in range(self.declared)]
 
     def find(self, classes: Classes) -> NDArray[np.int64] | None:
-        """Find the places of classes, and give the few others their places.
+        """Find the places of classes; assign places to a few others.
 
         Parameters
         ----------
         classes : Classes
-            Of a segment.
+            Classes of a segment.
 
         Returns
         -------
         ndarray of int64, shape (c,), or None
-            NOWHERE of a class without a place; None where too few places are left for others: see
+            Place of each class, or NOWHERE; None if too few places are left for others: see
             `forget_others`.
         """
         found = self._found.get(classes)
@@ -138,6 +139,6 @@ class Axis:
 
 
 def _interval_length(shapes: Shapes, i: int) -> int:
-    """Length of a shape that is an interval, -1 of any other."""
+    """Return the length of a shape that is an interval, -1 for any other shape."""
     edges, masses = shapes.at(i)
     return int(edges[-1] - edges[0]) if len(masses) == 1 else -1

@@ -1,19 +1,19 @@
 """The most probable target of each base event with a histogram.
 
-Problem. Of the targets that satisfy the condition with a base event, find the one of the greatest
-satisfaction probability, exactly. Of two that are equally probable the better one is as in
-timing.best: the one whose expected time is nearer to the base event's; then the earlier, by latest,
-earliest and id; then one that is not late.
+Problem. Of the targets that satisfy the condition with a base event, find the target of the max
+satisfaction probability, exactly. Ties are resolved as in intervals.best: the better target is the
+one whose expected time is nearer to that of the base event; then the earlier target, by latest,
+earliest and id; then a target that is not late.
 
-Algorithm. The satisfied pairs are narrowed down step by step, for all base events at once:
-1. Pairs of probability 1, known by their supports (docs/proofs.md, P-SUPPORT), where there are any.
-2. Else those whose probability in float64 is at most twice its error below the greatest, and of
-   these the greatest over the rationals.
-3. Those whose distance of expected times in float64 is at most twice its error above the least.
-4. What is left, mostly a single one, is compared over the integers, and by id.
+Algorithm. The satisfied pairs are reduced step by step, for all base events at once:
+1. Keep the pairs of probability 1 by their supports (docs/proofs.md, P-SUPPORT), if any.
+2. Otherwise keep the pairs whose float64 probability is at most twice its error below the max, and
+   of these the pairs with the max probability over the rationals.
+3. Keep the pairs whose float64 distance of expected times is at most twice its error above the min.
+4. Compare the remaining pairs, usually a single one, over the integers, and by id.
 (P-HISTOGRAM-BEST.)
 
-Cost. O(p log p) for p satisfied pairs; integers only where float64 cannot tell.
+Cost. O(p log p) for p satisfied pairs; integers only if float64 cannot decide.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Twice the error of a computed probability (P-HISTOGRAM).
 _PROBABILITY_ERROR = 2.0**-43
-# Twice the error of a computed distance, relative to the times it is made of.
+# Twice the error of a computed distance, relative to the sum of its times.
 _DISTANCE_ERROR = 2.0**-44
 
 
@@ -59,7 +59,7 @@ def choose_best(
     Returns
     -------
     base_rows, target_rows : int64[k]
-        One pair of each base event that has any, ascending.
+        One pair of each base event with pairs, ascending.
     """
     order = np.lexsort((target_rows, base_rows))
     pairs = _Pairs(base, target, base_rows[order], target_rows[order], window)
@@ -69,7 +69,7 @@ def choose_best(
 
 
 class _Pairs:
-    """Pairs that may still be the best of their base event, in order of the base events."""
+    """The remaining candidates for the best pairs, in order of the base events."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class _Pairs:
         self.window = window
 
     def keep_probable(self) -> None:
-        """Keep the most probable."""
+        """Keep the most probable pairs of each base event."""
         scalars, s = self.window.scalars(), self._s()
         base, target = self._codes()
         longer = s + self.base_side.classes.lengths[base]
@@ -93,14 +93,14 @@ class _Pairs:
         sure = (longer <= scalars.upper) & (shorter >= scalars.lower)
         values = np.where(sure, 2.0, self._probabilities())
         kept = self._keep_max(values, np.where(sure, 0.0, _PROBABILITY_ERROR))
-        # All of a base event are sure, or none is.
+        # The remaining pairs of a base event either all have probability 1, or all do not.
         self._keep_exactly_max(self._contested() & ~sure[kept])
 
     def _keep_exactly_max(self, contested: NDArray[np.bool_]) -> None:
         base, target = self._codes()
         places = np.flatnonzero(contested)
         cases = np.stack([base[places], target[places], self._s()[places]])
-        # Ties come in crowds: each is computed once.
+        # Many ties are equal cases: each case is computed once.
         distinct, back = np.unique(cases, axis=1, return_inverse=True)
         exact = [self._exact_probability(*case) for case in distinct.T.tolist()]
         values = [exact[k] for k in back.ravel().tolist()]
@@ -113,7 +113,7 @@ class _Pairs:
         self._select(kept)
 
     def keep_near(self) -> None:
-        """Keep those whose expected time is nearest, as far as float64 can tell."""
+        """Keep the pairs with the min distance of expected times, within the float64 error."""
         base, target = self._codes()
         s = self._s()
         means = [_means(side.classes) for side in (self.base_side, self.target_side)]
@@ -122,7 +122,7 @@ class _Pairs:
         self._keep_max(-distance, _DISTANCE_ERROR * (np.abs(s) + lengths))
 
     def keep_first(self) -> None:
-        """Keep one: the nearest over the integers, then the earlier."""
+        """Keep one pair of each base event: the nearest over the integers, then the earlier."""
         kept = np.ones(len(self.base_rows), np.bool_)
         contested = np.flatnonzero(self._contested())
         kept[contested] = False
@@ -169,13 +169,13 @@ class _Pairs:
         )
 
     def _starts(self) -> Int64s:
-        """Where the pairs of each base event begin."""
+        """Return the first pair of each base event."""
         return np.flatnonzero(np.diff(self.base_rows, prepend=-1))
 
     def _keep_max(
         self, values: NDArray[np.float64], errors: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Keep what may be the greatest of a base event, if a value may be off by `errors`."""
+        """Keep the pairs that may have the max value of a base event, given the max `errors`."""
         starts = self._starts()
         if not len(starts):
             return np.zeros(0, np.bool_)
@@ -186,7 +186,7 @@ class _Pairs:
         return kept
 
     def _contested(self) -> NDArray[np.bool_]:
-        """Tell which pairs' base event has others."""
+        """Mark the pairs whose base event has further pairs."""
         sizes = np.diff(self._starts(), append=len(self.base_rows))
         return np.repeat(sizes, sizes) > 1
 
@@ -195,7 +195,7 @@ class _Pairs:
 
 
 def _means(classes: Classes) -> NDArray[np.float64]:
-    """Give the expected time of each class before its latest one, in µs."""
+    """Compute the expected time of each class as offset from its latest time, in µs."""
     starts, edges, masses = classes.shapes
     owners = np.repeat(np.arange(len(classes)), np.diff(starts))
     places = np.arange(len(masses)) + owners
@@ -205,5 +205,5 @@ def _means(classes: Classes) -> NDArray[np.float64]:
 
 
 def _exact_moment(classes: Classes, i: int) -> int:
-    """Twice the expected time of a class before its latest one, in units of 10**-10 µs."""
+    """Compute twice the expected offset of a class from its latest time, in 10**-10 µs."""
     return sum(mass * (lo + hi) for lo, hi, mass in classes.shapes.histogram(i).buckets)

@@ -1,11 +1,11 @@
-"""How wide the s-windows of two streams are on average, where events have templates.
+"""Widths of the s-windows of two streams with templates.
 
-Definitions. The declared templates of a stream are equally frequent; a stream without any has
+Definitions. The declared templates of a stream are equally frequent; a stream without templates has
 intervals, as timing.chance assumes. The s-window of two shapes may be several intervals: its width
-is what they hold together. How often which histogram occurs in a stream whose events carry their
-own, nobody has said: there is no mean.
+is the sum of their widths. If the events of a stream carry histograms of their own, the frequencies
+of the histograms are unknown and a mean width cannot be computed.
 
-Cost. An s-window for each two shapes, which have `_EDGE_PAIR_LIMIT` pairs of edges at most.
+Cost. An s-window for each pair of shapes, with at most `_EDGE_PAIR_LIMIT` pairs of edges in total.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.integer_sets import Intervals
     from correlation.timing.intervals.window import TimingWindow
 
-# About two seconds at worst.
+# Limits the run time to about two seconds.
 _EDGE_PAIR_LIMIT = 100_000
 
 
@@ -40,23 +40,23 @@ def measure_widths(
     *,
     either_order: bool,
 ) -> NDArray[np.float64] | None:
-    """Measure the s-windows of the shapes of two streams.
+    """Compute the widths of the s-windows of the shapes of two streams.
 
     Parameters
     ----------
     window : TimingWindow
         The condition.
     a, b : Stream
-        Declare their templates.
+        The streams, which declare their templates.
     lengths_a, lengths_b : sequence of int
-        Stand for the lengths of a stream without templates, in µs.
+        Sample lengths for a stream without templates, in µs.
     either_order : bool
-        Whether a pair counts in whichever order it is satisfied (a stream with itself).
+        Whether a pair counts in either order (self-correlation).
 
     Returns
     -------
     ndarray of float64, shape (shapes of a, shapes of b), or None
-        Their widths, in µs; None if a stream's events carry histograms of their own, or the
+        Widths, in µs; None if the events of a stream carry histograms of their own, or if the
         shapes are too many.
     """
     if a.histograms or b.histograms:

@@ -1,10 +1,11 @@
-"""Classes: which shapes the events of a segment have.
+"""Classes: the shapes of the events of a segment.
 
-Definitions. The *class* of an event is its shape: how its time is distributed before its latest
-one. All intervals of one length are a class; a histogram is a class for all events that have it
-(PTJ Definition 4: a template). Between two classes probability depends on s = max_B - max_A alone.
+Definitions. The *class* of an event is its shape: the distribution of its time relative to its
+latest time. All intervals of one length are a class; all events with the same histogram are a class
+(PTJ Definition 4: a template). Between two classes the probability depends on s = max_B - max_A
+alone.
 
-Cost. O(n log n) for n events, once a segment: segments do not change.
+Cost. O(n log n) for n events, once per segment: segments do not change.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from correlation.buffers.segment import Segment
 
 _INT64_BYTES = 8
-# So few histograms are put in an order of their own, so that equal sets of them look alike.
+# Up to this number histograms are sorted, so that equal sets of histograms have equal classes.
 _FEW = 64
 
 
@@ -38,9 +39,9 @@ class Classes:
     Parameters
     ----------
     shapes : Shapes
-        Of the c classes.
+        Shapes of the c classes.
     intervals : int
-        So many of them, the first, are intervals.
+        Number of classes that are intervals; they come first.
     """
 
     shapes: Shapes
@@ -64,9 +65,9 @@ class HistogramSide(NamedTuple):
     latest : ndarray of int64, shape (n,)
         Microseconds.
     codes : ndarray of int64, shape (n,)
-        The class of each, as a position in `classes`.
+        Class of each event, as a position in `classes`.
     classes : Classes
-        Their shapes.
+        Shapes of the classes.
     """
 
     latest: NDArray[np.int64]
@@ -78,7 +79,7 @@ _SIDES: WeakKeyDictionary[Segment, HistogramSide] = WeakKeyDictionary()
 
 
 def side_of(segment: Segment) -> HistogramSide:
-    """Give a segment with its classes, found once and remembered as long as the segment lives."""
+    """Return a segment with its classes, computed once in the lifetime of the segment."""
     side = _SIDES.get(segment)
     if side is None:
         side = make_side(segment.earliest, segment.latest, segment.shape)
@@ -89,24 +90,24 @@ def side_of(segment: Segment) -> HistogramSide:
 def make_side(
     earliest: NDArray[np.int64], latest: NDArray[np.int64], shape: DictionaryColumn | None
 ) -> HistogramSide:
-    """Put events into classes.
+    """Classify events by shape.
 
     Parameters
     ----------
     earliest, latest : ndarray of int64, shape (n,)
         Microseconds.
     shape : DictionaryColumn or None
-        As in `Events`.
+        Column `shape` of `Events`.
 
     Returns
     -------
     HistogramSide
-        With the classes that occur; histograms that no event has may be among them.
+        The events with their classes; unused histograms may be among the classes.
 
     Raises
     ------
     ValueError
-        If an event is not as long as its shape.
+        The length of an event differs from that of its shape.
     """
     lengths = latest - earliest
     codes = np.full(len(latest), -1, np.int64)
@@ -126,7 +127,7 @@ def make_side(
 
 
 def _order_values(values: BytesColumn) -> tuple[BytesColumn, NDArray[np.int64]]:
-    """Sort few values; gives them and the new place of each old one."""
+    """Sort up to `_FEW` values; return the values and the new place of each old one."""
     numbers = np.arange(len(values), dtype=np.int64)
     if len(values) > _FEW:
         return values, numbers
@@ -138,7 +139,7 @@ def _order_values(values: BytesColumn) -> tuple[BytesColumn, NDArray[np.int64]]:
 
 
 def _pack_intervals(lengths: NDArray[np.int64]) -> Shapes:
-    """Write intervals, or points, as shapes."""
+    """Build shapes from lengths of intervals or points."""
     edges = np.zeros(2 * len(lengths), np.int64)
     edges[::2] = -lengths
     return Shapes(
@@ -149,7 +150,7 @@ def _pack_intervals(lengths: NDArray[np.int64]) -> Shapes:
 
 
 def _pack_values(values: BytesColumn) -> Shapes:
-    """Write `Histogram.shape_bytes` as shapes: each is n + 1 edges and n masses."""
+    """Build shapes from `Histogram.shape_bytes`, each with n + 1 edges and n masses."""
     first, last = int(values.offsets[0]), int(values.offsets[-1])
     numbers = np.frombuffer(values.data[first:last].tobytes(), "<i8").astype(np.int64, copy=False)
     ends = (values.offsets - first) // _INT64_BYTES
@@ -162,7 +163,7 @@ def _pack_values(values: BytesColumn) -> Shapes:
 
 
 def _join(one: Shapes, other: Shapes) -> Shapes:
-    """Put shapes one behind the other."""
+    """Concatenate shapes."""
     return Shapes(
         as_column(np.concatenate([one.starts, other.starts[1:] + one.starts[-1]])),
         as_column(np.concatenate([one.edges, other.edges])),

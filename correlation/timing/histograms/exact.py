@@ -1,11 +1,11 @@
 """The probability of a window between two histograms, over the rationals.
 
-Problem. For independent T_A, T_B distributed as two histograms, P(lower ≤ T_B - T_A ≤ upper) as a
-fraction, and the decision whether it is at least ct.
+Problem. For independent T_A, T_B distributed as two histograms, compute
+P(lower ≤ T_B - T_A ≤ upper) as a fraction, and decide whether it is ≥ ct.
 
-Definitions. The density of a histogram is a step function: it changes by α_k at edge t_k. With the
-least common multiple of the bucket lengths and the power of ten of the masses as the *whole*, all
-α_k are integers over it. A point is one edge with all of the mass.
+Definitions. The density of a histogram is a step function: it changes by α_k at edge t_k. The
+*whole* is the least common multiple of the bucket lengths times the power of ten of the masses; all
+α_k are integers over the whole. A point is one edge with all of the mass.
 
 Algorithm. Merge the edges of both (PTJ Definition 3: the adjusted histograms share the intervals
 I_1 … I_l, with masses x_k and y_k). Inside an interval both are uniform, so (PTJ Theorem 1)
@@ -13,8 +13,9 @@ I_1 … I_l, with masses x_k and y_k). Inside an interval both are uniform, so (
     P(X > Y) = Σ_k x_k (Σ_{j<k} y_j + y_k / 2).
 
 Both ends of the window are closed, hence
-P(lower ≤ T_B - T_A ≤ upper) = 1 - P(T_A + lower > T_B) - P(T_B > T_A + upper): one numerator over
-2 whole_A whole_B, compared with ct without division (docs/proofs.md, P-HISTOGRAM).
+P(lower ≤ T_B - T_A ≤ upper) = 1 - P(T_A + lower > T_B) - P(T_B > T_A + upper). It has the
+denominator 2 whole_A whole_B and is compared with ct without division (docs/proofs.md,
+P-HISTOGRAM).
 
 Reference. Mok, Woo and Lee 2006, Definitions 2 and 3, Lemma 1, Theorem 1.
 
@@ -43,11 +44,11 @@ class Steps(NamedTuple):
     Attributes
     ----------
     edges : tuple of int
-        Where the density changes, ascending, microseconds; the place of a point.
+        Times at which the density changes, ascending, microseconds; one time for a point.
     changes : tuple of int
-        By how much, in units of 1 / whole per microsecond; (1,) of a point.
+        Changes of the density, in units of 1 / whole per microsecond; (1,) for a point.
     whole : int
-        1 in those units.
+        Probability 1 in units of 1 / whole.
     """
 
     edges: tuple[int, ...]
@@ -68,7 +69,7 @@ def exact_probability(a: Histogram, b: Histogram, window: TimingWindow) -> Fract
     a, b : Histogram
         The two timestamps.
     window : TimingWindow
-        The condition; its threshold, floor and ceiling play no part.
+        The condition; its threshold, floor and ceiling are ignored.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def is_satisfied(a: Histogram, b: Histogram, window: TimingWindow) -> bool:
     a, b : Histogram
         The two timestamps.
     window : TimingWindow
-        The condition; its floor and ceiling count as well.
+        The condition, including its floor and ceiling.
     """
     s = b.latest_us - a.latest_us
     if window.floor_us is not None and s < window.floor_us:
@@ -99,19 +100,19 @@ def is_satisfied(a: Histogram, b: Histogram, window: TimingWindow) -> bool:
 
 
 def to_steps(histogram: Histogram) -> Steps:
-    """Write a histogram as its density's steps."""
+    """Return the steps of a histogram's density."""
     return scale_steps(histogram.edges_us, histogram.masses)
 
 
 def scale_steps(edges: Sequence[int], masses: Sequence[int]) -> Steps:
-    """Write buckets as the steps of their density.
+    """Return the steps of the density of buckets.
 
     Parameters
     ----------
-    edges : sequence of int, n + 1 of them
-        Ascending; two equal ones if n = 1: a point.
-    masses : sequence of int, n of them
-        In units of 10**-10.
+    edges : sequence of n + 1 int
+        Ascending edges; two equal edges for a point (n = 1).
+    masses : sequence of n int
+        Masses in units of 10**-10.
     """
     if edges[0] == edges[-1]:
         return Steps((edges[0],), (1,), 1)
@@ -126,21 +127,21 @@ def scale_steps(edges: Sequence[int], masses: Sequence[int]) -> Steps:
 
 
 def decide_steps(a: Steps, b: Steps, s: int, window: WindowScalars) -> bool:
-    """Tell whether P(lower ≤ s + T_B - T_A ≤ upper) ≥ ct; floor and ceiling are the caller's."""
-    # An infinite end is farther away than any two times: nothing is lost there.
+    """Return whether P(lower ≤ s + T_B - T_A ≤ upper) ≥ ct; the caller checks floor and ceiling."""
+    # An infinite end is beyond the difference of any two times: nothing is lost there.
     lost = count_greater(a, b, window.lower - s) + count_greater(b, a, s - window.upper)
     return window.whole * lost <= window.slack_part * 2 * a.whole * b.whole
 
 
 def _count_lost(a: Steps, b: Steps, lower: int | None, upper: int | None) -> int:
-    """P(T_B - T_A outside [lower, upper]) over 2 a.whole b.whole."""
+    """Compute P(T_B - T_A outside [lower, upper]), in units of 1 / (2 a.whole b.whole)."""
     below = 0 if lower is None else count_greater(a, b, lower)
     above = 0 if upper is None else count_greater(b, a, -upper)
     return below + above
 
 
 def count_greater(x: Steps, y: Steps, c: int) -> int:
-    """Return P(X + c > Y) over 2 x.whole y.whole."""
+    """Compute P(X + c > Y), in units of 1 / (2 x.whole y.whole)."""
     if x.is_point and y.is_point:
         return 2 * (x.edges[0] + c > y.edges[0])
     if x.is_point:
@@ -160,7 +161,7 @@ def count_greater(x: Steps, y: Steps, c: int) -> int:
 
 
 def _count_below(x: Steps, t: int) -> int:
-    """P(X < t) over x.whole, X no point."""
+    """Compute P(X < t), in units of 1 / x.whole; X must not be a point."""
     return sum(
         change * (t - edge) for edge, change in zip(x.edges, x.changes, strict=True) if edge < t
     )

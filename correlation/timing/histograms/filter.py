@@ -1,18 +1,18 @@
-"""Decisions and probabilities of many pairs of histograms, in float64 as far as that is certain.
+"""Decisions and probabilities of many pairs of histograms, in float64 if the result is certain.
 
-Problem. For pairs of shapes and s = max_B - max_A, decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct as
-the rationals do, without computing with rationals.
+Problem. For pairs of shapes and s = max_B - max_A, decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct with
+the same result as over the rationals, without computing with rationals.
 
-Algorithm. As in timing.histogram_exact, 1 - P = P(T_A + lower > T_B) + P(T_B > T_A + upper). Each
-part is a sum over the common intervals of both histograms (PTJ Definition 3, Theorem 1), walked
-with two pointers, of terms that are not negative: nothing cancels, and float64 is wrong by less
-than (n + m + 16) 2**-52 of the result for n and m buckets (docs/proofs.md, P-HISTOGRAM). Masses and
-their sums are integers in float64, without rounding. A pair whose probability lies nearer to ct is
+Algorithm. As in histograms.exact, 1 - P = P(T_A + lower > T_B) + P(T_B > T_A + upper). Each part is
+a sum of non-negative terms over the common intervals of both histograms (PTJ Definition 3, Theorem
+1), which two pointers visit. Terms do not cancel, and the relative float64 error is less than
+(n + m + 16) 2**-52 for n and m buckets (docs/proofs.md, P-HISTOGRAM). Masses and their sums are
+integers in float64, without rounding. A pair whose probability is nearer to ct than this error is
 decided in integers.
 
-Reference. PTJ Theorem 1; filtered predicates: Fortune and Van Wyk 1993, as in timing.exact.
+Reference. PTJ Theorem 1; filtered predicates: Fortune and Van Wyk 1993, as in intervals.exact.
 
-Cost. O(n + m) a pair, O(1) where the window's ends do not cut.
+Cost. O(n + m) per pair, O(1) if the ends of the window do not cut.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# Probability 1 of one histogram and of two: both are floats without rounding.
+# Probability 1 of one histogram and of a pair; float64 holds both exactly.
 _WHOLE = float(WHOLE_MASS)
 _WHOLE_PAIR = _WHOLE * _WHOLE
-# The rounding error of what is lost, relative to it: (n + m + _MORE) _UNIT, twice what is proved.
+# Relative rounding error of 1 - P: (n + m + _MORE) _UNIT, twice the proved bound.
 _UNIT = 2.0**-52
 _MORE = 16
 
@@ -56,11 +56,11 @@ def satisfied_shapes(
     shapes_a, shapes_b : Shapes
         The shapes that occur in either stream.
     index_a, index_b : array_like of int, shape (n,) or scalar
-        The shapes of the pair, as positions in them.
+        Shapes of each pair, as positions in `shapes_a` and `shapes_b`.
     s : array_like of int, shape (n,) or scalar
         max_B - max_A, microseconds, within ±2**61.
     window : TimingWindow
-        The condition; its floor and ceiling count as well.
+        The condition, including its floor and ceiling.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def satisfied_shapes(
     Raises
     ------
     ValueError
-        If a position lies outside the shapes.
+        A position lies outside the shapes.
     """
     rows_a, rows_b, differences = _check_pairs(shapes_a, index_a, shapes_b, index_b, s)
     verdicts = np.empty(differences.shape, np.uint8)
@@ -97,12 +97,12 @@ def decide_exactly(
     s: NDArray[np.int64],
     window: WindowScalars,
 ) -> NDArray[np.bool_]:
-    """Decide pairs in integers, floor and ceiling apart.
+    """Decide pairs in integers, without floor and ceiling.
 
     Parameters
     ----------
     shapes_a, index_a, shapes_b, index_b, s
-        As of `satisfied_shapes`, of shape (n,).
+        As in `satisfied_shapes`, of shape (n,).
     window : WindowScalars
         The condition.
 
@@ -111,7 +111,7 @@ def decide_exactly(
     ndarray of bool, shape (n,)
         True where P(lower ≤ T_B - T_A ≤ upper) ≥ threshold.
     """
-    # Ties come in crowds: each is decided once.
+    # Many ties are equal cases: each case is decided once.
     cases, places = np.unique(np.stack([index_a, index_b, s]), axis=1, return_inverse=True)
     decisions = [
         decide_steps(shapes_a.to_steps(a), shapes_b.to_steps(b), difference, window)
@@ -133,19 +133,19 @@ def shape_probability(
     Parameters
     ----------
     shapes_a, index_a, shapes_b, index_b, s
-        As of `satisfied_shapes`.
+        As in `satisfied_shapes`.
     window : TimingWindow
-        The condition; its threshold, floor and ceiling play no part.
+        The condition; its threshold, floor and ceiling are ignored.
 
     Returns
     -------
     ndarray of float64, shape (n,)
-        P(lower ≤ T_B - T_A ≤ upper), in [0, 1], wrong by less than 2**-44.
+        P(lower ≤ T_B - T_A ≤ upper), in [0, 1], with an error less than 2**-44.
 
     Raises
     ------
     ValueError
-        If a position lies outside the shapes.
+        A position lies outside the shapes.
     """
     rows_a, rows_b, differences = _check_pairs(shapes_a, index_a, shapes_b, index_b, s)
     out = np.empty(differences.shape, np.float64)
@@ -186,7 +186,7 @@ def _filter_pairs_kernel(
 def _filter_pair_kernel(
     shapes_a: Shapes, a: int, shapes_b: Shapes, b: int, s: int, window: WindowScalars
 ) -> int:
-    """SATISFIED, VIOLATED, or DOUBTFUL where float64 cannot tell; floor and ceiling apart."""
+    """Return SATISFIED, VIOLATED, or DOUBTFUL by float64; the caller checks floor and ceiling."""
     lost = _measure_lost_kernel(shapes_a, a, shapes_b, b, s, window)
     buckets = shapes_a.starts[a + 1] - shapes_a.starts[a]
     buckets += shapes_b.starts[b + 1] - shapes_b.starts[b]
@@ -196,7 +196,7 @@ def _filter_pair_kernel(
 
 @njit(cache=True)
 def _judge_lost_kernel(lost: float, buckets: int, window: WindowScalars) -> int:
-    """Compare the lost probability, in units of 10**-20, with 1 - ct."""
+    """Compare the lost probability 1 - P, in units of 10**-20, with 1 - ct."""
     allowed = window.slack * _WHOLE_PAIR
     margin = allowed - lost
     doubt = (buckets + _MORE) * _UNIT * (allowed + lost)
@@ -226,7 +226,7 @@ def _measure_pairs_kernel(
 def _measure_lost_kernel(
     shapes_a: Shapes, a: int, shapes_b: Shapes, b: int, s: int, window: WindowScalars
 ) -> float:
-    """1 - P in units of 10**-20."""
+    """Compute 1 - P in units of 10**-20."""
     first, last = shapes_a.starts[a], shapes_a.starts[a + 1]
     edges_a = shapes_a.edges[first + a : last + a + 1]
     masses_a = shapes_a.masses[first:last]
@@ -247,7 +247,7 @@ def _measure_greater_kernel(
     y_masses: NDArray[np.int64],
     c: int,
 ) -> float:
-    """P(X + c > Y) in units of 10**-20; both shapes end at 0."""
+    """Compute P(X + c > Y) in units of 10**-20; both shapes end at 0."""
     if c <= y_edges[0]:
         return 0.0
     if x_edges[0] + c > 0:
@@ -263,7 +263,7 @@ def _measure_greater_kernel(
         left = x_edges[i] + c
         end = x_edges[i + 1] + c
         density = float(x_masses[i]) / float(end - left)
-        # Y ends at 0 and begins below the end of X; before its first bucket nothing is below.
+        # Y ends at 0 and begins before the end of X; P(Y < t) = 0 before its first bucket.
         left = max(left, y_edges[0])
         while left < end:
             if left >= 0:
@@ -284,7 +284,7 @@ def _measure_greater_kernel(
 
 @njit(cache=True)
 def _measure_below_kernel(edges: NDArray[np.int64], masses: NDArray[np.int64], t: int) -> float:
-    """P(X < t) in units of 10**-10, X no point."""
+    """Compute P(X < t) in units of 10**-10; X must not be a point."""
     below = 0.0
     for i in range(len(masses)):
         low = edges[i]
@@ -299,7 +299,7 @@ def _measure_below_kernel(edges: NDArray[np.int64], masses: NDArray[np.int64], t
 
 @njit(cache=True)
 def _measure_above_kernel(edges: NDArray[np.int64], masses: NDArray[np.int64], t: int) -> float:
-    """P(X > t) in units of 10**-10, X no point."""
+    """Compute P(X > t) in units of 10**-10; X must not be a point."""
     above = 0.0
     for i in range(len(masses) - 1, -1, -1):
         low = edges[i]

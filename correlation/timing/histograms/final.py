@@ -1,13 +1,13 @@
-"""Find the best target of each base event with a histogram, or whether it has any target.
+"""Best target of each base event, or existence of a target, for events with histograms.
 
-Problem. As timing.best and timing.unmatched, where events are histograms, or some of them are.
+Problem. As in intervals.best and intervals.unmatched, if some or all events have histograms.
 
-Algorithm. The targets in reach of the base events are put into one segment
-(`histograms.gathering`), so that all of a base event's are compared at once: `histograms.best`,
-`histograms.unmatched`.
+Algorithm. The targets in reach of the base events are gathered in one segment
+(`histograms.gathering`), so that all targets of a base event are compared at once:
+`histograms.best`, `histograms.unmatched`.
 
-Cost. O(n log n) for n targets in reach; best goes through all satisfied pairs, a part of the base
-events after the other, unmatched through as many targets as it takes to find one.
+Cost. O(n log n) for n targets in reach. best visits all satisfied pairs, for one part of the base
+events at a time; unmatched visits the targets of a base event up to the first satisfied one.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.windows import WindowBook
     from correlation.timing.intervals.window import TimingWindow
 
-# Base events whose pairs are held at once.
+# Max base events whose pairs are in memory at once.
 _PART = 512
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramTargets:
-    """Base events and all targets that they can reach.
+    """Base events and all targets in their reach.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class HistogramTargets:
     window : TimingWindow
         The condition.
     search : Search
-        Of the ones among the others.
+        Search of the base events among the targets.
     book : WindowBook
-        The condition's.
+        The s-windows of the condition.
     left_out : int64[b]
-        Row of the target that is the base event itself; -1 where none is.
+        Row of the target that is the base event itself, else -1.
     """
 
     base: Segment
@@ -68,14 +68,14 @@ class HistogramTargets:
     left_out: Int64s
 
     def find_best(self) -> tuple[Int64s, Int64s, int]:
-        """Find the best target of each base event that has any.
+        """Find the best target of each base event with a satisfied target.
 
         Returns
         -------
         base_rows, target_rows : int64[k]
             The pairs.
         looked_at : int
-            Targets in reach of the base events.
+            Number of targets in reach of the base events.
         """
         found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
         looked_at = 0
@@ -99,17 +99,17 @@ class HistogramTargets:
         return np.concatenate(bases), np.concatenate(targets), looked_at
 
     def mark_matched(self, matched: NDArray[np.bool_]) -> int:
-        """Mark the base events that some target satisfies the condition with.
+        """Mark the base events with at least one satisfied target.
 
         Parameters
         ----------
         matched : bool[b]
-            Set to True where a target is found; others are passed over.
+            Set to True if a target is found; base events already marked are skipped.
 
         Returns
         -------
         int
-            Targets decided one by one.
+            Number of targets decided one by one.
         """
         decided = mark_matched(self.search, matched, self.left_out)
         self.book.note_missed(self.search)
@@ -123,25 +123,25 @@ def find_histogram_targets(
     reach: tuple[int, int],
     book: WindowBook,
 ) -> HistogramTargets | None:
-    """Put the targets of base events together.
+    """Gather the targets of base events.
 
     Parameters
     ----------
     base : Segment
         Events of A.
     targets : sequence of Segment
-        Of B.
+        Segments of B.
     own : (int64[b], int64[b]) or None
-        Of a stream with itself: in which of the targets each base event stands, and its row.
+        In a self-correlation: index in `targets` of each base event's segment, and its row there.
     reach : (int, int)
-        Least and greatest max_B - max_A of any satisfied pair, in µs.
+        Min and max of max_B - max_A of any satisfied pair, in µs.
     book : WindowBook
-        The condition's.
+        The s-windows of the condition.
 
     Returns
     -------
     HistogramTargets or None
-        None if no base event reaches any.
+        None if no target is in reach.
     """
     gathered = gather_targets(base, targets, reach)
     if gathered is None:

@@ -1,8 +1,7 @@
-"""The targets of released base events, from all segments, as one.
+"""Targets of released base events, gathered from all segments in one segment.
 
-Whoever compares all targets of a base event, or asks whether there is one, looks at the segments of
-a stream together. Those of events with histograms are put into one, as far as the base events
-reach.
+The search for the best target, or for any target, needs all segments of a stream together. For
+events with histograms, the targets in reach of the base events are joined in one segment.
 
 Cost. O(n log n) for n events in reach.
 """
@@ -21,22 +20,22 @@ if TYPE_CHECKING:
 
     from correlation.buffers.columns import Int64s
 
-# No row.
+# Row number for "no row".
 NONE = -1
-# More than a segment has.
+# Larger than the number of rows of any segment.
 _ROWS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Targets in one segment, and where they were: row `rows[i]` of segment `places[i]`."""
+    """Targets in one segment, each with its origin: row `rows[i]` of segment `places[i]`."""
 
     segment: Segment
     places: Int64s
     rows: Int64s
 
     def find(self, places: Int64s, rows: Int64s) -> Int64s:
-        """Give the row here of each row there; NONE where it is not among the gathered."""
+        """Return the gathered row of each row of an original segment; NONE if not gathered."""
         mine = self.places * _ROWS + self.rows
         order = np.argsort(mine)
         wanted = places * _ROWS + rows
@@ -47,21 +46,21 @@ class Gathered:
 def gather_targets(
     base: Segment, targets: Sequence[Segment], reach: tuple[int, int]
 ) -> Gathered | None:
-    """Put those targets into one segment that some base event can reach.
+    """Join the targets in reach of the base events in one segment.
 
     Parameters
     ----------
     base : Segment
         Events of A.
     targets : sequence of Segment
-        Of B.
+        Segments of B.
     reach : (int, int)
-        Least and greatest max_B - max_A of any satisfied pair, in µs.
+        Min and max of max_B - max_A of any satisfied pair, in µs.
 
     Returns
     -------
     Gathered or None
-        None if there are none.
+        None if no target is in reach.
     """
     first, last = base.min_latest + reach[0], base.max_latest + reach[1]
     found = []

@@ -1,18 +1,18 @@
-"""Indexed timing correlation of events with histograms: every class a few certain ranges.
+"""Indexed timing correlation of events with histograms: a few certain ranges per class.
 
-Problem. All satisfied pairs of the events of each group, without a probe: no probability is
-computed, and no target looked at that is not in a pair.
+Problem. Find all satisfied pairs of the events of each group without probes: no probability is
+computed, and only targets that form a pair are visited.
 
-Algorithm. Events of either side in reach are put by class (timing.classes, with shapes for
-lengths). For each two classes that meet in a group the satisfied targets of a base event are those
-whose latest time lies in one of the intervals of their s-window (PTJ Theorem 2): in a wide window
-one contiguous range of the class, in a narrow one as many as there are intervals, gaps included
+Algorithm. The events of either side in reach are classified by shape (intervals.classes does so by
+length). For each two classes that meet in a group, a target of a base event is satisfied if
+max_B - max_A lies in one of the intervals of their s-window (PTJ Theorem 2). These targets are one
+contiguous range of the class in a wide window, and one range per interval in a narrow window
 (docs/proofs.md, P-HISTOGRAM-INDEXED). The ends of each range move forward with the base events of
-one class, and are galloped after.
+one class and are found by galloping.
 
-Reference. Goes past PTJ, whose probing range is what classes do not have in common.
+Reference. Extends PTJ, which probes wherever the s-windows of the classes differ.
 
-Cost. O(n log n + b c k log t + pairs) for n events and, in each group, b base events meeting c
+Cost. O(n log n + b c k log t + pairs) for n events and, in each group, b base events that meet c
 classes of t targets, with k intervals. Memory O(n + pairs).
 """
 
@@ -46,7 +46,7 @@ def correlate_indexed(search: Search) -> Pairs:
     Parameters
     ----------
     search : Search
-        With the s-windows of all classes, all of them known.
+        A search in which the s-windows of all classes are known.
     """
     base_rows, base_groups, target_rows, target_groups = _list_in_reach_kernel(
         search.base_latest, search.target_latest, search.groups, search.reach
@@ -57,7 +57,7 @@ def correlate_indexed(search: Search) -> Pairs:
         bases,
         targets,
         len(search.groups),
-        # By the classes that occur in reach, as their runs count them.
+        # The classes that occur in reach, in the numbering of their runs.
         search.grid._replace(
             bases=search.grid.bases[bases.lengths], targets=search.grid.targets[targets.lengths]
         ),
@@ -72,7 +72,7 @@ def _classify(
     rows: NDArray[np.int64],
     groups: NDArray[np.int64],
 ) -> Classes:
-    """Sort listed rows, given with their groups, by class; `lengths` are the classes' codes."""
+    """Build classes from listed rows and their groups; `lengths` are the codes of the classes."""
     listed = codes[rows]
     order = _order_by_length(listed)
     runs, distinct = _split_runs_kernel(listed[order], groups[order])
@@ -83,7 +83,7 @@ def _classify(
 def _find_window_kernel(
     grid: GridColumns, base_class: int, target_class: int
 ) -> tuple[int, int, int]:
-    """Read the cell of two classes, which is known."""
+    """Read the cell of two classes, which must be known."""
     cell = grid.bases[base_class] + grid.targets[target_class]
     low = grid.cells[cell, 0]
     high = grid.cells[cell, 1]
@@ -93,7 +93,7 @@ def _find_window_kernel(
 
 @njit(cache=True)
 def _take_span_kernel(grid: GridColumns, low: int, high: int, number: int) -> tuple[int, int]:
-    """Interval of a cell, as max_target - max_base."""
+    """Return an interval of a cell, as max_target - max_base."""
     if low >= GAPS:
         place = low - GAPS + number
         low = grid.spans[place, 0]

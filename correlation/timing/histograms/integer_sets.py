@@ -1,7 +1,7 @@
 """Sets of integers as intervals.
 
-Definitions. A set is a tuple of closed intervals, ascending, none empty, no two touching: equal
-sets are equal tuples.
+Definitions. A set is a tuple of closed intervals, ascending, not empty and not touching, so that
+equal sets are equal tuples.
 
 Cost. O(k log k) for k intervals.
 """
@@ -22,7 +22,7 @@ def unite(spans: Iterable[tuple[int, int]]) -> Intervals:
     Parameters
     ----------
     spans : iterable of (int, int)
-        Closed, in any order; empty if the first end exceeds the second.
+        Closed intervals in any order; empty if the first end exceeds the second.
     """
     united: list[tuple[int, int]] = []
     for low, high in sorted(span for span in spans if span[0] <= span[1]):

@@ -1,4 +1,4 @@
-"""Lazy correlation of events with histograms: `intervals.lazy`, and what is doubtful decided."""
+"""Lazy correlation of events with histograms: `intervals.lazy`, then decide doubtful pairs."""
 
 from __future__ import annotations
 

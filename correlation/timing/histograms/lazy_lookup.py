@@ -1,21 +1,22 @@
 """Lazy timing correlation of events with histograms with a look-up table (LL10 Algorithms 6 and 7).
 
-Problem. All satisfied pairs of the events of each group, deciding as few of them one by one as
+Problem. Find all satisfied pairs of the events of each group, with as few decisions one by one as
 possible.
 
-Algorithm. The pieces of all base events are located (`histograms.locating`) and the certain ones
-written. The left probed pieces are walked by descending, the right ones by ascending max of the
-base events. A table indexed by target position keeps a base event that is satisfied with the
-target: its class and its latest time. Left, a base event that is stochastically no later than the
-entry is satisfied, if the upper end does not cut; right, one that is stochastically no earlier, if
-the lower end does not (docs/proofs.md, P-STOCHASTIC-LOOKUP: LL10 Theorem 2 for any distributions).
-Events of classes u and v are in that order if their latest times differ by shift(u, v) or more: one
-number a pair of classes. Of two entries the one is kept that reaches farther on the average class.
+Algorithm. The pieces of all base events are located (`histograms.locating`), and the pairs of the
+certain pieces are written. The left probed pieces are visited by descending max of the base events,
+the right ones by ascending max. The look-up table, indexed by target position, stores a base event
+that is satisfied with the target: its class and its latest time. On the left, a base event that is
+stochastically not later than the entry is satisfied if the upper end does not cut; on the right, a
+base event that is stochastically not earlier, if the lower end does not cut (docs/proofs.md,
+P-STOCHASTIC-LOOKUP: LL10 Theorem 2 for any distributions). Events of classes u and v are in this
+order if their latest times differ by shift(u, v) or more: one number per pair of classes. Of two
+entries, the table stores the one that is more useful for the average class.
 
 Reference. Lee and Lee 2010, Algorithms 6 and 7, section 6.
 
-Cost. O(log t) a piece for t targets in reach, and for each probed target a comparison or a
-decision; memory O(pairs + probed), 16 bytes a target.
+Cost. O(log t) per piece for t targets in reach, and a comparison or a decision for each probed
+target; memory O(pairs + probed), 16 bytes per target.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def correlate_lazy_lookup(search: Search, shifts: NDArray[np.int64]) -> Pairs:
     Parameters
     ----------
     search : Search
-        With the s-windows of all classes: nothing is doubtful.
+        A search with the s-windows of all classes, so that no pair is doubtful.
     shifts : ndarray of int64, shape (c, c)
         `stochastic_order.shift` of the classes of base events, microseconds.
     """
@@ -59,7 +60,7 @@ def correlate_lazy_lookup(search: Search, shifts: NDArray[np.int64]) -> Pairs:
     for side in (LEFT, RIGHT):
         table = np.full(len(search.target_latest), _NO_ENTRY, np.int64)
         times = np.empty(len(table), np.int64)
-        # By how much an entry of a class falls short, on the average class.
+        # Mean shift of each class: the average loss of reach of its entries.
         short = shifts.mean(axis=1 if side == LEFT else 0) if len(shifts) else np.zeros(0)
         found, more, decided = _collect_probed_kernel(
             search,
@@ -79,7 +80,7 @@ def correlate_lazy_lookup(search: Search, shifts: NDArray[np.int64]) -> Pairs:
 
 @njit(cache=True)
 def _collect_certain_kernel(search: Search, ranges: NDArray[np.int64], out: Columns) -> int:
-    """Write the certain pieces; returns the number of pairs."""
+    """Write the pairs of the certain pieces; return their number."""
     found = 0
     for k in range(len(ranges)):
         if ranges[k, HOW] == CERTAIN:
@@ -108,9 +109,9 @@ def _collect_probed_kernel(
 ) -> tuple[int, int, int]:
     """Write the satisfied pairs of the left or of the right probed pieces from `found` on.
 
-    Returns the number of pairs, the targets in these pieces and the look-up hits.
+    Returns the number of pairs, of targets in these pieces and of look-up hits.
     """
-    # No array is taken out of the search inside the loop: that would count its references.
+    # Arrays are read from the search outside the loop only: inside, numba would count references.
     codes = search.target_codes
     targets = search.target_latest
     shapes = search.target_shapes
@@ -119,7 +120,7 @@ def _collect_probed_kernel(
     probed = 0
     hits = 0
     for n in range(len(ranges)):
-        # Left by descending max of the base events, right by ascending.
+        # Base events by descending max on the left, by ascending max on the right.
         k = len(ranges) - 1 - n if side == LEFT else n
         if ranges[k, HOW] != side:
             continue
@@ -138,7 +139,7 @@ def _collect_probed_kernel(
                 known = entry >= 0 and times[j] - latest >= shifts[entry, a]
             else:
                 known = entry >= 0 and latest - times[j] >= shifts[a, entry]
-                # Right, the lower end may cut where the window is narrow.
+                # On the right, the lower end may cut if the window is narrow.
                 known = known and targets[j] + _find_earliest_kernel(shapes, codes[j]) >= uncut
             if known:
                 how = LOOKUP
@@ -161,6 +162,6 @@ def _collect_probed_kernel(
 
 @njit(cache=True)
 def _find_earliest_kernel(shapes: Shapes, code: int) -> int:
-    """Earliest time of a class, as offset from its latest one."""
+    """Return the earliest time of a class, as offset from its latest time."""
     earliest: int = shapes.edges[shapes.starts[code] + code]
     return earliest

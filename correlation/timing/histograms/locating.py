@@ -1,14 +1,14 @@
-"""Where the pieces of base events fall among max-sorted targets.
+"""Positions of the pieces of base events among max-sorted targets.
 
-Problem. The pieces (`histograms.pieces`) of each base event as ranges of positions in its targets.
-Kept apart from `intervals.locating`: the look-up walks the pieces one by one.
+Problem. Find the pieces (`histograms.pieces`) of each base event as ranges of positions in its
+targets. `intervals.locating` does not list single pieces, which the look-up algorithm needs.
 
-Algorithm. The base events of a group are max-sorted too: the outermost reach of any of them moves
-forward only (galloping), and the ends of each piece are searched inside it.
+Algorithm. The base events of a group are max-sorted too: the outermost reach of all its events
+moves forward only (galloping), and the ends of each piece are searched inside it.
 
-Reference. Lee and Lee 2010, Algorithm 6, line 5; here the pieces may be many.
+Reference. Lee and Lee 2010, Algorithm 6, line 5, extended to many pieces.
 
-Cost. O(log t) a piece for t targets in reach; 32 bytes a piece.
+Cost. O(log t) per piece for t targets in reach; 32 bytes per piece.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Located(NamedTuple):
     Attributes
     ----------
     ranges : ndarray of int64, shape (k, 4)
-        Base event, first target, end of its targets, and how; in order of the groups, of the base
-        events and of s.
+        Base event, first target, end of the targets, and kind of the piece; ordered by group, base
+        event and s.
     certain, probed : int
-        Targets in certain pieces, and in those to be probed.
+        Number of targets in certain pieces, and in probed pieces.
     """
 
     ranges: NDArray[np.int64]
@@ -57,7 +57,7 @@ def locate_block(search: Search) -> Located:
 
 @njit(cache=True)
 def _locate_block_kernel(search: Search, ranges: NDArray[np.int64]) -> tuple[int, int, int]:
-    """Fill `ranges`; returns their number, and the targets in certain and in other ones."""
+    """Fill `ranges`; return their number, and the targets in certain and in probed pieces."""
     groups = search.groups
     pieces = search.pieces
     targets = search.target_latest

@@ -1,13 +1,14 @@
-"""Pieces: what the position of a target decides for a base event of each class.
+"""Pieces: certain and probed ranges of s for the base events of each class.
 
-Problem. Split the axis s = max_B - max_A for base events of A of one class, and targets of any of
-the classes that occur, into what is certain, what has to be probed, and the rest: violated.
+Problem. For base events of A of one class, and targets of all classes that occur, split the axis
+s = max_B - max_A into certain, probed and violated ranges.
 
-Definitions. A *piece* is an interval of s. With the s-windows of the classes at hand the certain
-piece is the satisfaction range SR, [max s_lo, min s_hi] of all of them, and the probed ones are the
-probing range PR, [min s_lo, max s_lo) and (min s_hi, max s_hi] (PTJ Theorem 3; docs/proofs.md,
-P-TEMPLATES); where an s-window has gaps or is empty nothing is certain. Without them, of a base
-event of length a and targets up to π long, by their supports alone (P-SUPPORT):
+Definitions. A *piece* is an interval of s. If the s-windows of the classes are known, the certain
+piece is the satisfaction range SR, [max s_lo, min s_hi] over all classes of targets, and the probed
+pieces are the probing range PR, [min s_lo, max s_lo) and (min s_hi, max s_hi] (PTJ Theorem 3;
+docs/proofs.md, P-TEMPLATES). If an s-window has gaps or is empty, the certain piece is empty. If
+s-windows are unknown, supports alone define the pieces, for a base event of length a and targets up
+to π long (P-SUPPORT):
 
     P > 0 needs  lower - a ≤ s ≤ upper + π,     P = 1 holds for  lower + π ≤ s ≤ upper - a.
 
@@ -15,7 +16,7 @@ A probed piece is *left* up to upper - a, where the upper end does not cut, and 
 
 Reference. Mok, Woo and Lee 2006, Theorem 3; LL10 section 4.1.
 
-Cost. O(c) a class of base events for c classes of targets that have s-windows; O(1) without them.
+Cost. O(c) per class of base events for c classes of targets with s-windows; O(1) without s-windows.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import WindowScalars
 
 CERTAIN, LEFT, RIGHT = range(3)
-# Of a class: both sides of the certain one, each cut where the upper end begins to cut.
+# Max pieces of a class: both sides of the certain piece may be cut at upper - a.
 _MOST_PIECES = 5
-# Beyond every end.
+# Larger than every end.
 _NO_END = 2**62
 
 
 class Pieces(NamedTuple):
-    """The pieces of each class of base events, ascending and apart.
+    """The pieces of each class of base events, ascending and disjoint.
 
     Attributes
     ----------
     starts : ndarray of int64, shape (c + 1,)
         Class i has the pieces starts[i] to starts[i + 1].
     low, high : ndarray of int64, shape (k,)
-        Both ends of a piece, included, microseconds.
+        Both ends of a piece, inclusive, microseconds.
     how : ndarray of int64, shape (k,)
         CERTAIN, LEFT or RIGHT.
     """
@@ -62,7 +63,7 @@ class Pieces(NamedTuple):
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Least and greatest s of any piece; the first exceeds the second if there is none."""
+        """Min and max s of any piece; 1 and 0 without pieces."""
         if not len(self.low):
             return 1, 0
         return int(self.low.min()), int(self.high.max())
@@ -71,19 +72,19 @@ class Pieces(NamedTuple):
 def split_by_windows(
     bases: Classes, targets: Classes, grid: GridColumns, window: WindowScalars
 ) -> Pieces:
-    """Split by the s-windows of the classes, by supports where these are not known.
+    """Compute the pieces from known s-windows, and from supports for unknown ones.
 
     Parameters
     ----------
     bases, targets : Classes
-        Of either side.
+        The classes of either side.
     grid : GridColumns
-        Their s-windows, as far as they are known.
+        The known s-windows of the classes.
     window : WindowScalars
-        The condition, base events being of A.
+        The condition, for base events in role A.
     """
     placed = np.flatnonzero(grid.targets >= 0)
-    # Targets without an s-window count as one of any shape that is as long as the longest of them.
+    # The longest target without an s-window bounds the supports of all of them.
     others = targets.lengths[grid.targets < 0]
     starts = np.zeros(len(bases) + 1, np.int64)
     columns = np.empty((len(bases) * _MOST_PIECES, 3), np.int64)
@@ -112,10 +113,10 @@ def _split_by_windows_kernel(
     starts: NDArray[np.int64],
     columns: NDArray[np.int64],
 ) -> int:
-    """Fill `starts` and `columns`; returns the number of pieces.
+    """Fill `starts` and `columns`; return the number of pieces.
 
-    `longest` is the length of the longest target, and of the longest without an s-window, -1 where
-    there is none; `placed` are the classes of targets that have one.
+    `longest` is the length of the longest target, and of the longest target without an s-window,
+    each -1 without such targets; `placed` are the classes of targets with s-windows.
     """
     count = 0
     for a in range(len(lengths)):
@@ -149,9 +150,10 @@ def _bound_row_kernel(
     grid: GridColumns,
     window: WindowScalars,
 ) -> tuple[int, int, int, int]:
-    """Where class a reaches any target from, satisfies all from and up to, and reaches any up to.
+    """Compute first, sure, stop, last of class a, without floor and ceiling.
 
-    Floor and ceiling apart; the second exceeds the third where nothing is certain.
+    [first, last] is the reach of any target; all targets in [sure, stop] are satisfied. The certain
+    piece is empty if sure > stop.
     """
     uncut = window.upper - length
     low = window.lower - length
@@ -195,7 +197,7 @@ def _bound_row_kernel(
 
 @njit(cache=True)
 def _add_piece_kernel(columns: NDArray[np.int64], count: int, low: int, high: int, how: int) -> int:
-    """Write a piece unless it is empty; returns the number of pieces."""
+    """Add a piece unless it is empty; return the number of pieces."""
     if low > high:
         return count
     columns[count, 0] = low
@@ -205,14 +207,14 @@ def _add_piece_kernel(columns: NDArray[np.int64], count: int, low: int, high: in
 
 
 def split_by_supports(bases: Classes, targets: Classes, window: WindowScalars) -> Pieces:
-    """Split by where the times can lie at all.
+    """Compute the pieces from supports alone.
 
     Parameters
     ----------
     bases, targets : Classes
-        Of either side.
+        The classes of either side.
     window : WindowScalars
-        The condition, base events being of A.
+        The condition, for base events in role A.
     """
     longest = int(targets.lengths.max(initial=0))
     uncut = window.upper - bases.lengths

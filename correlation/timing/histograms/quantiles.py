@@ -1,19 +1,19 @@
-"""Quantiles of shapes, by which most pairs are decided without a probability.
+"""Quantiles of shapes, which decide most pairs without a probability.
 
-Problem. Tell for two shapes and s = max_B - max_A whether P(lower ≤ T_B - T_A ≤ upper) ≥ ct, or
-that some numbers about either shape cannot tell.
+Problem. For two shapes and s = max_B - max_A, decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct from a few
+quantiles of either shape, or find that they cannot decide.
 
-Definitions. Of a shape and a mass m: *below* is an offset x from the latest time with
-P(T ≤ x) ≥ m, *above* one with P(T ≥ x) ≥ m. Two masses count: *lost*, whose square is greater than
-1 - ct, and *kept*, whose square is at least ct.
+Definitions. For a shape and a mass m, *below* is an offset x from the latest time with
+P(T ≤ x) ≥ m, and *above* an offset x with P(T ≥ x) ≥ m. Two masses are used: *lost*, with
+lost² > 1 - ct, and *kept*, with kept² ≥ ct.
 
-Algorithm. T_A and T_B are independent: what each of them does with a mass, both do with the
-product. If above_B - below_A > upper with the mass lost, more than 1 - ct lies beyond the upper
-end: violated. If below_B - above_A ≤ upper with the mass kept, at least ct lies on this side of it:
-satisfied, if the lower end does not cut at all. The lower end is mirrored (docs/proofs.md,
-P-QUANTILES).
+Algorithm. T_A and T_B are independent, so the probabilities of a bound on T_A and a bound on T_B
+multiply. If above_B - below_A > upper for the mass lost, the probability beyond the upper end
+exceeds 1 - ct: violated. If below_B - above_A ≤ upper for the mass kept, the probability up to the
+upper end is ≥ ct: satisfied, provided that the lower end does not cut. The lower end is mirrored
+(docs/proofs.md, P-QUANTILES).
 
-Cost. O(n) a shape of n buckets, once a search; O(1) a pair; 48 bytes a shape that is asked for.
+Cost. O(n) per shape of n buckets, once per search; O(1) per pair; 48 bytes per shape in use.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.intervals.window import WindowScalars
 
-# Columns of `Quantiles`: whether the others are known, and offsets from the latest time, in µs.
+# Columns of `Quantiles`: whether the row is computed, and offsets from the latest time, in µs.
 KNOWN, EARLIEST, BELOW_LOST, ABOVE_LOST, BELOW_KEPT, ABOVE_KEPT = range(6)
-# Float64 is wrong by less than 1 in an offset, and rounding by at most 1.
+# The float64 error of an offset is less than 1, and truncation adds at most 1.
 _MARGIN_US = 2
 
 
 class Quantiles(NamedTuple):
-    """The quantiles of the shapes of a search, found when they are asked for.
+    """The quantiles of the shapes of a search, computed on first use.
 
     Attributes
     ----------
     lost, kept : int
         The two masses, in units of 10**-10.
     bases, targets : ndarray of int64, shape (c, 6)
-        Of the classes of either side, see the columns above.
+        Quantiles of the classes of either side, see the columns above.
     """
 
     lost: int
@@ -56,21 +56,21 @@ class Quantiles(NamedTuple):
 
 
 def make_quantiles(bases: int, targets: int, window: WindowScalars) -> Quantiles:
-    """Make room for the quantiles of so many shapes.
+    """Build the arrays for the quantiles of all shapes.
 
     Parameters
     ----------
     bases, targets : int
         Number of classes of either side.
     window : WindowScalars
-        Of it the threshold.
+        The condition; only its threshold is used.
     """
     square = WHOLE_MASS * WHOLE_MASS
-    # The least m with m² > 1 - ct, and with m² ≥ ct.
+    # The min m with m² > 1 - ct, and with m² ≥ ct.
     lost = isqrt(square * window.slack_part // window.whole) + 1
     kept_square = -(-square * (window.whole - window.slack_part) // window.whole)
     kept = isqrt(kept_square - 1) + 1
-    # Of zeros the system gives only what is touched.
+    # np.zeros: the operating system allocates only the pages in use.
     room = (np.zeros((classes, ABOVE_KEPT + 1), np.int64) for classes in (bases, targets))
     return Quantiles(lost, kept, *room)
 
@@ -79,7 +79,7 @@ def make_quantiles(bases: int, targets: int, window: WindowScalars) -> Quantiles
 def _know_quantiles_kernel(
     found: NDArray[np.int64], shapes: Shapes, i: int, lost: int, kept: int
 ) -> None:
-    """Find the quantiles of a shape if they are not known."""
+    """Compute the quantiles of a shape unless they are known."""
     if found[i, KNOWN]:
         return
     first = shapes.starts[i]
@@ -133,9 +133,9 @@ def _decide_by_quantiles_kernel(
     s: int,
     window: WindowScalars,
 ) -> int:
-    """SATISFIED, VIOLATED, or DOUBTFUL where quantiles cannot tell; floor and ceiling apart.
+    """Return SATISFIED, VIOLATED, or DOUBTFUL if quantiles cannot decide.
 
-    Both shapes' quantiles are known.
+    The quantiles of both shapes must be known; the caller checks floor and ceiling.
     """
     if (
         s + of_b[b, ABOVE_LOST] - of_a[a, BELOW_LOST] > window.upper

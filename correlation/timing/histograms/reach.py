@@ -1,28 +1,30 @@
-"""How far apart satisfied pairs of two streams can be, whatever shapes their events carry.
+"""Reach: min and max distance of satisfied pairs of two streams, for all shapes of their events.
 
-Problem. The least and the greatest s = max_B - max_A of any satisfied pair: what may be forgotten
-(PTJ Theorem 4's sliding window; LL10's keep values), and which segments may meet.
+Problem. Compute the min and max s = max_B - max_A of any satisfied pair. They determine the keep
+values (PTJ Theorem 4's sliding window; LL10), and the segments that may meet.
 
-Definitions. U = max - T. The lower end alone asks P(s + U_A - U_B ≥ lower) ≥ ct: the greater U_A
-and the less U_B are, in the usual stochastic order, the less s may be. The upper end is mirrored.
-So only the *early* shapes of one stream (U great) and the *late* ones of the other (U small) count:
+Definitions. U = max - T. The lower end alone requires P(s + U_A - U_B ≥ lower) ≥ ct: if U_A grows
+or U_B shrinks in the usual stochastic order, the min s falls. The upper end is mirrored. Therefore
+only the *early* shapes of one stream (large U) and the *late* shapes of the other (small U) matter:
 
-    intervals of lengths ρ to π   early: the interval of length π     late: that of length ρ
-    declared templates            each of them                        each of them
-    own histograms                U = π for certain                   U = 0 for certain
+    stream of                     early shapes             late shapes
+    intervals of lengths ρ to π   interval of length π     interval of length ρ
+    declared templates            all templates            all templates
+    histograms of single events   point with U = π         point with U = 0
 
-Both conditions are necessary in any window (docs/proofs.md, P-HISTOGRAM-KEEP). Own histograms leave
-the support bounds lower - π_A and upper + π_B; a microsecond less would be wrong for some of them.
+Both conditions are necessary in any window (docs/proofs.md, P-HISTOGRAM-KEEP). For histograms of
+single events the bounds are the support bounds lower - π_A and upper + π_B; bounds tighter by a
+microsecond would be wrong for some of these histograms.
 
 Reference. Mok, Woo and Lee 2006, Theorem 4; LL10 section 4.3.
 
-Algorithm. The least s of all pairs of shapes is found by going through them in an order that is as
-good as random. A pair that violates the lower end at one microsecond less than the least so far is
-passed over, which takes one evaluation in float64; of the few others, the logarithm of their number
-on average, the end is computed exactly.
+Algorithm. The pairs of shapes are visited in a pseudo-random order to find the min s. A pair that
+violates the lower end one microsecond below the current min is skipped, at the cost of one float64
+evaluation. For the few others, on average the logarithm of the number of pairs, the end is computed
+exactly.
 
-Cost. O(n + m) for each pair of such shapes with n and m buckets, once; of more buckets than
-`_MOST_STEPS` allows the bounds of own histograms are taken.
+Cost. O(n + m) for each pair of such shapes with n and m buckets, once. If the buckets exceed
+`_MOST_STEPS`, the support bounds are used.
 """
 
 from __future__ import annotations
@@ -49,44 +51,44 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# Buckets walked through: about a second, once for each window and threshold.
+# Max buckets visited: about a second, once for each window and threshold.
 _MOST_STEPS = 40_000_000
-# Ends computed exactly: half a second; more would take shapes made for it.
+# Max ends computed exactly: half a second; only contrived shapes need more.
 _MOST_EXACT = 1000
-# A step through the pairs of shapes that leaves no two neighbours together.
+# Step through the pairs of shapes that separates neighbours.
 _STRIDE = 2_654_435_761
 _POINT = Histogram.from_interval(0, 0)
 
 
 class _Extreme(NamedTuple):
-    """U = offset + that of the shape."""
+    """A shape whose U is increased by an offset."""
 
     shape: Histogram
     offset: int
 
 
 class _Extremes(NamedTuple):
-    """The shapes of a stream that count."""
+    """The early and the late shapes of a stream."""
 
     early: tuple[_Extreme, ...]
     late: tuple[_Extreme, ...]
 
 
 def stream_reach(window: TimingWindow, a: Stream, b: Stream) -> tuple[int, int]:
-    """Compute the least and the greatest s of any satisfied pair of two streams.
+    """Compute the min and max s of any satisfied pair of two streams.
 
     Parameters
     ----------
     window : TimingWindow
         The condition.
     a, b : Stream
-        Declare the lengths and shapes of their events.
+        The streams, which declare the lengths and shapes of their events.
 
     Returns
     -------
-    least, greatest : int
-        Every satisfied pair has least ≤ max_B - max_A ≤ greatest; both finite. If least exceeds
-        greatest no pair can be satisfied.
+    min_s, max_s : int
+        Every satisfied pair has min_s ≤ max_B - max_A ≤ max_s; both are finite. If min_s > max_s,
+        no pair can be satisfied.
     """
     if not (a.has_shapes or b.has_shapes):
         return bounds(
@@ -128,13 +130,13 @@ def _find_extremes(stream: Stream, *, any_shape: bool) -> _Extremes:
     return _Extremes((longest, *templates), (shortest, *templates))
 
 
-# Asked for again by plan, explanation and operator.
+# Cached: plan, explanation and operator compute the same bounds.
 @lru_cache(maxsize=256)
 def _bound(window: TimingWindow, a: _Extremes, b: _Extremes) -> tuple[int, int] | None:
-    """Find both ends; None where too many have to be computed exactly."""
+    """Compute both bounds; None if too many ends must be computed exactly."""
     scalars = window.scalars()
     least = _find_min(a.early, b.late, window)
-    # Mirrored, the greatest s is the least one.
+    # In the mirrored window the max s becomes the min s.
     most = _find_min(b.early, a.late, window.mirrored())
     if least is None or most is None:
         return None
@@ -144,7 +146,7 @@ def _bound(window: TimingWindow, a: _Extremes, b: _Extremes) -> tuple[int, int] 
 def _find_min(
     early: tuple[_Extreme, ...], late: tuple[_Extreme, ...], window: TimingWindow
 ) -> int | None:
-    """Find the least s at which any two shapes satisfy the lower end alone."""
+    """Find the min s at which any two shapes satisfy the lower end alone."""
     shapes = pack_shapes([it.shape for it in early]), pack_shapes([it.shape for it in late])
     offsets = np.array([it.offset for it in early], np.int64)
     count = len(early) * len(late)
@@ -172,7 +174,7 @@ def _pass_over_kernel(
     begin: int,
     least: int,
 ) -> int:
-    """Pass over pairs of shapes whose end is at least `least`; return the first other one."""
+    """Find the first pair of shapes whose end may be below `least`, from `begin` on."""
     width = len(late.starts) - 1
     count = len(offsets) * width
     for k in range(begin, count):

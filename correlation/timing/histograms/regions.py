@@ -1,6 +1,6 @@
-"""The regions of a base event where shapes are not known beforehand: by supports alone.
+"""The regions of a base event by supports alone, if shapes are not known beforehand.
 
-Definitions. As in timing.regions, for targets of any shape up to π long (docs/proofs.md,
+Definitions. As in intervals.regions, for targets of any shape up to π long (docs/proofs.md,
 P-SUPPORT):
 
     LH = lower - a    LL = lower + π    RL = upper - a    RH = upper + π
@@ -27,7 +27,7 @@ def locate_supports(
     min_uncertainty_us: int,  # noqa: ARG001 - the interface of `locate_regions`
     max_uncertainty_us: int,
 ) -> Regions:
-    """Compute the regions of a base event that plays role A, as `regions.locate_regions`.
+    """Compute the regions of a base event that plays role A, as `regions.locate_regions` does.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Pairs of rows of two segments: whether each is satisfied, and how probable it is.
+"""Decisions and probabilities of pairs of rows of two segments.
 
-Cost. As `timing.satisfaction` and `timing.probability` where both segments hold intervals, else as
-`timing.histogram_filter`.
+Cost. As in `intervals.satisfaction` and `intervals.probability` if both segments hold intervals,
+otherwise as in `histograms.filter`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def satisfied_rows(
     Parameters
     ----------
     a, b : Segment
-        Hold the events of A and of B.
+        The segments that hold the events of A and of B.
     a_rows, b_rows : int64[n]
         The pairs.
     window : TimingWindow
-        The condition; its floor and ceiling count as well.
+        The condition, including its floor and ceiling.
     """
     if a.shape is None and b.shape is None:
         return satisfied(
@@ -55,9 +55,9 @@ def probability_rows(
     Parameters
     ----------
     a, a_rows, b, b_rows
-        As of `satisfied_rows`.
+        As in `satisfied_rows`.
     window : TimingWindow
-        The condition; threshold, floor and ceiling play no part.
+        The condition; threshold, floor and ceiling are ignored.
     """
     if a.shape is None and b.shape is None:
         return probability(
@@ -69,7 +69,7 @@ def probability_rows(
 def _histogram_pairs(
     a: Segment, a_rows: Int64s, b: Segment, b_rows: Int64s
 ) -> tuple[Shapes, Int64s, Shapes, Int64s, Int64s]:
-    """Shapes and classes of either side, and s."""
+    """Return shapes and classes of either side, and s."""
     side_a, side_b = side_of(a), side_of(b)
     return (
         side_a.classes.shapes,

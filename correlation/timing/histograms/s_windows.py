@@ -1,27 +1,27 @@
-"""The s-windows of histograms: where in s = max_B - max_A a pair of shapes is satisfied.
+"""The s-windows of histograms: the values of s = max_B - max_A that satisfy a pair of shapes.
 
 Problem. For fixed shapes of A and B the satisfaction probability depends on s alone. Find all
-integers s with P(s) ≥ ct and floor ≤ s ≤ ceiling: one interval in a wide window, perhaps several
-in a narrow one.
+integers s with P(s) ≥ ct and floor ≤ s ≤ ceiling: one interval in a wide window, one or several in
+a narrow window.
 
 Definitions. U_A = max_A - T_A and U_B = max_B - T_B have fixed distributions. With F the
 distribution function of E = U_B - U_A, P(s) = F(s - lower) - F⁻(s - upper).
 
 Algorithm. *Wide window*: only one end cuts at a time, so s_lo = lower + Q_ct(U_B - U_A) and
-s_hi = upper - Q_ct(U_A - U_B), with Q_ct the least integer up to which the probability is at least
-ct: found by bisection with exact decisions.
-*Narrow window*: a density made of steps makes that of E one of ramps and F one of parabolas:
-F(x) = Σ_ij w_ij (x - e_ij)²₊ / 2 over all pairs of edges, e_ij their difference and -w_ij the
-product of their steps (ramps instead of parabolas if one shape is a point). So q P(s) - p, for
-ct = p / q, times 2 whole_A whole_B is an integer quadratic between neighbouring breakpoints
-lower + e_ij and upper + e_ij. Sweep over them by ascending s with value, slope and curvature in
-integers, and solve every quadratic by its integer square root, which gives its satisfied integers
+s_hi = upper - Q_ct(U_A - U_B). Q_ct(D) is the min integer x with P(D ≤ x) ≥ ct; bisection with
+exact decisions finds it.
+*Narrow window*: the densities of the shapes are step functions, so the density of E is piecewise
+linear and F is piecewise quadratic: F(x) = Σ_ij w_ij (x - e_ij)²₊ / 2 over all pairs of edges, with
+e_ij their difference and -w_ij the product of their steps (linear instead of quadratic if one shape
+is a point). For ct = p / q, q P(s) - p times 2 whole_A whole_B is an integer quadratic between
+neighbouring breakpoints lower + e_ij and upper + e_ij. A sweep by ascending s updates value, slope
+and curvature in integers. The integer square root of every quadratic gives its satisfied integers
 exactly (docs/proofs.md, P-SWINDOWS).
 
 Reference. PTJ Definition 8 and section 3.1; spec section 4.
 
 Cost. Wide: O((n + m) log length) for n and m buckets. Narrow: O(k log k), k = 2 (n + 1) (m + 1)
-breakpoints, fewer where they coincide. All in integers of some hundred bits.
+breakpoints, fewer if some coincide. All in integers of a few hundred bits.
 """
 
 from __future__ import annotations
@@ -43,20 +43,21 @@ if TYPE_CHECKING:
 
 
 def s_windows(u: Histogram, v: Histogram, window: TimingWindow) -> Intervals:
-    """Find where two shapes satisfy a window.
+    """Find the s-window of two shapes.
 
     Parameters
     ----------
     u, v : Histogram
-        The shapes of A and B, wherever in time they lie.
+        The shapes of A and B; their positions in time are ignored.
     window : TimingWindow
-        The condition, wide or narrow, its floor and ceiling included.
+        The condition, wide or narrow, including its floor and ceiling.
 
     Returns
     -------
     tuple of (int, int)
-        Closed intervals of s, microseconds, ascending, no two of them touching: a pair is satisfied
-        if and only if max_B - max_A lies in one. At most one if the window is wide.
+        Closed intervals of s, microseconds, ascending, without touching intervals: a pair is
+        satisfied if and only if an interval contains max_B - max_A. At most one interval if the
+        window is wide.
     """
     a, b = to_steps(u.shape()), to_steps(v.shape())
     scalars = window.scalars()
@@ -68,21 +69,21 @@ def s_windows(u: Histogram, v: Histogram, window: TimingWindow) -> Intervals:
 
 
 def one_sided_ends(u: Histogram, v: Histogram, window: TimingWindow) -> tuple[int, int]:
-    """Find where either end of a window alone is satisfied.
+    """Find the s at which each end of a window alone is satisfied.
 
     Parameters
     ----------
     u, v : Histogram
-        The shapes of A and B, wherever in time they lie.
+        The shapes of A and B; their positions in time are ignored.
     window : TimingWindow
-        The condition; its floor and ceiling play no part.
+        The condition; its floor and ceiling are ignored.
 
     Returns
     -------
     s_lo, s_hi : int
         P(T_B - T_A ≥ lower) ≥ ct iff s ≥ s_lo, and P(T_B - T_A ≤ upper) ≥ ct iff s ≤ s_hi,
-        microseconds; the s-window lies between them, and is all between them in a wide window. An
-        end that is infinite stays beyond every s.
+        microseconds. [s_lo, s_hi] contains the s-window, and equals it in a wide window. For an
+        infinite end of the window the result is beyond every s.
     """
     scalars = window.scalars()
     forth, back = _find_quantiles(u.shape(), v.shape(), window.threshold)
@@ -97,8 +98,8 @@ def _find_quantiles(u: Histogram, v: Histogram, ct: Fraction) -> tuple[int, int]
 
 
 def _find_quantile(u: Steps, v: Steps, ct: Fraction) -> int:
-    """Find the least integer x with P(U_v - U_u ≤ x) ≥ ct; both shapes end at 0."""
-    # As many of 2 whole_u whole_v as may lie above x.
+    """Find the min integer x with P(U_v - U_u ≤ x) ≥ ct; both shapes end at 0."""
+    # Max probability above x, in units of 1 / (2 whole_u whole_v).
     allowed = (ct.denominator - ct.numerator) * 2 * u.whole * v.whole // ct.denominator
     bad, good = u.edges[0] - 1, -v.edges[0]
     while good - bad > 1:
@@ -111,9 +112,9 @@ def _find_quantile(u: Steps, v: Steps, ct: Fraction) -> int:
 
 
 def _sweep(u: Steps, v: Steps, window: WindowScalars) -> Iterator[tuple[int, int]]:
-    """Yield the satisfied s piece by piece, ascending; at most one shape is a point."""
+    """Yield the satisfied s piece by piece, ascending; at most one shape may be a point."""
     bends = _gather_bends(u, v, window)
-    # On a piece the integer q P(s) - p, times the whole, is curve t² + slope t + value at s + t.
+    # At s + t, q P - p times the whole is the integer curve t² + slope t + value.
     degree = 1 if u.is_point or v.is_point else 2
     value = (window.slack_part - window.whole) * degree * u.whole * v.whole
     slope = curve = 0
@@ -130,7 +131,7 @@ def _sweep(u: Steps, v: Steps, window: WindowScalars) -> Iterator[tuple[int, int
 
 
 def _gather_bends(u: Steps, v: Steps, window: WindowScalars) -> dict[int, int]:
-    """Sum what changes at every breakpoint: the slope of q P, or half of its second derivative."""
+    """Compute the changes at every breakpoint: of q P's slope, or half its second derivative."""
     one_end: dict[int, int] = {}
     sign = 1 if v.is_point else -1
     for edge_u, change_u in zip(u.edges, u.changes, strict=True):

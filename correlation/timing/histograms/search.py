@@ -1,15 +1,15 @@
-"""A search among events with histograms: what all algorithms are given, and how they decide a pair.
+"""Search among events with histograms: the input of the algorithms, and the decision of a pair.
 
 Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for events of known classes.
 
-Algorithm. Where the s-window of two classes is known, a pair of them is satisfied iff s lies in it
-(PTJ Theorem 2). Without it most pairs are decided by quantiles (`histograms.quantiles`); of the
-others the probability is computed in float64, and pairs nearer to ct than rounding allows are
-written down as doubtful; afterwards they are decided in integers, each combination of classes and s
-once (docs/proofs.md, P-HISTOGRAM). The plain reference, simple, asks no quantiles.
+Algorithm. If the s-window of two classes is known, a pair of them is satisfied iff s lies in it
+(PTJ Theorem 2). Without an s-window, quantiles decide most pairs (`histograms.quantiles`). For the
+other pairs the probability is computed in float64. If it is nearer to ct than the rounding error,
+the pair is written as doubtful and later decided in integers, each combination of classes and s
+once (docs/proofs.md, P-HISTOGRAM). The reference algorithm, simple, does not use quantiles.
 
-Cost. O(k) a pair for k intervals of an s-window; without, O(1) if quantiles decide it, otherwise
-O(n + m) for n and m buckets. Pairs decided without an s-window are counted: `Search.missed`.
+Cost. O(k) per pair for k intervals of an s-window; without an s-window, O(1) if quantiles decide,
+otherwise O(n + m) for n and m buckets. `Search.missed` counts pairs decided without an s-window.
 """
 
 from __future__ import annotations
@@ -62,26 +62,26 @@ if TYPE_CHECKING:
 
 
 class Search(NamedTuple):
-    """A search as the kernels take it.
+    """A search as passed to the kernels.
 
     Attributes
     ----------
     base_latest, base_codes : ndarray of int64, shape (b,)
         Latest times and classes of the base events, which play role A.
     target_latest, target_codes : ndarray of int64, shape (t,)
-        Those of the targets.
+        Latest times and classes of the targets.
     groups : ndarray of int64, shape (k, 4)
-        As `pairs.Correlate` takes them.
+        As in `pairs.Correlate`.
     base_shapes, target_shapes : Shapes
-        The classes.
+        Shapes of the classes.
     pieces : Pieces
-        Of the classes of base events.
+        Pieces of the classes of base events.
     reach : (int, int)
-        Least and greatest s of any piece.
+        Min and max s of any piece.
     grid : GridColumns
-        The s-windows of the classes, as far as they are known; of width 0 where none are used.
+        The known s-windows of the classes; width 0 if s-windows are not used.
     quantiles : Quantiles
-        Of the classes, found as they are needed.
+        Quantiles of the classes, computed on first use.
     window : WindowScalars
         The condition.
     exclude_same : bool
@@ -115,19 +115,19 @@ def make_search(
     *,
     exclude_same: bool,
 ) -> Search:
-    """Put a search together.
+    """Build a search.
 
     Parameters
     ----------
     base, target, groups, window, exclude_same
-        As `pairs.Correlate` takes them, the sides with their classes.
+        As in `pairs.Correlate`; the sides have classes.
     grid : GridColumns or None
-        The s-windows of their classes, base events being of A, where they are to be used.
+        The s-windows of the classes, for base events in role A; None if they are not used.
 
     Raises
     ------
     ValueError
-        If a group lies outside a side.
+        A group lies outside a side.
     """
     scalars = window.scalars()
     if grid is None:
@@ -160,15 +160,15 @@ def correlate_parts(
     Parameters
     ----------
     search : Search
-        What is to be found.
+        The search.
     kernel : callable
-        As `collecting.collect_parts` takes it; may write doubtful pairs.
+        As in `collecting.collect_parts`; may write doubtful pairs.
     """
     return settle_pairs(search, collect_parts(count_events(search.groups), kernel, search))
 
 
 def settle_pairs(search: Search, pairs: Pairs) -> Pairs:
-    """Decide what was written down as doubtful, in integers, and leave out what is violated."""
+    """Decide doubtful pairs in integers, and remove those that are violated."""
     base_index, target_index, decided_by, counts = pairs
     doubtful = np.flatnonzero(decided_by == DOUBT)
     if not len(doubtful):
@@ -183,7 +183,7 @@ def settle_pairs(search: Search, pairs: Pairs) -> Pairs:
 def settle(
     search: Search, base_index: NDArray[np.int64], target_index: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Decide pairs in integers, floor and ceiling apart: bool[n]."""
+    """Decide pairs in integers, without floor and ceiling; return bool[n]."""
     return decide_exactly(
         search.base_shapes,
         search.base_codes[base_index],
@@ -196,7 +196,7 @@ def settle(
 
 @njit(cache=True)
 def _decide_kernel(search: Search, i: int, j: int) -> int:
-    """SATISFIED, VIOLATED or DOUBTFUL by the probability; floor and ceiling are the caller's."""
+    """Return SATISFIED, VIOLATED or DOUBTFUL by probability, without floor and ceiling."""
     verdict: int = _filter_pair_kernel(
         search.base_shapes,
         search.base_codes[i],
@@ -210,7 +210,7 @@ def _decide_kernel(search: Search, i: int, j: int) -> int:
 
 @njit(cache=True)
 def _decide_quickly_kernel(search: Search, i: int, j: int) -> int:
-    """Decide as `_decide_kernel` does, by s-window or by quantiles where these tell."""
+    """Decide by s-window or by quantiles if possible, otherwise as `_decide_kernel` does."""
     a = search.base_codes[i]
     b = search.target_codes[j]
     s = search.target_latest[j] - search.base_latest[i]
@@ -236,11 +236,12 @@ def _decide_quickly_kernel(search: Search, i: int, j: int) -> int:
 def _probe_kernel(
     search: Search, i: int, begin: int, end: int, out: Columns, found: int
 ) -> tuple[int, int]:
-    """Decide (i, begin) to (i, end - 1) one by one and write what is not violated.
+    """Decide (i, begin) to (i, end - 1) one by one and write the pairs that are not violated.
 
-    All of them lie between floor and ceiling. Returns what is found, and how many were decided.
+    All of them lie between floor and ceiling. Returns the new number of pairs, and the number of
+    pairs decided.
     """
-    # No array is taken out of the search inside a loop: that would count its references.
+    # Arrays are read from the search outside the loop only: inside, numba would count references.
     own = i if search.exclude_same and begin <= i < end else -1
     decided = end - begin if own < 0 else end - begin - 1
     codes = search.target_codes
@@ -294,7 +295,7 @@ def _probe_kernel(
 def _locate_pieces_kernel(
     search: Search, i: int, begin: int, end: int
 ) -> tuple[int, int, int, int]:
-    """First target, the pieces of the class from the first to the end, end of the targets."""
+    """Find the first target, begin and end of the class's pieces, and the end of the targets."""
     latest = search.base_latest[i]
     first = search.pieces.starts[search.base_codes[i]]
     last = search.pieces.starts[search.base_codes[i] + 1]
@@ -311,12 +312,12 @@ def _locate_pieces_kernel(
 def _collect_pieces_kernel(
     search: Search, i: int, located: tuple[int, int, int, int], out: Columns, found: int
 ) -> tuple[int, int]:
-    """Search the ends of each piece; the certain ones are pairs, the others are probed."""
+    """Search the ends of each piece; write targets in certain pieces, and probe the others."""
     begin, first, last, end = located
     latest = search.base_latest[i]
     evaluations = 0
     for p in range(first, last):
-        # The first begin and the last end are located already.
+        # The first begin and the last end are already located.
         if p > first:
             low = latest + search.pieces.low[p]
             begin = _search_kernel(search.target_latest, begin, end, low)

@@ -1,9 +1,9 @@
-"""Many histograms as arrays, for the kernels.
+"""Histograms as arrays for the kernels.
 
 Definitions. A *shape* is a histogram as offsets from its latest time: two timestamps of equal shape
-differ by where they end and by nothing else.
+differ only in their latest times.
 
-Cost. O(n) for n buckets together.
+Cost. O(n) for n buckets in total.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class Shapes(NamedTuple):
-    """The shapes of k histograms with n buckets together.
+    """The shapes of k histograms with n buckets in total.
 
     Attributes
     ----------
     starts : ndarray of int64, shape (k + 1,)
         Shape i has the masses starts[i] to starts[i + 1].
     edges : ndarray of int64, shape (n + k,)
-        Offsets from the latest time, microseconds, ascending to 0 within a shape, whose edges are
-        starts[i] + i to starts[i + 1] + i, both included.
+        Offsets from the latest time, microseconds, ascending to 0 within a shape. Shape i has the
+        edges starts[i] + i to starts[i + 1] + i, inclusive.
     masses : ndarray of int64, shape (n,)
-        In units of 10**-10, 10**10 a shape.
+        Masses in units of 10**-10; they sum to 10**10 in every shape.
     """
 
     starts: NDArray[np.int64]
@@ -42,7 +42,7 @@ class Shapes(NamedTuple):
     masses: NDArray[np.int64]
 
     def to_steps(self, i: int) -> Steps:
-        """Return shape i as the exact decisions take it."""
+        """Return shape i as steps, for exact decisions."""
         return scale_steps(*(column.tolist() for column in self.at(i)))
 
     def histogram(self, i: int) -> Histogram:
@@ -60,22 +60,22 @@ class Shapes(NamedTuple):
         return self.edges[first + i : last + i + 1], self.masses[first:last]
 
     def key(self, i: int) -> bytes:
-        """Return what tells shape i from every other: its edges, then its masses."""
+        """Return a unique key of shape i: its edges, then its masses."""
         return b"".join(column.tobytes() for column in self.at(i))
 
 
 def pack_shapes(histograms: Sequence[Histogram]) -> Shapes:
-    """Write the shapes of histograms as arrays.
+    """Return the shapes of histograms as arrays.
 
     Parameters
     ----------
-    histograms : sequence of Histogram, k of them
-        Wherever in time they lie.
+    histograms : sequence of k Histogram
+        The histograms; their positions in time are ignored.
 
     Returns
     -------
     Shapes
-        In the same order.
+        The shapes, in the same order.
     """
     sizes = [len(histogram.masses) for histogram in histograms]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

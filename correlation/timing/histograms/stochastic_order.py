@@ -1,14 +1,14 @@
-"""When one uncertain time is stochastically later than another: shifts between shapes.
+"""Stochastic order of uncertain times: shifts between shapes.
 
-Problem. For shapes u and v, the least integer δ such that u + δ is at least v in the usual
-stochastic order, P(u + δ ≤ t) ≤ P(v ≤ t) for all t: an event of shape u whose latest time is at
-least δ after that of an event of shape v lies stochastically after it. With a table of these
-shifts the look-up table of LL10 holds for arbitrary distributions (docs/proofs.md,
+Problem. For shapes u and v, find the min integer δ such that u + δ dominates v in the usual
+stochastic order, P(u + δ ≤ t) ≤ P(v ≤ t) for all t: an event of shape u whose latest time is δ or
+more after the latest time of an event of shape v is stochastically later. With a table of these
+shifts the look-up table of LL10 is valid for arbitrary distributions (docs/proofs.md,
 P-STOCHASTIC-LOOKUP), which LL10 left as future work.
 
 Definitions. Q_u(y) is the quantile function of u. u + δ dominates v iff Q_u(y) + δ ≥ Q_v(y) for
-all y in (0, 1), so δ is the least integer at or above sup (Q_v - Q_u). Both are linear between
-the sums of masses at which a bucket of u or v ends, and jump there at most, so that the supremum is
+all y in (0, 1), so δ is the min integer ≥ sup (Q_v - Q_u). Both functions are linear between the
+sums of masses at which a bucket of u or v ends, and can jump only there. The supremum is therefore
 a limit at one of the ends of such a piece (P-STOCHASTIC-SHIFT).
 
 Reference. Shaked and Shanthikumar, "Stochastic Orders", 2007, section 1.A; LL10 Corollary 2 and its
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 def shift(u: Histogram, v: Histogram) -> int:
-    """Compute how far shape u has to end after shape v to be stochastically later.
+    """Compute the min δ such that u is stochastically later than v if max_u - max_v ≥ δ.
 
     Parameters
     ----------
     u, v : Histogram
-        Their shapes count, not where in time they lie.
+        The shapes; their positions in time are ignored.
 
     Returns
     -------
     int
-        δ ≥ 0, microseconds: an event of shape u is stochastically at least one of shape v if and
-        only if max_u - max_v ≥ δ.
+        δ ≥ 0, microseconds: an event of shape u dominates an event of shape v in the stochastic
+        order if and only if max_u - max_v ≥ δ.
     """
     buckets_u = [bucket for bucket in u.shape().buckets if bucket.mass]
     buckets_v = [bucket for bucket in v.shape().buckets if bucket.mass]
@@ -52,7 +52,7 @@ def shift(u: Histogram, v: Histogram) -> int:
     while i < len(buckets_u) and j < len(buckets_v):
         bucket_u, bucket_v = buckets_u[i], buckets_v[j]
         next_u, next_v = below_u + bucket_u.mass, below_v + bucket_v.mass
-        # Between two levels both quantile functions are linear: the ends of the piece suffice.
+        # Between two levels both quantile functions are linear: the ends of the piece are enough.
         following = min(next_u, next_v)
         for y in (level, following):
             greatest = max(greatest, _lead(bucket_u, y - below_u, bucket_v, y - below_v))
@@ -81,7 +81,7 @@ def tabulate_shifts(us: Sequence[Histogram], vs: Sequence[Histogram]) -> NDArray
 
 
 def _lead(u: Bucket, mass_u: int, v: Bucket, mass_v: int) -> int:
-    """⌈Q_v - Q_u⌉ where mass_u of bucket u and mass_v of bucket v lie below."""
+    """Compute ⌈Q_v - Q_u⌉ at mass_u inside bucket u and mass_v inside bucket v."""
     place_u = u.lo_us * u.mass + (u.hi_us - u.lo_us) * mass_u
     place_v = v.lo_us * v.mass + (v.hi_us - v.lo_us) * mass_v
     return -((place_u * v.mass - place_v * u.mass) // (u.mass * v.mass))

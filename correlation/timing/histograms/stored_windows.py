@@ -1,11 +1,11 @@
-"""A table of s-windows as bytes, to be kept where a process ends.
+"""Serialisation of a table of s-windows, so that it outlives the process.
 
-Definitions. Only cells of declared shapes are written. The name of a table is a hash of all that
-its s-windows depend on: the window and its threshold, the declared shapes in their order, and
-`FORMAT`, which is raised whenever this code would write other bytes or compute other s-windows.
+Definitions. Only cells of declared shapes are written. The name of a table is a hash of all inputs
+of its s-windows: the window and its threshold, the declared shapes in their order, and `FORMAT`.
+`FORMAT` must be raised by every change of this code to the bytes or to the computed s-windows.
 
-Layout. A hash of what follows (BLAKE2b, 32 bytes), then int64, little-endian, compressed: the cells
-row by row, then the intervals of s-windows with gaps. What is not as it was written is not read.
+Layout. A hash of the remaining bytes (BLAKE2b, 32 bytes), then compressed little-endian int64: the
+cells row by row, then the intervals of s-windows with gaps. Bytes with a wrong hash are ignored.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def dump_table(table: WindowTable) -> bytes:
 
 
 def load_table(table: WindowTable, blob: bytes) -> bool:
-    """Fill in the cells that are not known, from what `dump_table` wrote.
+    """Fill in unknown cells from the bytes of `dump_table`.
 
     Parameters
     ----------
     table : WindowTable
-        Of the name under which the bytes were kept.
+        A table with the name under which the bytes were stored.
     blob : bytes
-        Perhaps cut off or changed.
+        The stored bytes, perhaps truncated or damaged.
 
     Returns
     -------
     bool
-        Whether it was what had been written; if not, nothing is changed.
+        Whether the bytes are valid; if not, the table is unchanged.
     """
     packed = blob[_HASH_BYTES:]
     if _hash(packed) != blob[:_HASH_BYTES]:

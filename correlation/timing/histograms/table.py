@@ -1,15 +1,14 @@
-"""A table of s-windows: of all pairs of shapes of two streams, as far as they are known.
+"""Table of the known s-windows of all pairs of shapes of two streams.
 
-Problem. Hold the s-windows of 1,000 x 1,000 templates within bounds of memory, compute them little
-by little, and write them so that they need not be computed again.
+Problem. Hold the s-windows of 1,000 x 1,000 templates in bounded memory, compute them step by step,
+and store them so that they are not computed again.
 
-Algorithm. Cells are computed by `histograms.windowing`, in the order of the rows or as they are
-needed. A cell that costs too much stays unknown for good: its pairs are decided by their
-probability, which gives the same result. Work is counted in evaluations, so that what is spent at
-once is bounded without a clock.
+Algorithm. `histograms.windowing` computes the cells, in the order of the rows or on demand. A cell
+that costs too much stays unknown (`NEVER`): the probability decides its pairs, with the same
+result. Work is counted in evaluations, which bounds the work of a call without a clock.
 
-Cost. 16 bytes a cell; 16 an interval of an s-window with gaps, of which at most `MOST_SPANS` are
-kept.
+Cost. 16 bytes per cell, and 16 per interval of an s-window with gaps, of which at most `MOST_SPANS`
+are kept.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# Cells that are listed at once.
+# Max cells listed at once.
 _LISTED = 65_536
-# Intervals of the s-windows with gaps of a table: 32 MB.
+# Max intervals of s-windows with gaps per table: 32 MB.
 MOST_SPANS = 2**21
 _FIRST_SPANS = 256
 
@@ -57,9 +56,9 @@ class Grid(NamedTuple):
     Attributes
     ----------
     columns : GridColumns
-        As the kernels take them.
+        The s-windows as passed to the kernels.
     is_complete : bool
-        Whether all of them are known.
+        Whether all s-windows are known.
     """
 
     columns: GridColumns
@@ -67,14 +66,14 @@ class Grid(NamedTuple):
 
 
 class WindowTable:
-    """The s-windows of two streams' shapes.
+    """The s-windows of the shapes of two streams.
 
     Parameters
     ----------
     window : TimingWindow
-        The condition's.
+        The window of the condition.
     declared_a, declared_b : sequence of Histogram
-        Shapes that are known beforehand, of A and of B.
+        Declared shapes of A and of B.
     """
 
     def __init__(
@@ -89,23 +88,23 @@ class WindowTable:
         self._cells[:, 0] = UNKNOWN
         self._spans = np.zeros((_FIRST_SPANS, 2), np.int64)
         self._span_count = 0
-        # Up to here, row by row, no cell of two declared shapes is unknown.
+        # Number of cells of declared shapes, row by row, before the first unknown one.
         self._settled = 0
         self._has_never = False
 
     @property
     def has_declared(self) -> bool:
-        """Whether any pair of shapes is known beforehand."""
+        """Whether both streams have declared shapes."""
         return self.rows.declared * self.columns.declared > 0
 
     @property
     def cells(self) -> int:
-        """Number of s-windows that there is room for."""
+        """Number of cells, known or unknown."""
         return len(self._cells)
 
     @property
     def is_settled(self) -> bool:
-        """Whether no cell of two declared shapes is left to be computed."""
+        """Whether all cells of declared shapes are computed."""
         return self._settled == self.rows.declared * self.columns.declared
 
     def view(self, base: Classes, target: Classes, *, base_is_a: bool) -> Grid | None:
@@ -114,14 +113,14 @@ class WindowTable:
         Parameters
         ----------
         base, target : Classes
-            Of its base events and of its targets.
+            Classes of the base events and of the targets.
         base_is_a : bool
             Whether the base events are of A.
 
         Returns
         -------
         Grid or None
-            None if no two of the classes have a cell that is known.
+            None if all cells of these classes are unknown.
         """
         a, b = (base, target) if base_is_a else (target, base)
         rows, columns = self._find_places(a, b)
@@ -144,7 +143,7 @@ class WindowTable:
     def _find_places(self, a: Classes, b: Classes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         rows, columns = self.rows.find(a), self.columns.find(b)
         if rows is None or columns is None:
-            # Too many others have passed: those of now take their places.
+            # The places for others are full: the current others replace the earlier ones.
             self._forget_others()
             rows, columns = self.rows.find(a), self.columns.find(b)
         if rows is None or columns is None:
@@ -157,7 +156,7 @@ class WindowTable:
         cells = self._cells.reshape(self.rows.room, self.columns.room, 2)
         cells[self.rows.declared :, :, 0] = UNKNOWN
         cells[:, self.columns.declared :, 0] = UNKNOWN
-        # The intervals of those are not needed any more: what is declared writes its own anew.
+        # The intervals of others are dropped; those of declared shapes are written again.
         mine, spans = self.declared_cells(), self.spans()
         kept = mine.copy()
         mine[kept[..., 0] >= GAPS] = UNKNOWN, 0
@@ -165,7 +164,7 @@ class WindowTable:
         self.merge(kept, spans)
 
     def _count(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[int, int]:
-        """Count the cells of places that are known, and those that are not."""
+        """Count the known and the unknown cells of the given places."""
         rows, columns = rows[rows >= 0], columns[columns >= 0]
         if self.is_settled and not self._has_never:
             of_declared = (rows < self.rows.declared).all() and (
@@ -182,7 +181,7 @@ class WindowTable:
         Returns
         -------
         int
-            Evaluations that it took: more than the budget by less than one s-window costs.
+            Number of evaluations; it exceeds the budget by less than the cost of one s-window.
         """
         rows, columns = self._find_places(a, b)
         listed = np.empty((_LISTED, 2), np.int64)
@@ -192,7 +191,7 @@ class WindowTable:
         return self._compute(listed[:count], budget)[1]
 
     def settle(self, budget: int) -> int:
-        """Compute s-windows of declared shapes, as long as the budget lasts; as `fill`."""
+        """Compute s-windows of declared shapes, as long as the budget lasts; see `fill`."""
         work = 0
         while work < budget and not self.is_settled:
             listed = np.empty((_LISTED, 2), np.int64)
@@ -213,7 +212,7 @@ class WindowTable:
         return work
 
     def _compute(self, places: NDArray[np.int64], budget: int) -> tuple[int, int]:
-        """Compute cells in their order; returns how many, and the evaluations."""
+        """Compute cells in order; return the number of cells, and of evaluations."""
         left = np.empty(len(places), np.int64)
         done, open_count, work = _fill_cells_kernel(
             self.rows.shapes,
@@ -228,7 +227,7 @@ class WindowTable:
         )
         work = int(work)
         for n, place in enumerate(left[:open_count].tolist()):
-            # The first is decided at any price, so that each call gets on.
+            # The first cell is computed at any cost, so that each call makes progress.
             if n and work >= budget:
                 return place, work
             row, column = places[place].tolist()
@@ -240,7 +239,7 @@ class WindowTable:
         return int(done), work
 
     def _write(self, cell: int, windows: Intervals | None) -> None:
-        """Write the s-window of a cell; None: it is not known for good."""
+        """Write the s-window of a cell; None marks it as NEVER."""
         too_many = windows is not None and self._span_count + len(windows) > MOST_SPANS
         if windows is None or (too_many and len(windows) > 1):
             self._cells[cell] = NEVER, 0
@@ -262,14 +261,14 @@ class WindowTable:
         self._span_count = end
 
     def merge(self, cells: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
-        """Fill in the cells of declared shapes that are not known, where others know them.
+        """Fill in unknown cells of declared shapes from the cells of another table.
 
         Parameters
         ----------
         cells : ndarray of int64, shape (rows, columns, 2)
-            Of the same declared shapes.
+            Cells of the same declared shapes.
         spans : ndarray of int64, shape (n, 2)
-            The intervals of those with gaps.
+            Intervals of the s-windows with gaps.
         """
         mine = self.declared_cells()
         fresh = (mine[..., 0] == UNKNOWN) & (cells[..., 0] != UNKNOWN)
@@ -305,10 +304,10 @@ def _fill_cells_kernel(
     cells: NDArray[np.int64],
     left: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Fill the listed cells while the budget, the first of `most`, lasts.
+    """Fill the listed cells while the budget lasts.
 
-    The second of `most` is that of one cell. Returns how many were looked at, how many of these are
-    left open (their positions are in `left`), and the evaluations.
+    `most` is the budget of the call, and of one cell. Returns the number of cells visited, the
+    number of these left open (their positions are in `left`), and the number of evaluations.
     """
     work = 0
     open_count = 0
@@ -336,7 +335,7 @@ def _fill_cells_kernel(
 def _count_cells_kernel(
     cells: NDArray[np.int64], width: int, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Count the cells of some rows and columns that are known, and the others."""
+    """Count the known and the unknown cells of some rows and columns."""
     known = 0
     for i in range(len(rows)):
         first = rows[i] * width
@@ -355,7 +354,7 @@ def _list_cells_kernel(
     columns: NDArray[np.int64],
     listed: NDArray[np.int64],
 ) -> int:
-    """List unknown cells of some rows and columns while there is room; returns their number."""
+    """List unknown cells of some rows and columns, up to the room; return their number."""
     count = 0
     for i in range(len(rows)):
         for j in range(len(columns)):
@@ -377,7 +376,7 @@ def _list_declared_kernel(
     end: int,
     listed: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """List unknown cells from place `begin` on; returns their number, and where it stopped."""
+    """List unknown cells from place `begin` on; return their number, and the next place."""
     count = 0
     for place in range(begin, end):
         if count == len(listed):

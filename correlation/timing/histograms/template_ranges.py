@@ -1,17 +1,17 @@
-"""S-windows of pairs of shapes as arrays, and the decisions that they make.
+"""S-windows of pairs of shapes as arrays, and decisions by s-window.
 
-Problem. Two streams whose events have one of some shapes each (PTJ Definition 4: their templates).
-Decide pairs without computing a probability at run time.
+Problem. The events of two streams have shapes from known sets (PTJ Definition 4: templates). Decide
+pairs without computing a probability at run time.
 
 Definitions. A *cell* holds the s-window of two shapes: a pair of shapes u and v is satisfied iff
-max_B - max_A lies in the s-window of (u, v) (PTJ Theorem 2; docs/proofs.md, P-TEMPLATES). A cell is
-two numbers: both ends of its only interval, included; `EMPTY`; or, where the first is `GAPS` or
-greater, the place of its intervals in a list, and their number. A cell may be *unknown* so far, or
-for good (`NEVER`): such pairs are decided by their probability.
+max_B - max_A lies in the s-window of (u, v) (PTJ Theorem 2; docs/proofs.md, P-TEMPLATES). A cell
+has two numbers: both ends of a closed interval; or `EMPTY` first; or, if the first is ≥ `GAPS`, the
+place of its intervals in a list, and their number. The s-window may still be unknown (`UNKNOWN`),
+or never be computed (`NEVER`): then the probability decides the pairs.
 
 Reference. Mok, Woo and Lee 2006, Theorem 2.
 
-Cost. O(1) a decision, O(k) for k intervals; 16 bytes a cell, and 16 an interval of several.
+Cost. O(1) per decision, O(k) for k intervals; 16 bytes per cell, and 16 per interval in the list.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from correlation.timing.intervals.search import DOUBTFUL, SATISFIED, VIOLATED
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# The first number of a cell without a single interval; s never reaches the last three.
+# First number of a cell that is not one interval; s is always smaller than the last three.
 EMPTY, UNKNOWN, NEVER, GAPS = 1, 2**62, 2**62 + 1, 2**62 + 2
-# Place of a class without a row or a column: no sum of two places reaches 0 with it.
+# Place of a class without a row or a column: its sum with any other place is negative.
 NOWHERE = -(2**62)
 
 
 class GridColumns(NamedTuple):
-    """The s-windows of the classes of a search as the kernels take them.
+    """The s-windows of the classes of a search as passed to the kernels.
 
     Attributes
     ----------
     width : int
-        Number of classes of targets; 0 where no s-window is to be used.
+        Number of classes of targets; 0 if s-windows are not used.
     bases, targets : ndarray of int64, shape (classes,)
-        Classes (u, v) have the cell bases[u] + targets[v]; NOWHERE of a class without any.
+        Classes (u, v) have the cell bases[u] + targets[v]; NOWHERE for a class without cells.
     cells : ndarray of int64, shape (k, 2)
         The s-windows, see above.
     spans : ndarray of int64, shape (n, 2)
-        The intervals of those that have several, ascending.
+        The intervals of s-windows with gaps, ascending within each.
     sign : int
-        1 if the base events are of A; -1 if they are of B: cells are of max_B - max_A.
+        1 if the base events are of A, -1 if they are of B: cells refer to max_B - max_A.
     """
 
     width: int
@@ -66,7 +66,7 @@ def no_grid() -> GridColumns:
 
 @njit(cache=True)
 def _decide_template_kernel(grid: GridColumns, a: int, b: int, s: int) -> bool:
-    """Check whether s lies in the s-window of classes (a, b), which is known."""
+    """Return whether s lies in the s-window of classes (a, b), which must be known."""
     place = grid.bases[a] + grid.targets[b]
     inside: bool = _decide_cell_kernel(grid.cells, grid.spans, place, grid.sign * s) == SATISFIED
     return inside
@@ -76,7 +76,7 @@ def _decide_template_kernel(grid: GridColumns, a: int, b: int, s: int) -> bool:
 def _decide_cell_kernel(
     cells: NDArray[np.int64], spans: NDArray[np.int64], place: int, s: int
 ) -> int:
-    """SATISFIED, VIOLATED, or DOUBTFUL where the s-window is not known."""
+    """Return SATISFIED, VIOLATED, or DOUBTFUL if the s-window is not known."""
     if place < 0:
         return DOUBTFUL
     low = cells[place, 0]

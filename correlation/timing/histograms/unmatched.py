@@ -1,13 +1,13 @@
-"""Which base events with histograms have a target that satisfies the condition with them.
+"""Base events with at least one target that satisfies the condition, for histograms.
 
-Problem. Not which targets, only whether there is one.
+Problem. For each base event, decide whether a satisfied target exists, without finding all targets.
 
-Algorithm. One target in a certain piece (`histograms.pieces`) is enough; where there is none the
-probed pieces are decided one by one up to the first that is satisfied. Base events for which
-float64 could not tell of some target, and of no other, are decided in integers afterwards.
+Algorithm. One target in a certain piece (`histograms.pieces`) is enough. If the certain pieces are
+empty, the targets in the probed pieces are decided one by one up to the first satisfied one. Base
+events with doubtful targets but without a satisfied one are decided in integers afterwards.
 
-Cost. O(log t) a piece for t targets; where the certain pieces are empty a decision more for each
-target up to the first.
+Cost. O(log t) per piece for t targets; if the certain pieces are empty, one decision for each
+target up to the first satisfied one.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 
 def mark_matched(search: Search, matched: NDArray[np.bool_], left_out: NDArray[np.int64]) -> int:
-    """Mark the base events that some target satisfies the condition with.
+    """Mark the base events with at least one satisfied target.
 
     Parameters
     ----------
     search : Search
-        For them; with `exclude_same` false.
+        Search of the base events, with `exclude_same` false.
     matched : ndarray of bool, shape (b,)
-        Set to True where a target is found; base events that are marked already are passed over.
+        Set to True if a target is found; base events already marked are skipped.
     left_out : ndarray of int64, shape (b,)
-        Position of the target that is the base event itself; -1 where none is.
+        Position of the target that is the base event itself, else -1.
 
     Returns
     -------
     int
-        Targets decided one by one.
+        Number of targets decided one by one.
     """
     doubtful = np.zeros(len(matched), np.bool_)
     decided = int(_mark_matched_kernel(search, left_out, matched, doubtful))
@@ -69,7 +69,7 @@ def _mark_matched_kernel(
     matched: NDArray[np.bool_],
     doubtful: NDArray[np.bool_],
 ) -> int:
-    """Mark what is matched, and what is not but may be; returns how many were decided."""
+    """Mark matched and doubtful base events; return the number of targets decided."""
     decided = 0
     for g in range(len(search.groups)):
         for i in range(search.groups[g, 0], search.groups[g, 1]):
@@ -85,7 +85,7 @@ def _mark_matched_kernel(
 
 @njit(cache=True)
 def _is_certain_kernel(search: Search, g: int, i: int, left_out: int) -> bool:
-    """Tell whether a certain piece holds a target."""
+    """Return whether a certain piece has a target."""
     latest = search.base_latest[i]
     begin = search.groups[g, 2]
     end = search.groups[g, 3]
@@ -104,9 +104,10 @@ def _is_certain_kernel(search: Search, g: int, i: int, left_out: int) -> bool:
 
 @njit(cache=True)
 def _probe_first_kernel(search: Search, g: int, i: int, left_out: int) -> tuple[int, int]:
-    """Decide the targets of the probed pieces up to the first that is satisfied.
+    """Decide the targets of the probed pieces up to the first satisfied one.
 
-    Returns SATISFIED, else DOUBTFUL if any is, else VIOLATED; and how many were decided.
+    Returns SATISFIED, else DOUBTFUL if any target is doubtful, else VIOLATED; and the number of
+    targets decided.
     """
     latest = search.base_latest[i]
     begin = search.groups[g, 2]

@@ -1,23 +1,24 @@
-"""The s-windows of two shapes: in float64, as far as that is certain, and otherwise exactly.
+"""The s-windows of two shapes: in float64 if the result is certain, otherwise exactly.
 
 Problem. Find all integers s with P(s) ≥ ct and floor ≤ s ≤ ceiling for two shapes, as
-timing.s_windows does, in microseconds of processor time rather than in tenths of a millisecond.
+histograms.s_windows does, in microseconds of processor time instead of tenths of a millisecond.
 
 Definitions. P(s) = 1 - below(s) - above(s) with below(s) = P(T_B - T_A < lower), which does not
 rise with s, and above(s) = P(T_B - T_A > upper), which does not fall. So between two places x < y
 
     below(y) + above(x) ≤ 1 - P(s) ≤ below(x) + above(y),   x ≤ s ≤ y.
 
-Algorithm. Bisect the interval in which P is not 0 wherever these two bounds leave it open whether
-all of the integers between two places are satisfied or none is. In a wide window only one of the
-two terms is not 0, so that this is the bisection of both ends; in a narrow one it finds every gap.
-Bounds and values are computed as the filter of timing.histogram_filter computes them, with its
-rounding bound (docs/proofs.md, P-SWINDOW-KERNEL). Where float64 cannot tell, a place is *doubtful*:
-few of these are decided in integers one by one, otherwise timing.s_windows finds the whole, where
-that does not cost too much.
+Algorithm. Bisect the interval in which P is not 0. An interval between two places is bisected
+further unless these bounds prove that all its integers are satisfied or all are violated. In a wide
+window only one of the two terms is not 0, so this is the bisection of both ends; in a narrow window
+it finds every gap. Bounds and values are computed as in histograms.filter, with the same rounding
+bound (docs/proofs.md, P-SWINDOW-KERNEL). A place that float64 cannot decide is *doubtful*. A few
+doubtful places are decided in integers one by one; otherwise histograms.s_windows computes the
+whole s-window, if the cost allows.
 
-Cost. Two evaluations of a probability for each bisection of an end, some 45 for lengths of seconds:
-5 to 20 µs for shapes of ten buckets. A narrow window whose probability stays near ct takes more.
+Cost. Two evaluations of a probability for each bisection of an end, about 45 for lengths of
+seconds: 5 to 20 µs for shapes of ten buckets. A narrow window whose probability stays near ct takes
+more.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.shapes import Shapes
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# Evaluations of one cell, and runs of it, after which the kernel gives up.
+# Max evaluations, and max runs, of one cell in the kernel.
 MOST_EVALUATIONS = 2000
 _MOST_RUNS = 256
-# Doubtful s of a cell that are decided one by one.
+# Max doubtful s of a cell that are decided one by one.
 _MOST_DOUBTFUL = 32
-# What an exact decision costs, and a step of an exact s-window, in evaluations.
+# Cost of an exact decision, and of a step of an exact s-window, in evaluations.
 _EXACT_PRICE = 500
 STEP_PRICE = 100
-# An exact s-window of more steps (pairs of edges) is not computed: some 10 ms.
+# Max steps (pairs of edges) of an exact s-window: about 10 ms.
 MOST_STEPS = 2000
-# Columns of a run: its ends, both included, and the verdict.
+# Columns of a run: both ends, inclusive, and the verdict.
 LOW, HIGH, VERDICT = range(3)
-# More are not needed: each halves an interval shorter than 2**62.
+# Max depth of the bisection: each level halves an interval shorter than 2**62.
 _DEPTH = 64
 
 
@@ -70,16 +71,16 @@ def find_windows(
     Parameters
     ----------
     shapes_a, a, shapes_b, b
-        The shapes and the position of either.
+        Shapes of either side, and the position of the shape.
     window : TimingWindow
-        The condition, wide or narrow, its floor and ceiling included.
+        The condition, wide or narrow, including its floor and ceiling.
 
     Returns
     -------
     intervals : Intervals or None
-        As `s_windows.s_windows`; None if that would cost too much.
+        As returned by `s_windows.s_windows`; None if the cost is too high.
     work : int
-        What it took, in evaluations.
+        Cost in evaluations.
     """
     scalars = window.scalars()
     runs = make_runs()
@@ -105,7 +106,7 @@ def _decide_doubtful(
     window: WindowScalars,
     spans: Sequence[tuple[int, int, int]],
 ) -> Intervals:
-    """Put together what is satisfied and what integers find satisfied."""
+    """Unite the satisfied runs with the doubtful s that are satisfied in integers."""
     places = [s for low, high, how in spans if how == DOUBTFUL for s in range(low, high + 1)]
     s = as_column(places)
     satisfied = decide_exactly(
@@ -116,7 +117,7 @@ def _decide_doubtful(
 
 
 def make_runs() -> NDArray[np.int64]:
-    """Make room for the runs of a pair of shapes."""
+    """Build the array for the runs of a pair of shapes."""
     return np.empty((_MOST_RUNS, VERDICT + 1), np.int64)
 
 
@@ -132,8 +133,8 @@ def _find_windows_kernel(
 ) -> tuple[int, int]:
     """Write runs of satisfied and of doubtful s, ascending.
 
-    Returns their number, -1 if they are too many or `most` evaluations do not suffice, and the
-    number of evaluations.
+    Returns the number of runs, and the number of evaluations. The first is -1 if the runs are too
+    many or `most` evaluations are not enough.
     """
     first, last = shapes_a.starts[a], shapes_a.starts[a + 1]
     edges_a = shapes_a.edges[first + a : last + a + 1]
@@ -143,7 +144,7 @@ def _find_windows_kernel(
     edges_b = shapes_b.edges[first + b : last + b + 1]
     masses_b = shapes_b.masses[first:last]
     buckets += last - first
-    # The supports leave P = 0 outside.
+    # Outside these ends the supports imply P = 0.
     left = max(window.lower + edges_a[0], window.floor)
     end = min(window.upper - edges_b[0], window.ceiling)
     if left > end:
@@ -197,7 +198,7 @@ def _find_windows_kernel(
 
 @njit(cache=True)
 def _add_run_kernel(runs: NDArray[np.int64], found: int, low: int, high: int, verdict: int) -> int:
-    """Write a run or make the last one longer; returns their number, -1 if they are too many."""
+    """Add a run or extend the last one; return the number of runs, -1 if they are too many."""
     if verdict == VIOLATED or found < 0:
         return found
     if found > 0 and runs[found - 1, HIGH] == low - 1 and runs[found - 1, VERDICT] == verdict:

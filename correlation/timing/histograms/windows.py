@@ -1,24 +1,24 @@
-"""The s-windows of a condition: computed little by little, kept across blocks and restarts.
+"""The s-windows of a condition: computed step by step, kept across blocks and restarts.
 
 Problem. With the s-windows of its shapes every pair of events is decided by its s (docs/proofs.md,
-P-TEMPLATES). One costs some 50 evaluations of a probability, 5 to 20 µs, so that those of 1,000 x
-1,000 templates take ten seconds: too long for a block to wait.
+P-TEMPLATES). An s-window costs about 50 evaluations of a probability, 5 to 20 µs. The s-windows of
+1,000 x 1,000 templates take ten seconds, too long for one block.
 
-Algorithm. Until an s-window is known, the pairs that need it are decided without, with the same
-result. S-windows are computed from two budgets, both counted in evaluations (`histograms.table`):
+Algorithm. Until an s-window is known, its pairs are decided without it, with the same result. Two
+budgets, both counted in evaluations (`histograms.table`), pay for s-windows:
 
-- of declared shapes, which come again: a slice of `SLICE` for each block, from the registration of
-  the condition on until all are known;
-- of whatever meets: as many evaluations as pairs were decided for want of s-windows. So the search
-  costs at most about twice what the better of both ways would have cost, whatever comes (ski
+- for declared shapes, which are expected to recur: `SLICE` evaluations per block, from the
+  registration of the condition until all are known;
+- for all classes that meet: as many evaluations as pairs were decided for lack of an s-window. The
+  search therefore costs at most about twice as much as the better of both ways, for any input (ski
   rental; Karlin et al. 1988).
 
-Computing is neither a thread's work nor that of a clock: how far it has come is a function of the
-blocks. The operators of a process that evaluate the same window over the same shapes share their
-s-windows, and what was computed is put into a cache that outlives the process.
+The computation uses neither threads nor a clock: its progress is a function of the blocks. The
+operators of a process with the same window and the same shapes share their s-windows. Computed
+s-windows are stored in a cache that outlives the process.
 
-Cost. O(1) to look one up. Memory: `MOST_CELLS` s-windows a process; conditions beyond do without
-those of declared shapes.
+Cost. O(1) to look up an s-window. Memory: `MOST_CELLS` s-windows per process; further conditions
+run without the s-windows of declared shapes.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from correlation.timing.histograms.search import Search
     from correlation.timing.intervals.window import TimingWindow
 
-# Evaluations for s-windows of declared shapes, each block of a slot: about a fortieth of a second.
+# Evaluations per block of a slot for s-windows of declared shapes: about 1/40 second.
 SLICE = 250_000
-# The same for a search, if the credit allows it or s-windows are asked for: a tenth of a second.
+# Max evaluations per search, if the credit allows it or s-windows are required: about 1/10 second.
 AT_ONCE = 1_000_000
-# Evaluations after which what is known is stored, though not all is: some seconds.
+# Evaluations after which an incomplete table is stored: a few seconds.
 _STORE_AFTER = 30_000_000
-# S-windows of a process: 256 MB.
+# Max s-windows per process: 256 MB.
 MOST_CELLS = 2**24
-# Of these, kept for operators that come back: slots move between processes, programs are restored.
+# S-windows kept for operators that return: slots move between processes, programs are restored.
 _KEPT_CELLS = 2**22
-# Pairs of classes of base events whose shifts are tabulated.
+# Max pairs of classes of base events whose shifts are tabulated.
 _SHIFT_LIMIT = 1024
 _KEPT_SHIFTS = 64
 
@@ -65,9 +65,9 @@ class WindowBook:
     Parameters
     ----------
     window : TimingWindow
-        The condition's.
+        The window of the condition.
     declared_a, declared_b : sequence of Histogram
-        Shapes that the events of A and of B are known to have.
+        Declared shapes of the events of A and of B.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class WindowBook:
     ) -> None:
         self.window = window
         self.table = WindowTable(window, declared_a, declared_b)
-        # Evaluations that may be spent for whatever meets.
+        # Evaluations that may be spent on classes that meet.
         self.credit = 0
-        # Evaluations for s-windows, and pairs decided for want of them, so far.
+        # Evaluations for s-windows, and pairs decided for lack of s-windows, so far.
         self.work = self.missed = 0
         self._shifts: dict[tuple[bytes, ...], NDArray[np.int64]] = {}
         self._is_loaded = False
         self._not_stored = 0
 
     def advance(self, cache: Cache | None) -> None:
-        """Compute a slice of the s-windows of declared shapes; called once a block.
+        """Compute the next s-windows of declared shapes; called once per block.
 
         Parameters
         ----------
         cache : Cache or None
-            Where s-windows were kept, and are.
+            Cache that stores s-windows.
         """
         if cache is not None and not self._is_loaded:
             self._load(cache)
@@ -103,7 +103,7 @@ class WindowBook:
         if cache is None or not self._not_stored:
             return
         if self.table.is_settled or self._not_stored >= _STORE_AFTER:
-            # Another process may have stored more, and has it.
+            # Another process may have stored further s-windows.
             self._load(cache)
             cache.put(name_table(self.table), dump_table(self.table))
             self._not_stored = 0
@@ -117,21 +117,21 @@ class WindowBook:
     def find_grid(
         self, base: Classes, target: Classes, *, base_is_a: bool, at_once: bool = False
     ) -> Grid | None:
-        """Return the s-windows of the classes of a search, after what the credit pays for.
+        """Return the s-windows of the classes of a search; first compute those the credit pays for.
 
         Parameters
         ----------
         base, target : Classes
-            Of its base events and of its targets.
+            Classes of the base events and of the targets.
         base_is_a : bool
             Whether the base events are of A.
         at_once : bool
-            Whether some that are missing are computed on credit.
+            Whether missing s-windows are computed even without credit, up to `AT_ONCE`.
 
         Returns
         -------
         Grid or None
-            None if none of them is known.
+            None if all s-windows are unknown.
         """
         budget = AT_ONCE if at_once else min(self.credit, AT_ONCE)
         if budget > 0:
@@ -141,18 +141,18 @@ class WindowBook:
         return self.table.view(base, target, base_is_a=base_is_a)
 
     def note_missed(self, search: Search) -> None:
-        """Count the pairs of a search that were decided for want of s-windows."""
+        """Count the pairs of a search that were decided for lack of an s-window."""
         self.missed += int(search.missed[0])
         self.credit += int(search.missed[0])
         search.missed[0] = 0
 
     def find_shifts(self, bases: Classes) -> NDArray[np.int64] | None:
-        """Return the shifts between classes of base events, if these are few.
+        """Return the shifts between classes of base events; None if the classes are too many.
 
         Returns
         -------
         ndarray of int64, shape (c, c), or None
-            `stochastic_order.shift` of each two, microseconds.
+            `stochastic_order.shift` of each pair of classes, microseconds.
         """
         if len(bases) ** 2 > _SHIFT_LIMIT:
             return None
@@ -167,20 +167,20 @@ class WindowBook:
         return shifts
 
 
-# The books of this process that some operator holds, and those that are kept for others.
+# Books of this process: those held by an operator, and those kept for later operators.
 _LIVE: WeakSet[WindowBook] = WeakSet()
 _KEPT: OrderedDict[Hashable, WindowBook] = OrderedDict()
 
 
 def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
-    """Return the book of all operators of this process that need the same s-windows.
+    """Return the book shared by all operators of this process with the same s-windows.
 
     Parameters
     ----------
     window : TimingWindow
-        The condition's.
+        The window of the condition.
     a, b : Stream
-        Declare the shapes of their events.
+        The streams, which declare the shapes of their events.
     """
     declared: tuple[tuple[Histogram, ...], tuple[Histogram, ...]] = (), ()
     if a.has_shapes or b.has_shapes:

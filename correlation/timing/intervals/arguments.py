@@ -1,7 +1,7 @@
-"""How arrays reach the kernels: contiguous, int64 and read-only.
+"""Conversion of arrays to kernel arguments: contiguous, int64 and read-only.
 
 numba compiles a kernel again for every combination of read-only and writable arguments. Buffers
-that came from bytes are read-only and fresh columns are not, so all are passed as read-only views.
+read from bytes are read-only and fresh columns are writable, so all are passed as read-only views.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_column(values: ArrayLike) -> NDArray[np.int64]:
-    """Return a contiguous read-only view (a copy only where needed) of integers.
+    """Return a contiguous read-only view (a copy only if needed) of integers.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def as_column(values: ArrayLike) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64
-        Of the same shape, C-contiguous, not writable.
+        Same shape, C-contiguous, not writable.
     """
     view = np.ascontiguousarray(values, np.int64).view()
     view.flags.writeable = False
@@ -38,7 +38,7 @@ def as_columns(*values: ArrayLike) -> tuple[NDArray[np.int64], ...]:
     Parameters
     ----------
     *values : array_like of int, shape (n,) or scalar
-        Broadcast against each other.
+        Columns to broadcast against each other.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def as_columns(*values: ArrayLike) -> tuple[NDArray[np.int64], ...]:
     Raises
     ------
     ValueError
-        If the shapes do not fit together.
+        The shapes cannot be broadcast.
     """
     columns = [np.atleast_1d(np.asarray(value, np.int64)) for value in values]
     shape = np.broadcast_shapes(*(column.shape for column in columns))

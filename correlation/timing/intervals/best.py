@@ -1,22 +1,23 @@
 """The most probable target of each base event.
 
-Problem. Of the targets that satisfy the condition with a base event, find the one of the greatest
-satisfaction probability, exactly: equal lengths make ties common, and float64 must not break them.
+Problem. Of the targets that satisfy the condition with a base event, find the target of the max
+satisfaction probability, exactly: equal lengths make ties common, and rounding must not break them.
 
-Definitions. With K, u, v, m and M as in timing.exact a pair *loses* (K(u) + K(v)) / 2mM = 1 - P.
-Of two targets the better one loses less; if they lose the same, it is the one whose expected time
-is nearer to the base event's; then the earlier one, by latest, earliest and id, byte by byte; then
-one that is not late. Two targets of which none is better are the same to whoever reads the alarm.
+Definitions. With K, u, v, m and M as in intervals.exact, the *loss* of a pair is
+(K(u) + K(v)) / 2mM = 1 - P. Of two targets the better one has the smaller loss. If the losses are
+equal, the better one is the target whose expected time is nearer to that of the base event; then
+the earlier target, by latest, earliest and id, byte by byte; then a target that is not late. Two
+targets that still compare equal look the same in an alarm.
 
-Algorithm. Targets outside [LH, RH] are violated (P-REGIONS). The others are walked through; each is
-compared with the best so far, so that only a first one has to be decided: what loses no more than
-a satisfied target is satisfied. The comparison is filtered as the decision is: in float64 a loss is
-wrong by less than 2**-50 of itself, and only where two are no farther apart than that the
-integers K(u) + K(v) are multiplied crosswise (docs/proofs.md, P-BEST).
+Algorithm. Targets outside [LH, RH] are violated (P-REGIONS). Each target inside is compared with
+the best so far. Only targets before the first satisfied one are decided: a target whose loss does
+not exceed that of a satisfied target is satisfied. The comparison is filtered as the decision is:
+the relative float64 error of a loss is less than 2**-50, and only if two losses differ by no more
+than the error, the integers K(u) + K(v) are multiplied crosswise (docs/proofs.md, P-BEST).
 
-Reference. LL10 sections 3 and 4.1; Fortune and Van Wyk, as timing.exact.
+Reference. LL10 sections 3 and 4.1; Fortune and Van Wyk, as in intervals.exact.
 
-Cost. O(log t) a base event of t targets, and O(1) for each target in reach.
+Cost. O(log t) per base event of t targets, and O(1) for each target in reach.
 """
 
 from __future__ import annotations
@@ -47,21 +48,21 @@ if TYPE_CHECKING:
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _DIGITS = 4
-# No row: of a base event without a satisfied target, or that need not leave one out.
+# Row number for "no target": no satisfied target, or no target to leave out.
 NONE = -1
 
 
 class Targets(NamedTuple):
-    """Targets, and what tells two of them apart that happened at the same time.
+    """Targets, with the columns that order targets of the same time.
 
     Attributes
     ----------
     side : Side
-        Their times.
+        Times of the targets.
     id : BytesColumn
-        Their ids.
+        Ids of the targets.
     late : ndarray of bool, shape (n,)
-        Whether they came late.
+        Whether each target arrived late.
     """
 
     side: Side
@@ -75,9 +76,9 @@ class Best(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int64, shape (b,)
-        Its position in the targets, by base event; NONE where no target is satisfied.
+        Position of the best target of each base event; NONE if no target is satisfied.
     looked_at : int
-        Targets in reach of the base events.
+        Number of targets in reach of the base events.
     """
 
     rows: NDArray[np.int64]
@@ -98,11 +99,11 @@ def find_best(
     Parameters
     ----------
     base, groups, window, target_lengths
-        As `pairs.Correlate` takes them.
+        As in `pairs.Correlate`.
     targets : Targets
-        As the `target` of `pairs.Correlate`, with more to tell them apart.
+        As `target` in `pairs.Correlate`, with ids and lateness.
     left_out : ndarray of int64, shape (b,)
-        Position of the target that is the base event itself; NONE where none is.
+        Position of the target that is the base event itself, else NONE.
 
     Returns
     -------
@@ -131,14 +132,14 @@ def compare_targets(base: Side, one: Side, other: Side, window: TimingWindow) ->
     Parameters
     ----------
     base, one, other : Side
-        Three events in each place.
+        Columns of equal length: one base event and two targets per row.
     window : TimingWindow
         The condition.
 
     Returns
     -------
     ndarray of int64, shape (b,)
-        Below zero where `one` is better, above where `other` is, zero where ids must tell.
+        Negative if `one` is better, positive if `other` is better, zero if ids decide.
     """
     order = np.empty(len(base.latest), np.int64)
     events, ours, theirs = (Side(*map(as_column, side)) for side in (base, one, other))
@@ -147,7 +148,7 @@ def compare_targets(base: Side, one: Side, other: Side, window: TimingWindow) ->
 
 
 def _read_only(column: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """Give it as numba knows it, wherever it came from; see `timing.arguments`."""
+    """Return a contiguous read-only view; see `intervals.arguments`."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view
@@ -165,7 +166,7 @@ def _find_best_kernel(
     left_out: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> int:
-    """Fill `rows`; returns the number of targets in reach."""
+    """Fill `rows`; return the number of targets in reach."""
     looked_at = 0
     for g in range(len(groups)):
         for i in range(groups[g, 0], groups[g, 1]):
@@ -218,7 +219,7 @@ def _compare_sides_kernel(
 def _compare_times_kernel(
     a1: int, a2: int, b1: int, b2: int, c1: int, c2: int, window: WindowScalars
 ) -> int:
-    """Sign: below zero if target [b1, b2] of [a1, a2] is better than [c1, c2], zero if equal."""
+    """Return -1 if target [b1, b2] of [a1, a2] is better than [c1, c2], 0 if equal, else 1."""
     order: int = _compare_losses_kernel(
         a2 - a1,
         (window.lower + a2 - b1, b2 - window.upper - a1, b2 - b1),
@@ -239,13 +240,13 @@ def _compare_times_kernel(
 
 @njit(cache=True)
 def _compare_losses_kernel(a: int, one: tuple[int, int, int], other: tuple[int, int, int]) -> int:
-    """Sign of the difference of what two targets (u, v, length) lose."""
+    """Return the sign of the difference of the losses of two targets (u, v, length)."""
     loss = _measure_loss_kernel(one[0], one[1], a, one[2])
     other_loss = _measure_loss_kernel(other[0], other[1], a, other[2])
     difference = loss - other_loss
     if abs(difference) > ROUNDING_BOUND * (loss + other_loss):
         return -1 if difference < 0.0 else 1
-    # Neither loses anything (zero is exact), or the same of the same.
+    # Both losses are zero (zero is exact), or both targets have the same times.
     if loss + other_loss == 0.0 or one == other:
         return 0
     order: int = _compare_crosswise_kernel(a, one, other)
@@ -254,7 +255,7 @@ def _compare_losses_kernel(a: int, one: tuple[int, int, int], other: tuple[int, 
 
 @njit(cache=True)
 def _measure_loss_kernel(u: int, v: int, a: int, b: int) -> float:
-    """1 - P in float64."""
+    """Compute the loss 1 - P in float64."""
     small = min(a, b)
     large = max(a, b)
     if large == 0:
@@ -270,7 +271,7 @@ def _measure_loss_kernel(u: int, v: int, a: int, b: int) -> float:
 def _compare_crosswise_kernel(
     a: int, one: tuple[int, int, int], other: tuple[int, int, int]
 ) -> int:
-    """Sign of lost / whole of the one less that of the other, in integers, multiplied crosswise."""
+    """Return the sign of the difference of two losses, by crosswise integer multiplication."""
     lost, whole = _count_loss_kernel(one[0], one[1], a, one[2])
     other_lost, other_whole = _count_loss_kernel(other[0], other[1], a, other[2])
     carry = 0
@@ -289,7 +290,7 @@ def _compare_crosswise_kernel(
 def _count_loss_kernel(
     u: int, v: int, a: int, b: int
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
-    """K(u) + K(v) and 2mM, or what stands for them of shorter lengths, in digits of 24 bits."""
+    """Compute K(u) + K(v) and 2mM (see intervals.exact for length zero), in digits of 24 bits."""
     small = min(a, b)
     large = max(a, b)
     if large == 0:
@@ -305,7 +306,7 @@ def _count_loss_kernel(
 def _compare_ids_kernel(
     ids: tuple[NDArray[np.uint8], NDArray[np.int64]], one: int, other: int
 ) -> int:
-    """Sign of the comparison of two ids, byte by byte."""
+    """Return the sign of the comparison of two ids, byte by byte."""
     data, offsets = ids
     length = offsets[one + 1] - offsets[one]
     other_length = offsets[other + 1] - offsets[other]

@@ -1,15 +1,16 @@
-"""Which algorithm evaluates a condition, and why: `auto` between lazy_lookup and indexed.
+"""Choice of the algorithm of a condition: `auto` chooses between lazy_lookup and indexed.
 
-Problem. Both return the same pairs. lazy_lookup pays for every target in a probe region, indexed
-for every length among the targets in reach: whichever is less differs by stream, and by the hour.
+Problem. Both algorithms return the same pairs. The cost of lazy_lookup grows with the targets in
+probe regions, the cost of indexed with the lengths among the targets in reach. The cheaper one
+differs by stream and over time.
 
-Algorithm. What the streams declare decides where it can: if all events of either are equally long,
-a wide window has no probe regions, and a narrow one is nothing but probe region. Otherwise what is
-seen: some base events of a block, evenly spread, are located among their targets, and each votes
-for indexed if the lengths in its reach, at the price of `PROBES_PER_LENGTH` each, cost less than
-what stands in its probe regions. The majority has it.
+Algorithm. Declared lengths decide if all events of each stream are equally long: then a wide window
+has no probe regions, and a narrow one has only probe regions. Otherwise each block decides: some
+evenly spread base events are located among their targets, and each votes for indexed if the lengths
+in its reach, at a cost of `PROBES_PER_LENGTH` each, cost less than the targets in its probe
+regions. The majority of votes decides.
 
-Cost. O(log t) a vote, and a look at no more than `_MOST_TARGETS` targets.
+Cost. O(log t) per vote, and at most `_MOST_TARGETS` targets read.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
 AUTO = "auto"
-# What indexed does for a length (two searches, at times an s-window), in evaluations of a
-# probability: 5 to 17 were measured, the more the fewer base events share a length.
+# Cost of a length in indexed (two searches, sometimes an s-window), in evaluations of a
+# probability: 5 to 17 were measured, more if fewer base events share a length.
 PROBES_PER_LENGTH = 10
 _VOTES = 16
-# Looked at for their lengths, and lengths told apart: bounds of what a vote may cost.
+# Max targets read, and max distinct lengths counted, per vote.
 _MOST_TARGETS = 1024
 _MOST_LENGTHS = 256
 
@@ -55,9 +56,9 @@ class Choice(NamedTuple):
     Attributes
     ----------
     algorithm : str
-        A name of `algorithms.ALGORITHMS`, or AUTO where the events of each block decide.
+        A name of `algorithms.ALGORITHMS`, or AUTO if each block decides by its events.
     why : str
-        For a person to read.
+        The reason, for display.
     """
 
     algorithm: str
@@ -67,21 +68,21 @@ class Choice(NamedTuple):
 def choose_algorithm(
     asked: str, window: TimingWindow, lengths_a: tuple[int, int], lengths_b: tuple[int, int]
 ) -> Choice:
-    """Choose by what is asked for and declared.
+    """Return the algorithm by the condition's `algorithm` field and the declared lengths.
 
     Parameters
     ----------
     asked : str
-        The condition's `algorithm`.
+        The condition's `algorithm` field.
     window : TimingWindow
-        The condition's.
+        The condition's window.
     lengths_a, lengths_b : (int, int)
         Shortest and longest length that either stream declares, microseconds.
 
     Returns
     -------
     Choice
-        What evaluates the condition.
+        The algorithm that evaluates the condition.
     """
     if asked != AUTO:
         return Choice(asked, _WHY[asked])
@@ -112,12 +113,12 @@ def choose_by_events(
     window: TimingWindow,
     target_lengths: tuple[int, int],
 ) -> str:
-    """Choose for one block by what it meets.
+    """Return the algorithm for one block, by the targets in reach of its base events.
 
     Parameters
     ----------
     base, target, groups, window, target_lengths
-        As `pairs.Correlate` takes them.
+        As in `pairs.Correlate`.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def _count_votes_kernel(
     window: WindowScalars,
     lengths: tuple[int, int],
 ) -> int:
-    """Votes for indexed less those against it; a base event without targets in reach has none."""
+    """Count votes for indexed minus votes against; base events without targets do not vote."""
     events = 0
     for g in range(len(groups)):
         events += groups[g, 1] - groups[g, 0]
@@ -188,7 +189,7 @@ def _count_lengths_kernel(
     most: int,
     seen: NDArray[np.int64],
 ) -> int:
-    """Count the lengths in [begin, end), up to one more than `most`; `seen` has room for those."""
+    """Count distinct lengths in [begin, end), up to `most` + 1; `seen` has room for them."""
     count = 0
     for j in range(begin, end):
         length = latest[j] - earliest[j]

@@ -1,14 +1,14 @@
-"""Shape classes: events of one length, each class in ascending order of its latest times.
+"""Shape classes: events of one length, sorted by latest time in each class.
 
-Problem. For two fixed lengths the s of the satisfied pairs form one interval (timing.satisfaction).
-So events are put together by length, group by group, wherever they stand.
+Problem. For two fixed lengths the s of the satisfied pairs form one interval
+(intervals.satisfaction). Classify the events of every group by length.
 
 Algorithm. Only events with a counterpart in reach are listed: the reach moves forward over the
-max-sorted events (galloping). They are sorted by (length, row); a *run* is a stretch of one length
-and one group, its latest times ascending as its rows do.
+max-sorted events (galloping). The listed events are sorted by (length, row). A *run* is a range of
+one length and one group; its rows and its latest times ascend.
 
-Cost. O(n log n) for n listed events, one sort of plain integers where length and row fit into 63
-bits together; memory O(n).
+Cost. O(n log n) for n listed events, one sort of plain integers if length and row together fit
+into 63 bits; memory O(n).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Classes(NamedTuple):
     rows : ndarray of int64, shape (n,)
         Positions in the side.
     latest : ndarray of int64, shape (n,)
-        Of these rows, microseconds.
+        Latest times of these rows, microseconds.
     runs : ndarray of int64, shape (k, 4)
-        Where a run begins and ends in `rows`, its group, and its class; ordered by class, group.
+        Begin and end of each run in `rows`, its group, and its class; ordered by class, group.
     lengths : ndarray of int64, shape (c,)
-        Of each class, ascending, microseconds.
+        Length of each class, ascending, microseconds.
     """
 
     rows: NDArray[np.int64]
@@ -54,14 +54,14 @@ class Classes(NamedTuple):
 def classify_in_reach(
     base: Side, target: Side, groups: NDArray[np.int64], reach: tuple[int, int]
 ) -> tuple[Classes, Classes]:
-    """Put those events by length that have a counterpart in reach.
+    """Classify by length the events that have a counterpart in reach.
 
     Parameters
     ----------
     base, target, groups
-        As `pairs.Correlate` takes them, checked.
+        Checked arguments of `pairs.Correlate`.
     reach : (int, int)
-        Least and greatest s of any satisfied pair, microseconds.
+        Min and max s of any satisfied pair, microseconds.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def classify_in_reach(
 
 
 def _classify(side: Side, rows: NDArray[np.int64], groups: NDArray[np.int64]) -> Classes:
-    """Sort listed rows, given with their groups, into classes."""
+    """Build classes from listed rows and their groups."""
     latest = side.latest[rows]
     lengths = latest - side.earliest[rows]
     order = _order_by_length(lengths)
@@ -84,14 +84,14 @@ def _classify(side: Side, rows: NDArray[np.int64], groups: NDArray[np.int64]) ->
 
 
 def _order_by_length(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Order by length, equal ones as they stand."""
+    """Return the stable order by length."""
     if not len(lengths):
         return np.zeros(0, np.int64)
     shortest = lengths.min()
     place_bits = len(lengths).bit_length()
     if int(lengths.max() - shortest).bit_length() + place_bits > _SIGNED_BITS:
         return np.argsort(lengths, kind="stable")
-    # Sorting numbers is several times quicker than sorting their positions.
+    # Sorting numbers is several times faster than sorting their positions.
     keys = ((lengths - shortest) << place_bits) | np.arange(len(lengths))
     keys.sort()
     order: NDArray[np.int64] = keys & ((1 << place_bits) - 1)
@@ -105,7 +105,7 @@ def _list_in_reach_kernel(
     groups: NDArray[np.int64],
     reach: tuple[int, int],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """List base rows, their groups, target rows, their groups."""
+    """Return base rows, their groups, target rows, their groups."""
     bases = 0
     targets = 0
     for g in range(len(groups)):
@@ -143,7 +143,7 @@ def _list_in_reach_kernel(
 def _split_runs_kernel(
     lengths: NDArray[np.int64], groups: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split events ordered by (length, group) into runs; returns the distinct lengths as well."""
+    """Return the runs of events ordered by (length, group), and the distinct lengths."""
     runs = np.empty((len(lengths), 4), np.int64)
     distinct = np.empty(len(lengths), np.int64)
     count = 0

@@ -1,10 +1,10 @@
-"""Writing pairs down: whole ranges of targets without a decision, and part by part.
+"""Output columns of pairs: ranges of certain targets, and results of unknown size in parts.
 
-The columns are those of `pairs.Pairs`; every kernel writes from `found` on and returns what is
-found then. Room is made for all located targets at once, or, where their number is not known before
-they are met, part by part.
+The columns are those of `pairs.Pairs`. Every kernel writes from position `found` on and returns the
+new number of pairs. The columns have room for all located targets or, if their number is unknown
+beforehand, are allocated part by part.
 
-Cost. O(1) a written pair.
+Cost. O(1) per written pair.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _FIRST_ROOM = 2**12
 
 
 class Part(NamedTuple):
-    """How far a kernel came with the room it was given.
+    """Progress of a kernel that filled the columns of one part.
 
     Attributes
     ----------
     done : int
-        Base events evaluated, in order of the groups, those of earlier parts included.
+        Base events evaluated, in order of the groups, including earlier parts.
     found, evaluations : int
         Pairs written, and pairs decided one by one.
     room : int
-        What the next base event needs; no less than it writes.
+        Max number of pairs of the next base event.
     """
 
     done: int
@@ -43,29 +43,29 @@ class Part(NamedTuple):
 
 
 def make_columns(room: int) -> Columns:
-    """Make columns for so many pairs, decided by position where nothing else is written."""
+    """Build columns for `room` pairs; `decided_by` is SATISFACTION_REGION until overwritten."""
     return np.empty(room, np.int64), np.empty(room, np.int64), np.zeros(room, np.uint8)
 
 
 def collect_parts(
     events: int, kernel: Callable[..., tuple[int, int, int, int]], *arguments: object
 ) -> Pairs:
-    """Evaluate base events whose pairs are not counted before they are found.
+    """Find the pairs of base events when their number is unknown beforehand.
 
     Parameters
     ----------
     events : int
-        Base events in all groups.
+        Number of base events in all groups.
     kernel : callable
-        `(*arguments, done, columns)` gives the fields of a `Part`: it goes on behind the first
-        `done` base events until the columns lack the room for the next.
+        `(*arguments, done, columns)` returns the fields of a `Part`. It continues after the first
+        `done` base events until the columns lack room for the next one.
     *arguments
-        Of the kernel.
+        Arguments of the kernel.
 
     Returns
     -------
     Pairs
-        All of them, those in probe regions decided one by one.
+        All pairs; those in probe regions were decided one by one.
     """
     parts: list[Columns] = []
     evaluations = done = 0
@@ -82,7 +82,7 @@ def collect_parts(
 
 
 def _join_parts(parts: list[Columns]) -> Columns:
-    """Put columns one behind the other; one part, as most blocks are, is not copied."""
+    """Concatenate columns; a single part, the usual case, is not copied."""
     if len(parts) == 1:
         return parts[0]
     base_index, target_index, decided_by = zip(*parts, strict=True)
@@ -97,7 +97,7 @@ def _collect_certain_kernel(
     base_index: NDArray[np.int64],
     target_index: NDArray[np.int64],
 ) -> int:
-    """Write the satisfaction regions of a block; returns the number of pairs."""
+    """Write the pairs in the satisfaction regions of a block; return their number."""
     row = 0
     found = 0
     for g in range(len(groups)):
@@ -109,7 +109,7 @@ def _collect_certain_kernel(
     return found
 
 
-# Inlined by force: called, it costs more than it writes where most regions are empty.
+# Force-inlined: where most regions are empty, a call costs more than the writing.
 @njit(cache=True, forceinline=True)
 def _fill_certain_kernel(
     i: int,
@@ -120,7 +120,7 @@ def _fill_certain_kernel(
     target_index: NDArray[np.int64],
     found: int,
 ) -> int:
-    """Write (i, begin) to (i, end - 1), (i, i) left out if asked."""
+    """Write (i, begin) to (i, end - 1), without (i, i) if `exclude_same`."""
     if exclude_same and begin <= i < end:
         found = _fill_pairs_kernel(i, begin, i, base_index, target_index, found)
         begin = i + 1

@@ -1,19 +1,19 @@
-"""Eager timing correlation (LL10 Algorithms 2 and 3): each base event as it arrives.
+"""Eager timing correlation (LL10 Algorithms 2 and 3): one base event at a time.
 
-Problem. All satisfied pairs of the events of each group, with the targets decided by their position
-where that is possible, and none of the base events waiting for another. Events may have intervals
-or histograms (`search.locate_event`, `search.collect_located`).
+Problem. Find all satisfied pairs of the events of each group. Position decides targets where
+possible, and base events do not wait for each other. Events may have intervals or histograms
+(`search.locate_event`, `search.collect_located`).
 
-Algorithm. The base events of a group are taken one by one. For each, LH, LL, RL and RH, or both
-ends of its pieces (`histograms.pieces`), are searched among all targets (Algorithm 2, line 1); the
-certain targets are pairs (lines 2 to 4), the others in reach are probed (lines 5 to 7, Algorithm
-3). Nothing is shared between base events: no order of them is used, and no size of the result known
-beforehand. Inserting the event and invalidation (lines 8 and 9) are the buffer's.
+Algorithm. The base events of a group are evaluated one by one. For each, LH, LL, RL and RH, or both
+ends of its pieces (`histograms.pieces`), are searched among all targets (Algorithm 2, line 1).
+Certain targets are pairs (lines 2 to 4); the other targets in reach are probed (lines 5 to 7,
+Algorithm 3). Base events share no work: their order is not used, and the size of the result is not
+known beforehand. The buffer inserts events and does the invalidation (lines 8 and 9).
 
 Reference. Lee and Lee 2010, section 4.2, Algorithms 2 and 3; PTJ Theorem 3 for the pieces.
 
-Cost. O(b log t + pairs + probed) for b base events and t targets, each search over a whole group,
-O(log t) a piece for histograms; memory O(pairs), in parts that are put together at the end.
+Cost. O(b log t + pairs + probed) for b base events and t targets; each search covers a whole group;
+O(log t) per piece for histograms. Memory O(pairs), in parts that are joined at the end.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The exact decision whether a satisfaction probability is at least the threshold.
+"""Exact decision whether a satisfaction probability reaches the threshold.
 
-Problem. For A uniform on an interval of length l_A, B on one of length l_B, s = max_B - max_A,
-decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct over the rationals (spec: a satisfied pair is the same
-pair in every algorithm, on every machine).
+Problem. For A and B uniform on intervals of lengths l_A and l_B, and s = max_B - max_A, decide
+P(lower ≤ T_B - T_A ≤ upper) ≥ ct over the rationals (spec: every algorithm finds the same
+satisfied pairs on every machine).
 
 Definitions. u = lower - s + l_B and v = s - upper + l_A are the *depths* by which the window's
-two ends cut into the support of T_B - T_A; m ≤ M are the two lengths. The part of the
-l_A x l_B rectangle below a diagonal at depth w has twice the area
+two ends cut into the support of T_B - T_A; m ≤ M are the two lengths. Twice the area of the
+l_A x l_B rectangle below a diagonal at depth w is
 
     K(w) = 0                      w ≤ 0
            w²                     w ≤ m
@@ -18,16 +18,16 @@ so that P = 1 - (K(u) + K(v)) / 2mM (LL10 Theorem 1, integrated) and
 
     satisfied  ⟺  q (K(u) + K(v)) ≤ (q - p) 2mM      for ct = p / q.
 
-No difference of large numbers is left but the last branch of K, whose value is at least half of
-its first term (of short lengths K(w) = w² - (w - m)² - (w - M)², without rounding): float64 is
-wrong by less than 2**-49 of the two sides together, and only inside that bound the integers
-themselves are compared (docs/proofs.md, P-EXACT). One length zero: K(w) = min(w, M) of M; both
-zero: K(w) = 1 if w > 0, of 1.
+Only the last branch of K is a difference of large numbers, and its value is at least half of its
+first term (for short lengths, K(w) = w² - (w - m)² - (w - M)² has no rounding error). The float64
+error is less than 2**-49 times the sum of both sides; inside this bound the integers themselves
+are compared (docs/proofs.md, P-EXACT). If one length is zero, K(w) = min(w, M), out of M; if both
+are zero, K(w) = 1 if w > 0, out of 1.
 
 Reference. LL10 section 3; filtered predicates: Fortune and Van Wyk, "Efficient exact arithmetic
 for computational geometry", 1993.
 
-Cost. O(1): some ten float operations, about fifty integer operations on a near tie.
+Cost. O(1): about ten float operations, and about fifty integer operations on a near tie.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from numba import njit
 if TYPE_CHECKING:
     from correlation.timing.intervals.window import WindowScalars
 
-# Twice what P-EXACT proves: the rounding error of both sides, relative to their sum.
+# Rounding error of both sides relative to their sum: twice the bound of P-EXACT.
 ROUNDING_BOUND = 2.0**-49
 # Up to this length (33 s) every square is an integer that float64 holds exactly.
 _PLAIN_LENGTH = 2**25
-# Integers are held in digits of 24 bits, so that no product of two digit pairs leaves int64.
+# Integers are split into digits of 24 bits, so that products of two digit pairs fit int64.
 _DIGIT_BITS = 24
 _DIGIT_MASK = 2**_DIGIT_BITS - 1
 
 
 @njit(cache=True)
 def _decide_depths_kernel(u: int, v: int, a: int, b: int, window: WindowScalars) -> bool:
-    """Tell whether K(u) + K(v) leaves at least ct; floor and ceiling are the caller's."""
+    """Return whether P ≥ ct at depths u and v; the caller checks floor and ceiling."""
     small = min(a, b)
     large = max(a, b)
     # Filter: float64, certain outside the rounding bound.
@@ -79,7 +79,7 @@ def _decide_depths_kernel(u: int, v: int, a: int, b: int, window: WindowScalars)
 
 @njit(cache=True)
 def _square_cut_kernel(w: int, small: int, large: int) -> float:
-    """K(w) without branches, exact where all squares are below 2**53: 0 < small ≤ large ≤ 2**25."""
+    """Compute K(w) without branches; exact for 0 < small ≤ large ≤ 2**25 (squares < 2**53)."""
     depth = float(min(max(w, 0), small + large))
     over_small = max(depth - float(small), 0.0)
     over_large = max(depth - float(large), 0.0)
@@ -88,7 +88,7 @@ def _square_cut_kernel(w: int, small: int, large: int) -> float:
 
 @njit(cache=True)
 def _measure_cut_kernel(w: int, small: int, large: int, whole: float) -> float:
-    """K(w) in float64, 0 < small ≤ large."""
+    """Compute K(w) in float64; 0 < small ≤ large."""
     if w <= 0:
         return 0.0
     if w <= small:
@@ -103,13 +103,13 @@ def _measure_cut_kernel(w: int, small: int, large: int, whole: float) -> float:
 
 @njit(cache=True)
 def _compare_exactly_kernel(u: int, v: int, small: int, large: int, window: WindowScalars) -> bool:
-    """Tell whether q (K(u) + K(v)) ≤ (q - p) 2mM, in integers; large > 0."""
+    """Return whether q (K(u) + K(v)) ≤ (q - p) 2mM, in integers; large > 0."""
     u0, u1, u2 = _split_cut_kernel(u, small, large)
     v0, v1, v2 = _split_cut_kernel(v, small, large)
     t0, t1, t2 = _split_cut_kernel(small + large, small, large)
     lost = _carry_digits_kernel(u0 + v0, u1 + v1, u2 + v2)
     whole = _carry_digits_kernel(t0, t1, t2)
-    # The difference, digit by digit; the sign sits in what is carried out of the last one.
+    # The difference, digit by digit; the last carry has its sign.
     carry = 0
     rest = 0
     for i in range(4):
@@ -121,7 +121,7 @@ def _compare_exactly_kernel(u: int, v: int, small: int, large: int, window: Wind
 
 @njit(cache=True)
 def _split_cut_kernel(w: int, small: int, large: int) -> tuple[int, int, int]:
-    """K(w) as k0 + k1 2**24 + k2 2**48, not carried: |k| < 2**51; large > 0."""
+    """Compute K(w) as k0 + k1 2**24 + k2 2**48, not carried: |k| < 2**51; large > 0."""
     if w <= 0:
         return 0, 0, 0
     if small == 0:
@@ -140,7 +140,7 @@ def _split_cut_kernel(w: int, small: int, large: int) -> tuple[int, int, int]:
 
 @njit(cache=True)
 def _multiply_kernel(x: int, y: int) -> tuple[int, int, int]:
-    """X y in columns of 24 bits, not carried; 0 ≤ x, y < 2**48."""
+    """Compute x y in columns of 24 bits, not carried; 0 ≤ x, y < 2**48."""
     x0 = x & _DIGIT_MASK
     x1 = x >> _DIGIT_BITS
     y0 = y & _DIGIT_MASK
@@ -150,7 +150,7 @@ def _multiply_kernel(x: int, y: int) -> tuple[int, int, int]:
 
 @njit(cache=True)
 def _carry_digits_kernel(k0: int, k1: int, k2: int) -> tuple[int, int, int, int]:
-    """Four digits, the lower three in [0, 2**24), of a sum that is not negative."""
+    """Return four digits of a non-negative sum, the lower three in [0, 2**24)."""
     k1 += k0 >> _DIGIT_BITS
     k2 += k1 >> _DIGIT_BITS
     return k0 & _DIGIT_MASK, k1 & _DIGIT_MASK, k2 & _DIGIT_MASK, k2 >> _DIGIT_BITS

@@ -1,21 +1,21 @@
-"""Indexed timing correlation: targets by length, every class one certain range.
+"""Indexed timing correlation: targets by length, with one certain range per class.
 
-Problem. All satisfied pairs of the events of each group, without a probe region: no probability is
-computed and no target looked at that is not in a pair.
+Problem. Find all satisfied pairs of the events of each group without probe regions: no probability
+is computed, and only targets that form a pair are visited.
 
-Algorithm. Events of either side are put by length (timing.classes). For each two lengths that meet
-in a group the exact s-window [s_lo, s_hi] is computed once; then the satisfied targets of a base
-event are the contiguous range of the class with s_lo ≤ max_B - max_A ≤ s_hi (docs/proofs.md,
-P-INDEXED), in narrow windows as well. Both ends of the range move forward with the base events of
-one length, and are galloped after.
+Algorithm. The events of either side are classified by length (intervals.classes). For each two
+lengths that meet in a group, the exact s-window [s_lo, s_hi] is computed once. The satisfied
+targets of a base event are the contiguous range of the class with s_lo ≤ max_B - max_A ≤ s_hi
+(docs/proofs.md, P-INDEXED), in narrow windows as well. Both ends of the range move forward with the
+base events of one length and are found by galloping.
 
-Reference. Goes past Lee and Lee 2010, whose regions bound the s-window over all lengths; here it is
-taken for each. The s-window: P-SWINDOW.
+Reference. Extends Lee and Lee 2010: their regions bound the s-window over all lengths; this
+algorithm uses the s-window of each length. The s-window: P-SWINDOW.
 
-Cost. O(n log n + b c log t + w + pairs) for n events and, in each group, b base events meeting c
+Cost. O(n log n + b c log t + w + pairs) for n events and, in each group, b base events that meet c
 lengths of t targets; w pairs of lengths, each O(1) if the window is wide for them, O(log length) if
-not. Memory O(n + pairs). It pays where lengths are few: with as many lengths as events it degrades
-to an s-window for each pair in reach.
+not. Memory O(n + pairs). The algorithm suits few lengths: with as many lengths as events it
+computes an s-window for each pair in reach.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _COLUMNS = 4
 
 
 class IntervalWindows(NamedTuple):
-    """The s-windows of the base class in hand and every target class it has met.
+    """The s-windows of the current base class and every target class that it has met.
 
     Attributes
     ----------
     window : WindowScalars
         The condition.
     base_lengths : ndarray of int64, shape (b,)
-        Of each base class.
+        Length of each base class.
     known : ndarray of int64, shape (c, 4)
-        Of each target class: its length, the base class it met last, -1 before the first, and both
+        For each target class: its length, the base class that it met last (initially -1), and both
         ends of their s-window.
     """
 
@@ -80,7 +80,7 @@ def correlate_indexed(
     exclude_same: bool,
     target_lengths: tuple[int, int] | None = None,
 ) -> Pairs:
-    """Find the satisfied pairs by a certain range for every length; see `pairs.Correlate`."""
+    """Find the satisfied pairs by one certain range per length; see `pairs.Correlate`."""
     base, target, groups = check_inputs(base, target, groups)
     base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
     reach = bounds(window, *base_lengths, *target_lengths)
@@ -111,13 +111,13 @@ def collect_ranges(
     Parameters
     ----------
     bases, targets : Classes
-        Of either side.
+        The classes of either side.
     groups : int
         Number of groups.
-    windows : IntervalWindows or another kind that `find_window` takes
+    windows : IntervalWindows or another kind for which `find_window` is specialised
         The s-windows of the classes.
     reach : (int, int)
-        Least and greatest s of any satisfied pair.
+        Min and max s of any satisfied pair.
     exclude_same : bool
         Leave out the pairs of equal positions.
     """
@@ -140,7 +140,7 @@ def find_window(
     base_class: int,  # noqa: ARG001 - the interface
     target_class: int,  # noqa: ARG001
 ) -> tuple[int, int, int]:
-    """Find the s-window of two classes: its number of intervals, and two numbers of `take_span`."""
+    """Find the s-window of two classes: its number of intervals, and low, high for `take_span`."""
     return refuse(windows)
 
 
@@ -165,8 +165,8 @@ def _find_ranges_kernel(
 ) -> tuple[NDArray[np.int64], int]:
     """Find the certain ranges that are not empty, and the number of targets in them.
 
-    The runs of the targets are ordered by group, those of group g begin at `starts[g]`. A range is
-    a place in `bases.rows`, and where it begins and ends in `targets.rows`.
+    The runs of the targets are ordered by group; the runs of group g begin at `starts[g]`. A range
+    consists of a position in `bases.rows`, and its begin and end in `targets.rows`.
     """
     ranges = np.empty((len(bases.rows), 3), np.int64)
     found = 0
@@ -210,7 +210,7 @@ def _find_ranges_kernel(
 def _find_window_kernel(
     windows: IntervalWindows, base_class: int, target_class: int
 ) -> tuple[int, int, int]:
-    """Compute the s-window of two lengths once: the runs of a base class follow each other."""
+    """Compute the s-window of two lengths once: the runs of a base class are adjacent."""
     known = windows.known
     if known[target_class, _MET_BY] != base_class:
         known[target_class, _MET_BY] = base_class
@@ -253,7 +253,7 @@ def _fill_ranges_kernel(
     base_index: NDArray[np.int64],
     target_index: NDArray[np.int64],
 ) -> int:
-    """Write the pairs of the ranges; returns their number."""
+    """Write the pairs of the ranges; return their number."""
     found = 0
     for r in range(len(ranges)):
         i = base_rows[ranges[r, 0]]
@@ -275,7 +275,7 @@ def _fill_ranges_kernel(
 
 @njit(cache=True)
 def _drop_same_kernel(i: int, target_index: NDArray[np.int64], begin: int, end: int) -> int:
-    """Take i, which stands there at most once, out of the ascending [begin, end)."""
+    """Remove i, which occurs at most once, from the ascending [begin, end); return the new end."""
     place = _gallop_kernel(target_index, begin, end, i)
     if place == end or target_index[place] != i:
         return end

@@ -1,19 +1,19 @@
 """Lazy timing correlation (LL10 Algorithms 4 and 5): a block of base events at once.
 
-Problem. All satisfied pairs of the events of each group, with the targets decided by their position
-where that is possible and the searches shared by a block of base events. Events may have intervals
-or histograms (`search.locate_event`, `search.collect_located`).
+Problem. Find all satisfied pairs of the events of each group. Position decides targets where
+possible, and a block of base events shares its searches. Events may have intervals or histograms
+(`search.locate_event`, `search.collect_located`).
 
-Algorithm. When enough events wait (Algorithm 4, the program's), a block of them is evaluated
-against the max-sorted targets: the targets of all its base events are located (timing.locating),
-then the base events are walked by descending max (Algorithm 5, line 4), the certain targets are
-pairs (lines 6 to 8), the others in reach are probed (lines 9 to 11, Algorithm 3), each by its own
-probability: there is no look-up table. Sorting and invalidation are the buffer's.
+Algorithm. When enough events wait (Algorithm 4, in `block_operator`), a block of them is evaluated
+against the max-sorted targets. The targets of all its base events are located (intervals.locating).
+The base events are then visited by descending max (Algorithm 5, line 4): certain targets are pairs
+(lines 6 to 8), and the other targets in reach are probed (lines 9 to 11, Algorithm 3), each by its
+own probability, without a look-up table. The buffer does sorting and invalidation.
 
 Reference. Lee and Lee 2010, section 4.2, Algorithms 4 and 5; PTJ Theorem 3 for histograms.
 
-Cost. O(b log t + pairs + probed) for b base events and t targets in reach, O(log t) a piece for
-histograms; memory O(pairs + probed) with 32 bytes a base event.
+Cost. O(b log t + pairs + probed) for b base events and t targets in reach, O(log t) per piece for
+histograms; memory O(pairs + probed) with 32 bytes per base event.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def correlate_lazy(
 
 
 def correlate_block(search: AnySearch) -> Pairs:
-    """Find the pairs of a search of any kind; those of histograms may be doubtful."""
+    """Find the pairs of any kind of search; pairs of histograms may be doubtful."""
     rows, reached, _ = locate_events(search)
     out = make_columns(reached)
     found, evaluations = _correlate_block_kernel(search, rows, out)
@@ -64,7 +64,7 @@ def correlate_block(search: AnySearch) -> Pairs:
 def _correlate_block_kernel(
     search: AnySearch, rows: NDArray[np.int64], out: Columns
 ) -> tuple[int, int]:
-    """Write the pairs; returns their number and how many were decided one by one."""
+    """Write the pairs; return their number and the number of pairs decided one by one."""
     groups = search.groups
     found = 0
     evaluations = 0

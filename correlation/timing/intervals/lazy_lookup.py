@@ -1,28 +1,28 @@
 """Lazy timing correlation with look-up tables (LL10 Algorithms 6 and 7), the default.
 
-Problem. All satisfied pairs of the events of each group (a block of base events against a
-max-sorted buffer of targets), computing as few probabilities as possible.
+Problem. Find all satisfied pairs of the events of each group (a block of base events against a
+max-sorted buffer of targets) with as few evaluations of probabilities as possible.
 
 Algorithm. Two passes over the base events of each group, which are max-sorted as well.
-1. *Locate*: where LH, LL, RL and RH fall among the targets (timing.locating).
-2. *Collect*: the targets in [LL, RL] are pairs, nothing computed (Algorithm 6, lines 4 to 9). The
-   left probe region is walked by descending, the right one by ascending max, of the base events
-   (lines 13 to 25) and of the targets of each. What is found carries over in two ways:
-   - *Satisfied*, from base event to base event: a table indexed by target position keeps the
-     satisfied base event with the most useful earliest time so far (left: the greatest; right: the
-     smallest). A base event with earliest ≤ the entry (left; ≥ on the right) is satisfied without
-     an evaluation (Algorithm 7; Theorem 2, generalised in docs/proofs.md, P-LOOKUP, to one-sided
-     and narrow windows: on the left the upper end must not cut, on the right the lower end).
+1. *Locate*: find the positions of LH, LL, RL and RH among the targets (intervals.locating).
+2. *Collect*: the targets in [LL, RL] are pairs without an evaluation (Algorithm 6, lines 4 to 9).
+   The left probe region is visited by descending max of the base events and of the targets of each,
+   the right one by ascending max (lines 13 to 25). Earlier decisions are reused in two ways:
+   - *Satisfied*, from base event to base event: the look-up table, indexed by target position,
+     stores the max earliest time (left; min on the right) of the satisfied base events so far. A
+     base event with earliest ≤ the entry (left; ≥ on the right) is satisfied without an evaluation
+     (Algorithm 7; Theorem 2, generalised in docs/proofs.md, P-LOOKUP, to one-sided and narrow
+     windows: on the left the upper end must not cut, on the right the lower end).
    - *Violated*, from target to target of one base event (the other half of Corollary 2, and the
-     paper's Example 1): the most useful earliest time of a violated target so far (left: the
-     greatest; right: the smallest). A target with earliest ≤ that (left; ≥ on the right) is
-     violated without an evaluation (docs/proofs.md, P-LOOKUP-VIOLATED). Between base events
-     violations carry over in the opposite order of walking only, so no table keeps them.
+     paper's Example 1): the max earliest time (left; min on the right) of the violated targets so
+     far. A target with earliest ≤ this time (left; ≥ on the right) is violated without an
+     evaluation (docs/proofs.md, P-LOOKUP-VIOLATED). Between base events violations can be reused
+     only in the opposite visiting order, so the look-up table does not store them.
 
 Reference. Lee and Lee 2010, section 4.2, Corollary 2, Theorem 2.
 
 Cost. O(b log t + pairs + probed) for b base events and t targets in reach; memory O(pairs), with
-32 bytes a base event and 8 a target.
+32 bytes per base event and 8 per target.
 """
 
 from __future__ import annotations
@@ -87,20 +87,20 @@ def collect_probed(
     Parameters
     ----------
     base, target, groups, exclude_same
-        As `pairs.Correlate` takes them, checked.
+        Checked arguments of `pairs.Correlate`.
     located : Located
-        Where the regions of the base events lie.
+        Regions of the base events.
     window : WindowScalars
         The condition.
     out : Columns
-        With room for `located.probed` pairs from `found` on.
+        Columns with room for `located.probed` pairs from `found` on.
     found : int
-        Pairs that stand there already.
+        Number of pairs already in the columns.
 
     Returns
     -------
     int, ProbeCounts
-        Pairs that stand there now, and what they cost.
+        New number of pairs in the columns, and the counts of the probe regions.
     """
     probed = hits = 0
     if located.probed:
@@ -132,7 +132,7 @@ def _collect_sides_kernel(
 ) -> tuple[int, int, int]:
     """Write the satisfied pairs of both probe regions from `found` on.
 
-    Returns the number of pairs, the size of the probe regions and the look-up hits.
+    Returns the number of pairs, the size of the probe regions and the number of look-up hits.
     """
     found, probed, hits = _collect_side_kernel(
         _LEFT, base, target, groups, located, window, exclude_same, table, out, found
@@ -143,7 +143,7 @@ def _collect_sides_kernel(
     return found, probed + more_probed, hits + more_hits
 
 
-# Inlined by force, so that the side is a constant: compared at run time it costs up to a tenth.
+# Force-inlined so that the side is a constant: a comparison at run time costs up to 10 %.
 @njit(cache=True, forceinline=True)
 def _collect_side_kernel(
     column: int,
@@ -159,10 +159,10 @@ def _collect_side_kernel(
 ) -> tuple[int, int, int]:
     """Write the satisfied pairs of the probe regions of one side.
 
-    Base events, and the targets of each, by descending max on the left, by ascending max on the
-    right: the greatest (left) or the smallest (right) earliest time of a satisfied base event is
-    kept for each target, and of a violated target for the base event. The upper end must not cut
-    on the left, the lower end on the right.
+    Base events, and the targets of each, are visited by descending max on the left and by ascending
+    max on the right. The max (left) or min (right) earliest time is stored for each target over its
+    satisfied base events, and for the base event over its violated targets. The upper end must not
+    cut on the left, the lower end on the right.
     """
     base_index, target_index, decided_by = out
     base_earliest, base_latest = base
@@ -221,7 +221,7 @@ def _collect_side_kernel(
 
 @njit(cache=True)
 def _reset_table_kernel(table: NDArray[np.int64], ranges: NDArray[np.int64], empty: int) -> None:
-    """Empty the entries from the first to the last position of the ranges."""
+    """Clear the entries from the first to the last position of the ranges."""
     begin = len(table)
     end = 0
     for k in range(len(ranges)):

@@ -1,17 +1,17 @@
-"""Where the targets of base events fall among max-sorted targets.
+"""Positions of the regions of base events among max-sorted targets.
 
-Problem. LH, LL, RL and RH (`timing.regions`) of each base event as positions in its targets:
-left ≤ sure ≤ right ≤ stop, so that [left, sure) is the left probe region, [sure, right) the
-satisfaction region and [right, stop) the right probe region. Of events with histograms: the targets
-in reach and the pieces of the class (`search.locate_event`).
+Problem. Find LH, LL, RL and RH (`intervals.regions`) of each base event as positions in its
+targets: left ≤ sure ≤ right ≤ stop, so that [left, sure) is the left probe region, [sure, right)
+the satisfaction region and [right, stop) the right probe region. For events with histograms: find
+the targets in reach and the pieces of the class (`search.locate_event`).
 
 Algorithm. One event: binary searches. A block, whose base events are max-sorted as well: the
-outermost reach of any of them moves forward only (galloping), and the ends of each are searched
-inside it.
+outermost reach of all its events moves forward only (galloping), and the ends of each event's
+regions are searched inside it.
 
 Reference. Lee and Lee 2010, section 4.1; Algorithm 2, line 1; Algorithm 6, line 5.
 
-Cost. O(log t) an event for t targets, in a block for t targets in reach; 32 bytes a base event.
+Cost. O(log t) per event for t targets, in a block for t targets in reach; 32 bytes per base event.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def locate_block(
     Parameters
     ----------
     base, target, groups, window, target_lengths
-        As `pairs.Correlate` takes them, checked.
+        Checked arguments of `pairs.Correlate`.
 
     Returns
     -------
@@ -74,16 +74,16 @@ def locate_block(
 
 
 def locate_events(search: AnySearch) -> tuple[NDArray[np.int64], int, int]:
-    """Locate the targets of all base events of a search of any kind.
+    """Locate the targets of all base events of any kind of search.
 
     Returns
     -------
     rows : ndarray of int64, shape (b, 4)
-        As `search.locate_event` returns them, in order of the groups.
+        Results of `search.locate_event`, in order of the groups.
     reached : int
-        Targets from the first to the last of each, summed.
+        Sum of the targets in reach of each base event.
     between : int
-        Differences of the two middle numbers, summed: of intervals, the certain targets.
+        Sum of the differences of the two middle numbers; for intervals, the certain targets.
     """
     rows = np.empty((count_events(search.groups), 4), np.int64)
     reached, between = _locate_events_kernel(search, rows)

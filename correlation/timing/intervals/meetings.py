@@ -1,15 +1,15 @@
-"""Which base events are near enough to any target: searched once for many conditions.
+"""Base events with targets in reach: searched once for many conditions.
 
-Problem. Conditions on the same two streams search the same segments, each for its own window, and
-most base events of sparse streams have no target in any of them. Find, for a reach, the runs of
-base events that have targets in it, and those targets, so that the conditions search nothing else.
+Problem. Conditions on the same two streams search the same segments, each with its own window. In
+sparse streams most base events have no target in any of these windows. Find, for a reach, the runs
+of base events with targets in reach, and these targets, so that the conditions search only them.
 
-Algorithm. Two base events of a group are in one *meeting* if they stand behind each other and their
-targets in reach overlap or touch. Base events and targets being max-sorted, the first and the last
-target in reach move forward only (galloping), and a meeting ends at the first base event that has
-none, or whose targets begin behind those so far. The meetings of a group share neither base events
-nor targets. A reach is widened to multiples of a power of two at most its width, so that conditions
-with similar windows ask for the same one: it is at most three times as wide as what was asked for,
+Algorithm. Two adjacent base events of a group are in one *meeting* if their targets in reach
+overlap or touch. Since base events and targets are max-sorted, the first and the last target in
+reach move forward only (galloping). A meeting ends before the first base event without a target in
+reach, or whose targets begin after those so far. The meetings of a group share neither base events
+nor targets. A reach is widened to multiples of the max power of two up to its width, so that
+conditions with similar windows share one reach. The widened reach is at most three times as wide,
 and the algorithms decide by the condition's own window.
 
 Cost. O(b log d) for b base events whose targets are d apart, once for each widened reach.
@@ -37,14 +37,14 @@ _COLUMNS = 4
 
 
 def may_meet(a: Segment, b: Segment, reach: tuple[int, int]) -> bool:
-    """Tell whether any max_B - max_A of two segments lies in a reach.
+    """Return whether max_B - max_A may lie in a reach for some events of two segments.
 
     Parameters
     ----------
     a, b : Segment
-        Of the events of A and of B.
+        Events of A and of B.
     reach : (int, int)
-        Least and greatest s of any satisfied pair, microseconds.
+        Min and max s of any satisfied pair, microseconds.
     """
     least, greatest = reach
     return b.max_latest - a.min_latest >= least and b.min_latest - a.max_latest <= greatest
@@ -53,14 +53,14 @@ def may_meet(a: Segment, b: Segment, reach: tuple[int, int]) -> bool:
 def matched_groups(
     shared: MutableMapping[Hashable, object], base: Segment, target: Segment, *, crossed: bool
 ) -> NDArray[np.int64]:
-    """Give the groups of two segments that can meet; found once for all conditions.
+    """Return the groups of two segments that can meet; computed once for all conditions.
 
     Parameters
     ----------
     shared : mutable mapping
         `View.shared` of the block in which the segments are searched.
     base, target : Segment
-        To be searched.
+        The segments to search.
     crossed : bool
         See `segment.match_groups`.
 
@@ -83,19 +83,19 @@ def find_meetings(
     *,
     crossed: bool,
 ) -> NDArray[np.int64]:
-    """Give the parts of the groups in which base events have targets in reach.
+    """Return the parts of the groups in which base events have targets in reach.
 
     Parameters
     ----------
     shared, base, target, crossed
-        As for `matched_groups`.
+        As in `matched_groups`.
     reach : (int, int)
-        Least and greatest max_target - max_base of interest, microseconds.
+        Min and max of max_target - max_base, microseconds.
 
     Returns
     -------
     ndarray of int64, shape (k, 4)
-        Groups as `pairs.Correlate` takes them; every base event with a target in reach is in one,
+        Groups as in `pairs.Correlate`; every base event with targets in reach is in one of them,
         together with all of these targets.
     """
     widened = widen(*reach)
@@ -109,7 +109,7 @@ def find_meetings(
 
 
 def widen(least: int, greatest: int) -> tuple[int, int]:
-    """Widen a reach to multiples of the greatest power of two that is at most its width."""
+    """Widen a reach to multiples of the max power of two up to its width."""
     step = 1 << max(greatest - least, 1).bit_length() - 1
     return least // step * step, -(-greatest // step) * step
 
@@ -122,7 +122,7 @@ def _find_meetings_kernel(
     reach: tuple[int, int],
     found: NDArray[np.int64],
 ) -> int:
-    """Fill `found`; returns the number of meetings."""
+    """Fill `found`; return the number of meetings."""
     count = 0
     for g in range(len(groups)):
         first = groups[g, 2]

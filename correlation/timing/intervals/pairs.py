@@ -1,4 +1,4 @@
-"""What goes into a correlation algorithm and what comes out; the interface of all of them."""
+"""Input and output of the correlation algorithms, and their common interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SATISFACTION_REGION = 0
 PROBE = 1
 LOOKUP = 2
-# How an alarm calls them.
+# Their names in alarms.
 DECIDED_BY = ("satisfaction_region", "probe", "lookup")
 
 _GROUP_COLUMNS = 4
@@ -39,17 +39,16 @@ class Side(NamedTuple):
 
 
 class ProbeCounts(NamedTuple):
-    """How the pairs in the probe regions were decided; violated pairs included.
+    """Number of pairs in the probe regions, satisfied or violated, by the way of the decision.
 
     Attributes
     ----------
     probe_region : int
-        Pairs in probe regions; without regions, all pairs looked at.
+        Pairs in probe regions; in algorithms without regions, all pairs evaluated.
     lookup_hits : int
-        Those of them decided by the look-up tables, without computing a probability: satisfied or
-        violated.
+        Pairs in probe regions decided by the look-up tables, without a probability.
     evaluations : int
-        Those of them decided one by one: by their probability, or by what tells as much of it.
+        Pairs in probe regions decided one by one: by probability or an equivalent test.
     """
 
     probe_region: int
@@ -67,7 +66,7 @@ class Pairs(NamedTuple):
     decided_by : ndarray of uint8, shape (k,)
         0 satisfaction region (by position alone), 1 probe, 2 look-up table.
     counts : ProbeCounts
-        Of the search that found them.
+        Counts of the search.
     """
 
     base_index: NDArray[np.int64]
@@ -77,7 +76,7 @@ class Pairs(NamedTuple):
 
 
 class Correlate(Protocol):
-    """A correlation algorithm; all of them return the same set of pairs."""
+    """A correlation algorithm; all algorithms return the same set of pairs."""
 
     def __call__(
         self,
@@ -103,8 +102,8 @@ class Correlate(Protocol):
         exclude_same : bool
             Leave out the pairs of equal base and target index (one segment with itself).
         target_lengths : (int, int), optional
-            Bounds of the lengths of the targets named by `groups`, microseconds; found by a look
-            at all of them if not given.
+            Bounds of the lengths of the targets in `groups`, microseconds; computed from all of
+            them if missing.
 
         Returns
         -------
@@ -113,19 +112,19 @@ class Correlate(Protocol):
         Raises
         ------
         ValueError
-            If the arrays do not fit together.
+            The columns of a side differ in length, or a group lies outside a side.
         """
 
 
 def check_inputs(
     base: Side, target: Side, groups: NDArray[np.int64]
 ) -> tuple[Side, Side, NDArray[np.int64]]:
-    """Return the arrays as the kernels take them, or say what does not fit.
+    """Check the arrays and return them as kernel arguments.
 
     Raises
     ------
     ValueError
-        If the columns of a side differ in length, or a group lies outside a side.
+        The columns of a side differ in length, or a group lies outside a side.
     """
     sides = []
     for name, side in (("base", base), ("target", target)):
@@ -138,19 +137,19 @@ def check_inputs(
 
 
 def check_groups(groups: NDArray[np.int64], bases: int, targets: int) -> NDArray[np.int64]:
-    """Return the groups as the kernels take them.
+    """Check the groups and return them as a kernel argument.
 
     Parameters
     ----------
     groups : ndarray of int64, shape (k, 4)
-        As `Correlate` takes them.
+        As in `Correlate`.
     bases, targets : int
         Number of events of either side.
 
     Raises
     ------
     ValueError
-        If a group lies outside a side.
+        A group lies outside a side.
     """
     ranges = as_column(groups).reshape(-1, _GROUP_COLUMNS)
     for name, size, low, high in (
@@ -173,17 +172,17 @@ def range_lengths(
     groups: NDArray[np.int64],
     target_lengths: tuple[int, int] | None,
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the shortest and longest length of either side, that of the targets if not known.
+    """Return the shortest and longest length of either side; `target_lengths` is kept if given.
 
     Parameters
     ----------
     base, target, groups, target_lengths
-        As `pairs.Correlate` takes them, checked.
+        Checked arguments of `pairs.Correlate`.
 
     Returns
     -------
     base_lengths, target_lengths : (int, int)
-        Microseconds; 0, 0 of no events.
+        Microseconds; 0, 0 without events.
     """
     base_lengths = _range_lengths_kernel(base.earliest, base.latest, groups[:, :2])
     if target_lengths is None:
@@ -195,7 +194,7 @@ def range_lengths(
 def _range_lengths_kernel(
     earliest: NDArray[np.int64], latest: NDArray[np.int64], ranges: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Shortest and longest length of the events inside the ranges; 0, 0 without events."""
+    """Return the shortest and longest length of the events in the ranges; 0, 0 without events."""
     shortest = UNBOUNDED_US
     longest = 0
     for g in range(len(ranges)):

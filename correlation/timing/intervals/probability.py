@@ -1,9 +1,9 @@
 """The satisfaction probability of a pair, in float64, for reporting.
 
 Problem. P(lower ≤ T_B - T_A ≤ upper) for T_A, T_B uniform on intervals, independent, both ends
-closed. It is never compared with a threshold: decisions are timing.exact's.
+closed. It is never compared with a threshold; intervals.exact decides.
 
-Definitions and equation. As in timing.exact: P = 1 - (K(u) + K(v)) / 2mM.
+Definitions and equation. As in intervals.exact: P = 1 - (K(u) + K(v)) / 2mM.
 
 Reference. LL10 Theorem 1, integrated (spec section 3).
 
@@ -40,7 +40,7 @@ def probability(
     earliest_a, latest_a, earliest_b, latest_b : array_like of int, shape (n,) or scalar
         The two timestamps, microseconds, within ±2**60, lengths 0 … 2**45.
     window : TimingWindow
-        The condition; its floor and ceiling play no part.
+        The condition; its floor and ceiling are ignored.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def probability(
 
     Notes
     -----
-    A pair that meets its threshold exactly may be reported one rounding below it.
+    The value of a pair exactly at its threshold may be one rounding error below it.
     """
     min_a, max_a, min_b, max_b = as_columns(earliest_a, latest_a, earliest_b, latest_b)
     out = np.empty(min_a.shape, np.float64)

@@ -1,21 +1,21 @@
-"""The regions of a base event: where its targets are decided by their position alone.
+"""The satisfaction and probe regions of a base event.
 
 Problem. Given a base event of A and targets of B with lengths in [shortest, longest], split the
 axis s = max_B - max_A into violated, probe, satisfied, probe, violated.
 
-Definitions. With W as in timing.satisfaction, the offsets from max_A are
+Definitions. With W as in intervals.satisfaction, the offsets from max_A are
 
     LH = lower + shortest - W(l_A, shortest)    LL = lower + longest - W(l_A, longest)
     RL = upper - l_A + W(l_A, shortest)         RH = upper - l_A + W(l_A, longest)
 
-(LL10 Figure 1). [LL, RL] is satisfied for sure, outside [LH, RH] is violated for sure, [LH, LL)
-and (RL, RH] are the probe regions (docs/proofs.md, P-REGIONS). A base event for which the window
-is narrow has no satisfaction region: its probe regions meet at RL = upper - l_A, LL = RL + 1.
-Floor and ceiling cut LH and RH.
+(LL10 Figure 1). All targets in [LL, RL], the satisfaction region, are satisfied; all targets
+outside [LH, RH] are violated; [LH, LL) and (RL, RH] are the probe regions (docs/proofs.md,
+P-REGIONS). A base event for which the window is narrow has an empty satisfaction region: its probe
+regions meet at RL = upper - l_A, LL = RL + 1. Floor and ceiling cut LH and RH.
 
 Reference. LL10 section 4.1; spec section 4.
 
-Cost. O(1), two greatest depths a base event; O(log t) to find them among t targets.
+Cost. O(1), two max depths per base event; O(log t) to find the regions among t targets.
 """
 
 from __future__ import annotations
@@ -79,23 +79,23 @@ def describe_regions(
     longest_b_us: int,
     locate: Callable[[TimingWindow, int, int, int], Regions] = locate_regions,
 ) -> dict[str, object]:
-    """Describe the regions of a condition for a person to read.
+    """Return the regions of a condition as text for display.
 
     Parameters
     ----------
     window : TimingWindow
         The condition.
     shortest_a_us, longest_a_us, shortest_b_us, longest_b_us : int
-        The ranges of lengths of either stream, microseconds.
+        Shortest and longest length of either stream, microseconds.
     locate : callable
-        Computes the regions: as `locate_regions`.
+        Computes the regions, with the signature of `locate_regions`.
 
     Returns
     -------
     dict
-        "window": "wide" or "narrow"; "base_a" and "base_b", each with "min_uncertainty" and
-        "max_uncertainty" (the base event's length): LH, LL, RL, RH as offsets of the target's
-        latest time from the base event's, as durations, and a sentence of what they mean.
+        "window": "wide" or "narrow"; "base_a" and "base_b", each for a base event of length
+        "min_uncertainty" and "max_uncertainty": durations LH, LL, RL, RH, as offsets of the
+        target's latest time from the base event's latest time, and their "meaning".
     """
     a = (shortest_a_us, longest_a_us)
     b = (shortest_b_us, longest_b_us)
@@ -123,7 +123,7 @@ def _describe_direction(
 
 
 def _describe_base(regions: Regions) -> dict[str, str]:
-    # An inner end never shows beyond its horizon.
+    # An inner end is never shown beyond its horizon.
     certain = max(regions.ll, regions.lh), min(regions.rl, regions.rh)
     lh, ll, rl, rh = (format_duration(end) for end in (regions.lh, *certain, regions.rh))
     if regions.lh > regions.rh:
@@ -142,7 +142,7 @@ def _describe_base(regions: Regions) -> dict[str, str]:
 def _locate_offsets_kernel(
     length: int, shortest: int, longest: int, window: WindowScalars
 ) -> tuple[int, int, int, int]:
-    """LH, LL, RL, RH, the outer two cut by floor and ceiling."""
+    """Compute LH, LL, RL, RH, the outer two cut by floor and ceiling."""
     deep_shortest = _find_depth_kernel(length, shortest, window)
     deep_longest = deep_shortest
     if longest != shortest:
@@ -164,7 +164,7 @@ def _locate_event_kernel(
     lengths: tuple[int, int],
     window: WindowScalars,
 ) -> tuple[int, int, int, int]:
-    """left, sure, right, stop of a base event among the targets in [begin, end)."""
+    """Find left, sure, right, stop of a base event among the targets in [begin, end)."""
     lh, ll, rl, rh = _locate_offsets_kernel(latest - earliest, lengths[0], lengths[1], window)
     left = _search_kernel(target_latest, begin, end, latest + lh)
     stop = _search_kernel(target_latest, left, end, latest + rh + 1)

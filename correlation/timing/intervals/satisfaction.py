@@ -1,22 +1,22 @@
 """The s-window: the interval of s = max_B - max_A in which a pair is satisfied.
 
 Problem. For fixed lengths the satisfaction probability depends on s alone and the satisfied s
-form one integer interval [s_lo, s_hi] (docs/proofs.md, P-SWINDOW). Find it exactly.
+form one integer interval [s_lo, s_hi] (docs/proofs.md, P-SWINDOW). Compute it exactly.
 
-Definitions. With K as in timing.exact, W(l_A, l_B) = max {w : q K(w) ≤ (q - p) 2mM} is the
-*greatest depth* to which one end of the window may cut. In a wide window only one end cuts, hence
+Definitions. With K as in intervals.exact, W(l_A, l_B) = max {w : q K(w) ≤ (q - p) 2mM} is the
+*max depth* to which one end of the window may cut. In a wide window only one end cuts, hence
 
     s_lo = lower + l_B - W,    s_hi = upper - l_A + W,
 
-the quantiles of the difference of two uniforms. In a narrow window these two bound the interval,
-which is symmetric about (lower + upper - l_A + l_B) / 2 and found by bisection.
+the quantiles of the difference of two uniforms. In a narrow window they bound the interval, which
+is symmetric about (lower + upper - l_A + l_B) / 2; bisection finds it.
 
 Closed form. With r = 1 - ct the real root of K(w) = 2 r m M is sqrt(2 r m M), r M + m/2 or
 m + M - sqrt(2 ct m M): one square root. It is corrected to the exact integer (P-DEPTH).
 
 Reference. LL10 section 3 and Figure 1; PTJ `stime`, Theorems 2 and 3.
 
-Cost. O(1) a pair of lengths; O(log length) when the guess is near an integer or the window narrow.
+Cost. O(1) per pair of lengths; O(log length) if the guess is near an integer or the window narrow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# The closed form is off by less than this part of l_A + l_B (docs/proofs.md, P-DEPTH).
+# Error bound of the closed form, relative to l_A + l_B (docs/proofs.md, P-DEPTH).
 _GUESS_BOUND = 2.0**-50
 
 
@@ -51,7 +51,7 @@ def satisfied(
     s : array_like of int, shape (n,) or scalar
         max_B - max_A, microseconds, within ±2**61.
     window : TimingWindow
-        The condition; its floor and ceiling count as well.
+        The condition, including its floor and ceiling.
 
     Returns
     -------
@@ -74,13 +74,13 @@ def s_window(
     length_a, length_b : array_like of int, shape (n,) or scalar
         Lengths of the two timestamps, microseconds, 0 … 2**45.
     window : TimingWindow
-        The condition, wide or narrow, its floor and ceiling included.
+        The condition, wide or narrow, including its floor and ceiling.
 
     Returns
     -------
     s_lo, s_hi : ndarray of int64, shape (n,)
-        A pair is satisfied if and only if s_lo ≤ max_B - max_A ≤ s_hi; none if s_lo > s_hi.
-        Microseconds.
+        A pair is satisfied if and only if s_lo ≤ max_B - max_A ≤ s_hi, microseconds. The s-window
+        is empty if s_lo > s_hi.
     """
     lengths_a, lengths_b = as_columns(length_a, length_b)
     low = np.empty(lengths_a.shape, np.int64)
@@ -96,21 +96,21 @@ def bounds(
     shortest_b_us: int,
     longest_b_us: int,
 ) -> tuple[int, int]:
-    """Compute the least and the greatest s of any satisfied pair of two streams.
+    """Compute the min and max s of any satisfied pair of two streams.
 
     Parameters
     ----------
     window : TimingWindow
         The condition.
     shortest_a_us, longest_a_us, shortest_b_us, longest_b_us : int
-        The ranges of lengths of either stream, microseconds.
+        Shortest and longest length of either stream, microseconds.
 
     Returns
     -------
-    least, greatest : int
-        Every satisfied pair has least ≤ max_B - max_A ≤ greatest; both finite, within ±2**52.
-        In a wide window both are reached, unless a floor or ceiling cuts them off; if least
-        exceeds greatest no pair can be satisfied (docs/proofs.md, P-KEEP).
+    min_s, max_s : int
+        Every satisfied pair has min_s ≤ max_B - max_A ≤ max_s; both are finite, within ±2**52.
+        In a wide window some pair reaches each of them, unless floor or ceiling cuts it off. If
+        min_s > max_s, no pair can be satisfied (docs/proofs.md, P-KEEP).
     """
     return bounds_of_scalars(
         window.scalars(), (shortest_a_us, longest_a_us), (shortest_b_us, longest_b_us)
@@ -120,7 +120,7 @@ def bounds(
 def bounds_of_scalars(
     window: WindowScalars, lengths_a: tuple[int, int], lengths_b: tuple[int, int]
 ) -> tuple[int, int]:
-    """Compute `bounds` from the numbers of a window and the shortest and longest lengths."""
+    """Compute `bounds` from window scalars and the shortest and longest length of either stream."""
     deepest_low = int(_find_depth_kernel(lengths_a[1], lengths_b[0], window))
     deepest_high = int(_find_depth_kernel(lengths_a[0], lengths_b[1], window))
     least = max(window.lower + lengths_b[0] - deepest_low, window.floor)
@@ -158,7 +158,7 @@ def _bound_lengths_kernel(
 
 @njit(cache=True)
 def _bound_pair_kernel(a: int, b: int, window: WindowScalars) -> tuple[int, int]:
-    """[s_lo, s_hi] of two lengths, cut by floor and ceiling; empty if s_lo > s_hi."""
+    """Compute [s_lo, s_hi] of two lengths, cut by floor and ceiling; empty if s_lo > s_hi."""
     depth = _find_depth_kernel(a, b, window)
     s_lo = window.lower + b - depth
     s_hi = window.upper - a + depth
@@ -169,7 +169,7 @@ def _bound_pair_kernel(a: int, b: int, window: WindowScalars) -> tuple[int, int]
 
 @njit(cache=True)
 def _bisect_narrow_kernel(a: int, b: int, s_lo: int, window: WindowScalars) -> tuple[int, int]:
-    """Find [s_lo, s_hi] below and above its centre; `s_lo` is a lower bound of it."""
+    """Find [s_lo, s_hi] by bisection from its centre; argument `s_lo` is a lower bound."""
     twice_centre = window.lower + window.upper - a + b
     good = twice_centre >> 1
     if not _decide_depths_kernel(window.lower - good + b, good - window.upper + a, a, b, window):
@@ -188,7 +188,7 @@ def _bisect_narrow_kernel(a: int, b: int, s_lo: int, window: WindowScalars) -> t
 
 @njit(cache=True)
 def _find_depth_kernel(a: int, b: int, window: WindowScalars) -> int:
-    """W(a, b): the greatest w ≥ 0 such that K(w) leaves at least ct."""
+    """Compute W(a, b), the max w ≥ 0 with a probability of at least ct after the cut K(w)."""
     small = min(a, b)
     large = max(a, b)
     if window.slack_part == 0 or large == 0:
@@ -218,7 +218,7 @@ def _guess_depth_kernel(small: int, large: int, window: WindowScalars) -> float:
 
 @njit(cache=True)
 def _correct_depth_kernel(guess: int, a: int, b: int, window: WindowScalars) -> int:
-    """W(a, b) by galloping from a guess in [0, a + b], then bisection: right from any guess."""
+    """Find W(a, b) by galloping from any guess in [0, a + b], then by bisection."""
     good = 0
     bad = a + b + 1
     step = 1

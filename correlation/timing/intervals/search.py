@@ -1,7 +1,7 @@
-"""A search among events with intervals: what the algorithms are given, and how they decide a pair.
+"""Search among events with intervals: the input of the algorithms, and the decision of a pair.
 
-Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for pairs of a search. The operations here are
-open to other kinds of search: `histograms.search` adds that of events with histograms.
+Problem. Decide P(lower ≤ T_B - T_A ≤ upper) ≥ ct for pairs of a search. The operations here can be
+specialised for other kinds of search: `histograms.search` does so for events with histograms.
 
 Cost. O(1) a pair.
 """
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.pairs import Side
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
-# What a decision finds. DOUBTFUL: float64 cannot tell.
+# Results of a decision. DOUBTFUL: float64 is not precise enough to decide.
 VIOLATED, SATISFIED, DOUBTFUL = range(3)
-# In `Pairs.decided_by`, until a doubtful pair is decided.
+# Value of `Pairs.decided_by` until a doubtful pair is decided.
 DOUBT = 255
 
 
@@ -52,7 +52,7 @@ class AnySearch(Protocol):
 
 
 class IntervalSearch(NamedTuple):
-    """A search as the kernels take it.
+    """A search as passed to the kernels.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class IntervalSearch(NamedTuple):
     target_earliest, target_latest : ndarray of int64, shape (t,)
         The targets.
     groups : ndarray of int64, shape (k, 4)
-        As `pairs.Correlate` takes them.
+        As in `pairs.Correlate`.
     lengths : (int, int)
         Shortest and longest length of the targets.
     reach : (int, int)
-        Least and greatest s of any satisfied pair.
+        Min and max s of any satisfied pair.
     window : WindowScalars
         The condition.
     exclude_same : bool
@@ -92,12 +92,12 @@ def make_search(
     *,
     exclude_same: bool,
 ) -> IntervalSearch:
-    """Check the arguments of an algorithm, as `pairs.Correlate` takes them, and build its search.
+    """Check the arguments of an algorithm (see `pairs.Correlate`) and build its search.
 
     Raises
     ------
     ValueError
-        If the arrays do not fit together.
+        The columns of a side differ in length, or a group lies outside a side.
     """
     base, target, groups = check_inputs(base, target, groups)
     base_lengths, target_lengths = range_lengths(base, target, groups, target_lengths)
@@ -115,9 +115,9 @@ def make_search(
 
 @singledispatch
 def decide_pair(search: object, i: int, j: int) -> int:  # noqa: ARG001 - the interface
-    """Decide base event i and target j: SATISFIED, VIOLATED or DOUBTFUL.
+    """Return SATISFIED, VIOLATED or DOUBTFUL for base event i and target j.
 
-    Floor and ceiling are the caller's.
+    The caller checks floor and ceiling.
     """
     return refuse(search)
 
@@ -131,9 +131,10 @@ def probe_targets(
     out: Columns,  # noqa: ARG001
     found: int,  # noqa: ARG001
 ) -> tuple[int, int]:
-    """Decide (i, begin) to (i, end - 1) one by one and write what is not violated.
+    """Decide (i, begin) to (i, end - 1) one by one and write the pairs that are not violated.
 
-    All of them lie between floor and ceiling. Returns what is found, and how many were decided.
+    All of them lie between floor and ceiling. Returns the new number of pairs, and the number of
+    pairs decided.
     """
     return refuse(search)
 
@@ -147,7 +148,7 @@ def locate_event(
 ) -> tuple[int, int, int, int]:
     """Locate the targets in [begin, end) that base event i can match.
 
-    Returns the first of them, two numbers for `collect_located`, and the end.
+    Returns the first target, two numbers for `collect_located`, and the end of the targets.
     """
     return refuse(search)
 
@@ -160,10 +161,10 @@ def collect_located(
     out: Columns,  # noqa: ARG001
     found: int,  # noqa: ARG001
 ) -> tuple[int, int]:
-    """Write the pairs of base event i, given what `locate_event` returned.
+    """Write the pairs of base event i; `located` is the result of `locate_event`.
 
-    Targets are decided by their position where that is possible, and probed elsewhere. Returns what
-    is found, and how many were decided one by one.
+    Targets are decided by position where possible, and probed elsewhere. Returns the new number of
+    pairs, and the number of pairs decided one by one.
     """
     return refuse(search)
 
@@ -190,7 +191,7 @@ def _decide_pair_kernel(search: IntervalSearch, i: int, j: int) -> int:
 def _probe_targets_kernel(
     search: IntervalSearch, i: int, begin: int, end: int, out: Columns, found: int
 ) -> tuple[int, int]:
-    """LL10 Algorithm 3."""
+    """Decide targets one by one (LL10 Algorithm 3)."""
     base_index, target_index, decided_by = out
     starts = search.target_earliest
     stops = search.target_latest
@@ -220,7 +221,7 @@ def _probe_targets_kernel(
 def _locate_regions_kernel(
     search: IntervalSearch, i: int, begin: int, end: int
 ) -> tuple[int, int, int, int]:
-    """left, sure, right, stop (LL10 Algorithm 2, line 1)."""
+    """Find left, sure, right, stop (LL10 Algorithm 2, line 1)."""
     located: tuple[int, int, int, int] = _locate_event_kernel(
         search.base_earliest[i],
         search.base_latest[i],
@@ -237,7 +238,7 @@ def _locate_regions_kernel(
 def _collect_regions_kernel(
     search: IntervalSearch, i: int, located: tuple[int, int, int, int], out: Columns, found: int
 ) -> tuple[int, int]:
-    """LL10 Algorithm 2, lines 2 to 7."""
+    """Write the pairs of the regions (LL10 Algorithm 2, lines 2 to 7)."""
     left, sure, right, stop = located
     evaluations = 0
     found = _fill_certain_kernel(i, sure, right, search.exclude_same, out[0], out[1], found)

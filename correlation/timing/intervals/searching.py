@@ -1,6 +1,7 @@
-"""Binary search among ascending times, from anywhere and from a known position.
+"""Binary search and galloping search among ascending times.
 
-Cost. O(log n) of the range; from a known position O(log d) of the distance d to the answer.
+Cost. Binary search: O(log n) for a range of n; galloping: O(log d) for the distance d to the
+answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @njit(cache=True)
 def _gallop_kernel(latest: NDArray[np.int64], begin: int, end: int, value: int) -> int:
-    """First position in [begin, end) with latest ≥ value, searched in growing steps."""
+    """Find the first position in [begin, end) with latest ≥ value, else end, in growing steps."""
     step = 1
     while begin < end and latest[min(begin + step, end) - 1] < value:
         begin = min(begin + step, end)
@@ -27,7 +28,7 @@ def _gallop_kernel(latest: NDArray[np.int64], begin: int, end: int, value: int) 
 
 @njit(cache=True)
 def _search_kernel(latest: NDArray[np.int64], begin: int, end: int, value: int) -> int:
-    """First position in [begin, end) with latest ≥ value, else end."""
+    """Find the first position in [begin, end) with latest ≥ value, else end."""
     while begin < end:
         middle = (begin + end) >> 1
         if latest[middle] < value:

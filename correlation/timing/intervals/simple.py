@@ -1,10 +1,10 @@
 """Simple timing correlation (LL10 Algorithm 1): every base event with every target.
 
-Problem. All satisfied pairs of the events of each group. The plain reference of the others: no
-position decides. Events may have intervals or histograms (`search.decide_pair`).
+Problem. Find all satisfied pairs of the events of each group. This algorithm decides every pair
+and is the reference for the others. Events may have intervals or histograms (`search.decide_pair`).
 
-Reference. Lee and Lee 2010, Algorithm 1, without its invalidation, which is the buffer's; PTJ
-Theorem 1 for the probability of histograms.
+Reference. Lee and Lee 2010, Algorithm 1; the buffer does its invalidation. PTJ Theorem 1 for the
+probability of histograms.
 
 Cost. O(base x target) decisions; memory O(pairs).
 """

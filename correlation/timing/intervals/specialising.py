@@ -1,13 +1,13 @@
-"""Operations on a search that each kind of search decides in its own way.
+"""Operations on a search with one implementation per class of searches.
 
 Problem. Events with intervals and events with histograms are searched by the same traversals; only
 the decision of a pair differs. A traversal is one kernel, compiled once for each class of searches.
 
 Algorithm. A search is a NamedTuple. An operation is a `functools.singledispatch` function on it,
-which runs where kernels are plain Python (NUMBA_DISABLE_JIT=1). `specialise` adds the operation of
-one class of searches, there and, as an overload, for compiled kernels.
+which runs if kernels are plain Python (NUMBA_DISABLE_JIT=1). `specialise` registers the kernel of
+one class of searches with that function and, as an overload, for compiled kernels.
 
-Cost. None at run time: the type of the search decides when a kernel is compiled.
+Cost. Zero at run time: numba selects the overload by the type of the search at compile time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 def specialise(
     operation: _SingleDispatchCallable[Any], search: type, kernel: Callable[..., Any]
 ) -> None:
-    """Let an operation run a kernel for one class of searches.
+    """Register the kernel that an operation runs for one class of searches.
 
     Parameters
     ----------
     operation : singledispatch function
-        Dispatches on its first argument.
+        The operation, which dispatches on its first argument.
     search : type
         A NamedTuple class.
     kernel : jitted function
-        With the parameters of the operation.
+        The implementation, with the parameters of the operation.
     """
     operation.register(search, kernel)
 
@@ -45,13 +45,13 @@ def specialise(
             return implementation
         return None
 
-    # Not strict: the parameters of `choose` differ from those of the kernel. Inlined by force: a
-    # call passes every array of the search, which costs more than most operations.
+    # Not strict: the parameters of `choose` differ from those of the kernel. Force-inlined: a call
+    # passes every array of the search, which costs more than most operations.
     overload(operation, strict=False, jit_options={"forceinline": True})(choose)
 
 
 def refuse(given: object) -> NoReturn:
-    """Raise the error of an operation that is not specialised for what it is given.
+    """Raise the error of an operation that is not specialised for its first argument.
 
     Raises
     ------

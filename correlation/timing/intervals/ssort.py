@@ -1,18 +1,17 @@
 """Simple-Sort timing correlation (LL10 Algorithm 1 over a max-sorted buffer).
 
-Problem. All satisfied pairs of the events of each group, as in timing.simple. Events may have
-intervals or histograms (`search.probe_targets`).
+Problem. Find all satisfied pairs of the events of each group, as intervals.simple does. Events may
+have intervals or histograms (`search.probe_targets`).
 
-Algorithm. Every target of a base event is decided, except those that no event of these lengths or
-classes can match: the s of all satisfied pairs lie within the reach of the search (docs/proofs.md,
-P-KEEP, P-SUPPORT), and the targets are sorted by max. Those below are the obsolete ones that the
-paper removes: the base events being max-sorted too, they stay obsolete, and the walk begins behind
-them. At the first target above it stops.
+Algorithm. Every target within the reach of the search is decided. The s of all satisfied pairs of
+these lengths or classes lie within the reach (docs/proofs.md, P-KEEP, P-SUPPORT), and the targets
+are sorted by max. Targets below the reach are the obsolete targets that the paper removes: the
+base events are max-sorted too, so these targets stay obsolete, and the scan begins after them. It
+stops at the first target above the reach.
 
-Reference. Lee and Lee 2010, section 4.2 (Simple-Sort), without its invalidation, which is the
-buffer's.
+Reference. Lee and Lee 2010, section 4.2 (Simple-Sort); the buffer does its invalidation.
 
-Cost. O(base + target + pairs within reach) with a decision for each of the last; memory O(pairs).
+Cost. O(base + target + pairs within reach), with a decision per pair within reach; memory O(pairs).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def correlate_ssort(
     exclude_same: bool,
     target_lengths: tuple[int, int] | None = None,
 ) -> Pairs:
-    """Find the satisfied pairs by deciding those not too far apart; see `pairs.Correlate`."""
+    """Find the satisfied pairs by deciding all pairs within reach; see `pairs.Correlate`."""
     search = make_search(base, target, groups, window, target_lengths, exclude_same=exclude_same)
     return collect_parts(count_events(search.groups), _decide_near_kernel, search)
 

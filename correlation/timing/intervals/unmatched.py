@@ -1,13 +1,14 @@
-"""Which base events have a target that satisfies the condition with them.
+"""Base events with at least one target that satisfies the condition.
 
-Problem. Not which targets, only whether there is one.
+Problem. For each base event, decide whether a satisfied target exists, without finding all targets.
 
-Algorithm. Regions as in timing.lazy (LL10 Algorithm 2): one target in the satisfaction region is
-enough; where there is none the probe regions are decided one by one up to the first that is
-satisfied, beginning next to the satisfaction region, where it is likeliest.
+Algorithm. Regions as in intervals.lazy (LL10 Algorithm 2): one target in the satisfaction region is
+enough. If the satisfaction region is empty, the targets in the probe regions are decided one by
+one up to the first satisfied one, beginning next to the satisfaction region, where the probability
+is highest.
 
-Cost. O(log t) a base event of t targets; where the satisfaction region is empty O(1) more for each
-target that is decided.
+Cost. O(log t) per base event of t targets; if the satisfaction region is empty, O(1) more for each
+decided target.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ def mark_matched(
     left_out: NDArray[np.int64],
     target_lengths: tuple[int, int] | None = None,
 ) -> int:
-    """Mark the base events that some target satisfies the condition with.
+    """Mark the base events with at least one satisfied target.
 
     Parameters
     ----------
     base, target, groups, window, target_lengths
-        As `pairs.Correlate` takes them.
+        As in `pairs.Correlate`.
     matched : ndarray of bool, shape (b,)
-        Set to True where a target is found; base events that are marked already are passed over.
+        Set to True if a target is found; base events already marked are skipped.
     left_out : ndarray of int64, shape (b,)
-        Position of the target that is the base event itself; -1 where none is.
+        Position of the target that is the base event itself, else -1.
 
     Returns
     -------
     int
-        Targets decided one by one.
+        Number of targets decided one by one.
     """
     base, target, groups = check_inputs(base, target, groups)
     _, lengths = range_lengths(base, target, groups, target_lengths)

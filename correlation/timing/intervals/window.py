@@ -1,4 +1,4 @@
-"""What a timing condition asks of a pair of events."""
+"""Time window and threshold of a timing condition."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 from correlation.errors import InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 
-# An infinite end inside the kernels: beyond every difference of two times (2**61) plus the
-# largest finite end, and still so small that the sums of the kernels stay within int64.
+# An infinite end inside the kernels: above every difference of two times (2**61) plus the
+# largest finite end, and small enough that the sums of the kernels stay within int64.
 UNBOUNDED_US = 2**62
 
 
 class WindowScalars(NamedTuple):
-    """A window as the kernels take it: numbers only, missing ends at ±`UNBOUNDED_US`.
+    """A window as passed to the kernels: numbers only, infinite ends at ±`UNBOUNDED_US`.
 
     Attributes
     ----------
     lower, upper, floor, ceiling : int
         Microseconds.
     slack_part, whole : int
-        1 - ct = slack_part / whole, whole positive: the probability a satisfied pair may miss.
+        1 - ct = slack_part / whole, whole > 0: the max probability outside the window.
     slack, threshold : float
         1 - ct and ct, correctly rounded.
     """
@@ -39,7 +39,7 @@ class WindowScalars(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimingWindow:
-    """Where T_B - T_A has to lie, and how probable that has to be.
+    """Range of T_B - T_A, and the min probability of that range.
 
     A pair (A, B) with s = max_B - max_A is *satisfied* if and only if
     P(lower ≤ T_B - T_A ≤ upper) ≥ threshold and floor ≤ s ≤ ceiling; all bounds are closed.
@@ -47,17 +47,17 @@ class TimingWindow:
     Parameters
     ----------
     lower_us, upper_us : int or None
-        The window, microseconds; None is infinite. Not both None.
+        The window, microseconds; None is infinite. At most one end may be None.
     floor_us, ceiling_us : int or None
-        Hard cuts of s (horizons), microseconds; None is no cut. A window without a lower end needs
-        a floor and one without an upper end a ceiling, or no event could ever be forgotten.
+        Limits of s (horizons), microseconds; None is unlimited. A window without a lower end needs
+        a floor, and a window without an upper end a ceiling: otherwise events are kept forever.
     threshold : Fraction
         The confidence threshold ct: 0 < ct ≤ 1, at most 10 decimals.
 
     Raises
     ------
     InvalidFieldError
-        If a field is out of range or the fields contradict each other.
+        A field is out of range, or the fields contradict each other.
     """
 
     lower_us: int | None
@@ -99,19 +99,19 @@ class TimingWindow:
         )
 
     def is_wide(self, longest_a_us: int, longest_b_us: int) -> bool:
-        """Tell whether no pair of events up to these lengths feels both ends at once.
+        """Return whether at most one end cuts the support of any pair up to these lengths.
 
         Parameters
         ----------
         longest_a_us, longest_b_us : int
-            The longest lengths of either stream, microseconds.
+            Longest length of either stream, microseconds.
         """
         if self.lower_us is None or self.upper_us is None:
             return True
         return self.upper_us - self.lower_us >= longest_a_us + longest_b_us
 
     def scalars(self) -> WindowScalars:
-        """Return the numbers that the kernels take."""
+        """Return the window as numbers for the kernels."""
         slack = 1 - self.threshold
         whole = self.threshold.denominator
         return WindowScalars(

@@ -1,4 +1,4 @@
-"""The papers' experiments in their short form: complete, of one mind, and drawn alike each time."""
+"""The papers' experiments in short form: complete, with equal pairs, and with identical plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of the broker and the service: malformed ones, and those where nothing answers."""
+"""Addresses of broker and service: malformed addresses, and addresses that do not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of data: nothing of anybody else's is ever removed."""
+"""The data folder: files of other programs are never removed."""
 
 from __future__ import annotations
 

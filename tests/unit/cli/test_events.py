@@ -1,4 +1,4 @@
-"""When events are due, and what may be asked for together."""
+"""Due times of events, and combinations of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in files and on the command line: what was written counts, or is refused."""
+"""Numbers in files and on the command line are used exactly as written, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `explain` asks for, and how its answer looks."""
+"""Requests of `explain`, and the format of its answer."""
 
 from __future__ import annotations
 

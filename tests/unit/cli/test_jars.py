@@ -1,4 +1,4 @@
-"""Java archives: taken where they are, fetched whole or not at all."""
+"""Java archives are used from an existing folder, or downloaded completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the Java runtime, and what is said when there is none."""
+"""Search for the Java runtime, and the message when it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines for a person: numbers with what they count."""
+"""Lines for a person: numbers with singular and plural nouns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command says when something is wrong: one sentence, never a traceback."""
+"""Error messages of the command: one sentence, never a traceback."""
 
 from __future__ import annotations
 

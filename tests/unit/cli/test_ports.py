@@ -1,4 +1,4 @@
-"""The local stack looks at its ports before it starts or writes anything."""
+"""The local stack checks its ports before it starts or writes anything."""
 
 from __future__ import annotations
 

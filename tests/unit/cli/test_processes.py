@@ -1,4 +1,4 @@
-"""Child processes: started, waited for, ended."""
+"""Child processes: start, wait and stop."""
 
 from __future__ import annotations
 

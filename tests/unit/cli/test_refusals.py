@@ -1,4 +1,4 @@
-"""What the service refuses is told with the place in the file and with names that are near."""
+"""Errors of the service are shown with the place in the file and with similar names."""
 
 from __future__ import annotations
 

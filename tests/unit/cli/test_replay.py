@@ -1,4 +1,4 @@
-"""`coincide replay` as typed: what it writes where, what it refuses, and how it ends."""
+"""`coincide replay` as typed: its output, errors and exit codes."""
 
 from __future__ import annotations
 

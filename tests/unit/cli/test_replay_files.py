@@ -1,4 +1,4 @@
-"""What becomes of the rows of files: JSON lines, CSV and Parquet, good and bad."""
+"""Rows of files: JSON lines, CSV and Parquet, valid and invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/replay.md, run as they stand there, one after the other in one folder."""
+"""The commands of docs/replay.md, run in order in one folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates and histograms in files: none of the ways in which rows are written loses a shape."""
+"""Templates and histograms in files: every row format keeps the shapes."""
 
 from __future__ import annotations
 

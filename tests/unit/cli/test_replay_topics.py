@@ -1,4 +1,4 @@
-"""`coincide replay --topics` as typed: which options go together, and what it tells at once."""
+"""`coincide replay --topics` as typed: combinations of options, and immediate errors."""
 
 from __future__ import annotations
 

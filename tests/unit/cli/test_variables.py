@@ -1,4 +1,4 @@
-"""Variables that look like Coincide's and are none."""
+"""Environment variables that look like Coincide's but are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice on a declaration: a sentence for each thing that is wrong or wasteful."""
+"""Advice on a declaration: one sentence for each error or waste."""
 
 from __future__ import annotations
 

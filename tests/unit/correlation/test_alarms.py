@@ -1,4 +1,4 @@
-"""Alarms as records: what a consumer reads."""
+"""Alarms as records that a consumer reads."""
 
 from __future__ import annotations
 

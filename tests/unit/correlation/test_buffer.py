@@ -1,4 +1,4 @@
-"""Segments and the buffer made of them, against plain lists."""
+"""Segments and their buffer, compared with plain lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns: what goes in comes out, in memory and over bytes."""
+"""Columns keep their values, in memory and over bytes."""
 
 from __future__ import annotations
 

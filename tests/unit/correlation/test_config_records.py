@@ -1,4 +1,4 @@
-"""Which records of the config topic hold a resource: one rule for service and job."""
+"""Records of the config topic that hold a resource: one rule for service and job."""
 
 from __future__ import annotations
 

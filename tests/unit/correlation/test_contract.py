@@ -1,4 +1,4 @@
-"""What was seen of a stream beside what it promises: merged in any order, kept, begun anew."""
+"""Facts of a stream compared with its declaration: merged in any order, kept, and reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of templates and with histograms: their timestamps, and why the rest are dead letters."""
+"""Events with templates and histograms: timestamps, and reasons of dead letters."""
 
 from __future__ import annotations
 

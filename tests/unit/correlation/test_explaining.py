@@ -1,4 +1,4 @@
-"""Given records are read as the job reads them, or as canonical events."""
+"""Records given to `explain` are read like in the job, or as canonical events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histograms and templates as values: what they accept, what they say about the rest."""
+"""Histograms and templates as values: accepted input, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records into events: what is accepted, with which interval, and why the rest is not."""
+"""Conversion of records to events: accepted records, intervals, and reasons of rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watermarks: what is known to have passed, and what must not be believed too early."""
+"""Watermarks: known progress, and values that must not be trusted too early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of the config topic: documents there and back, and wrong ones named."""
+"""Records of the config topic: round trips of documents, and errors that name the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slot whose conditions' newest records cannot be read: they are not in force, others go on."""
+"""Conditions whose newest records are unreadable are not in force; the others continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of records: times and masses are the decimals of the JSON, whatever float64 holds."""
+"""Numbers of records: times and masses are the exact decimals of the JSON, not float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about the architecture names files that exist."""
+"""All files named on the architecture page exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deploy/compose.yaml and the Dockerfile name things that exist, and agree with each other."""
+"""All names in deploy/compose.yaml and the Dockerfile exist, and both files agree."""
 
 from __future__ import annotations
 

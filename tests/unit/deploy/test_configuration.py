@@ -1,4 +1,4 @@
-"""docs/configuration.md has every setting of the code, who reads it, and its true default."""
+"""docs/configuration.md lists every setting with its process and its true default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON and the tables in docs/ are what the software takes and gives."""
+"""The JSON and the tables in docs/ match the input and output of the software."""
 
 from __future__ import annotations
 

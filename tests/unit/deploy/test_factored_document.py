@@ -1,4 +1,4 @@
-"""docs/factored.md: its records are what the program writes, and its reader reads them."""
+"""The records in docs/factored.md match the program's output, and its reader reads them."""
 
 from __future__ import annotations
 

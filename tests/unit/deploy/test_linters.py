@@ -1,6 +1,6 @@
-"""The Dockerfile and the Compose file, as their own linters see them.
+"""The Dockerfile and the Compose file pass their linters.
 
-Both are among the packages for development; hadolint has none for Windows.
+Both linters are development dependencies; hadolint has no package for Windows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""deploy/prometheus.yml and deploy/alerts.yml: right for promtool, and over metrics that exist."""
+"""promtool accepts deploy/prometheus.yml and deploy/alerts.yml, and all metrics in them exist."""
 
 from __future__ import annotations
 

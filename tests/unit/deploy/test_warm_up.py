@@ -1,4 +1,4 @@
-"""The piece of work by which the image compiles its kernels."""
+"""The warm-up that compiles the kernels of the image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are hidden in every text; all else stays readable."""
+"""Secrets are hidden in every string; other text stays readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that are not valid: each is named, with its mend, by whichever process reads it."""
+"""Settings that are not valid: every process names the setting and how to correct it."""
 
 from __future__ import annotations
 

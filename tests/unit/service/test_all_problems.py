@@ -1,4 +1,4 @@
-"""An answer names every problem of a document and of its request, not only the first."""
+"""A response names all problems of a document and its request, not only the first."""
 
 from __future__ import annotations
 

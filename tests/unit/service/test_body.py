@@ -1,4 +1,4 @@
-"""Bodies as people and machines get them wrong."""
+"""Malformed request bodies written by people and programs."""
 
 from __future__ import annotations
 

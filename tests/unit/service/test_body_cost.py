@@ -1,4 +1,4 @@
-"""Bodies made to keep the service busy: the work grows with their length, and no faster."""
+"""Request bodies built to overload the service: the work is linear in their length."""
 
 from __future__ import annotations
 

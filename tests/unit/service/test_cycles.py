@@ -1,4 +1,4 @@
-"""Conditions that build on each other, and what they would keep: what the registry refuses."""
+"""Conditions on results of conditions: the registry refuses cycles and oversized buffers."""
 
 from __future__ import annotations
 

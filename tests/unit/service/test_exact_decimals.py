@@ -1,4 +1,4 @@
-"""Decimals through REST and the config topic: they read back as they were written."""
+"""Decimals through REST and the config topic are read back as they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookups of records are few at a time; the rest of them is tried on a real Kafka (tests/rest)."""
+"""The number of concurrent look-ups is limited; tests/rest covers look-ups on a real Kafka."""
 
 from __future__ import annotations
 

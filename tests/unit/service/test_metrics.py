@@ -1,4 +1,4 @@
-"""The view of the metrics topic: records of slots in, sums out."""
+"""The view of the metrics topic: sums of the records of slots."""
 
 from __future__ import annotations
 

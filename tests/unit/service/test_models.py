@@ -1,4 +1,4 @@
-"""Documents: durations in every spelling, exact decimals, and errors that name the field."""
+"""Documents: durations in every notation, exact decimals, and errors that name the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route under /v1 refuses query parameters that it does not know, or gets twice."""
+"""Every route under /v1 refuses unknown and repeated query parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people most often write wrong, and what they are told to write instead."""
+"""Common errors in documents, and the messages that correct them."""
 
 from __future__ import annotations
 

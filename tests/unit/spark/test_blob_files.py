@@ -1,4 +1,4 @@
-"""Blobs of the state as files: a cache that may lose anything, and never lies."""
+"""Disk cache of state blobs: it may lose any blob, but never returns a wrong blob."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of what conditions computed beforehand: private, bounded, and no condition's mishap."""
+"""Disk cache of precomputed tables: private, bounded, and its errors never fail a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packed output records come out as they went in."""
+"""Packed output records are unpacked unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that are missing from an answer of the broker."""
+"""Topics that are missing from a response of the broker."""
 
 from __future__ import annotations
 

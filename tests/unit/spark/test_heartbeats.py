@@ -1,4 +1,4 @@
-"""When a partition is known to have been read to its end, and what that says."""
+"""Heartbeats after a partition has been read to its end, and their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many records are counted as lost, over runs and restarts of a job, and kills between them."""
+"""Count of lost records over runs, restarts and kills of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stateful operator without a JVM: same alarms whatever the batches, restarts and caches."""
+"""The stateful operator without a JVM: the same alarms for all batches, restarts and caches."""
 
 from __future__ import annotations
 

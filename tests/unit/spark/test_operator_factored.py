@@ -1,4 +1,4 @@
-"""The stateful operator without a JVM: a condition that writes its pairs factored."""
+"""The stateful operator without a JVM: a condition with factored output."""
 
 from __future__ import annotations
 

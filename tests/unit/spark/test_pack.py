@@ -1,4 +1,4 @@
-"""Packing of Kafka records: what becomes an event, what a dead letter, and where each row goes."""
+"""Packing of Kafka records: events, dead letters, and the slot of each row."""
 
 from __future__ import annotations
 

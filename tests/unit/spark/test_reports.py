@@ -1,4 +1,4 @@
-"""The job's own record: it stays small, and one that is refused does not stop the job."""
+"""The job's own record: its size is limited, and a refused record does not stop the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rights on files: existing folders that others may read are told about, and left as they are."""
+"""File rights: a warning for existing folders that others may read; rights stay unchanged."""
 
 from __future__ import annotations
 

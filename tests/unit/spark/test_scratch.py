@@ -1,4 +1,4 @@
-"""Temporary folders: what a killed process left is removed, and nothing else."""
+"""Temporary folders: only the leftovers of killed processes are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which streams a run of the query reads, and how they are stored."""
+"""The streams that a run of the query reads, and their stored form."""
 
 from __future__ import annotations
 

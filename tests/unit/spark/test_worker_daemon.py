@@ -1,4 +1,4 @@
-"""What is imported before Spark's Python workers are forked."""
+"""Modules imported before Spark's Python workers are forked."""
 
 from __future__ import annotations
 

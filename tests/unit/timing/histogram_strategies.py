@@ -1,4 +1,4 @@
-"""What Hypothesis draws of histograms: few buckets and many, gaps, points, all of time."""
+"""Hypothesis strategies for histograms: few and many buckets, gaps, points, extreme times."""
 
 from __future__ import annotations
 

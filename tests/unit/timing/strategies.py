@@ -1,4 +1,4 @@
-"""What Hypothesis draws for timing: thresholds, lengths and windows, far out and close to ties."""
+"""Hypothesis strategies for timing: thresholds, lengths and windows, extreme and close to ties."""
 
 from __future__ import annotations
 

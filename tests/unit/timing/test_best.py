@@ -1,4 +1,4 @@
-"""P-BEST: the best target is the judge's, ties of any kind included."""
+"""P-BEST: the best target is the oracle's, including all kinds of ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `auto` chooses, and what /plan and the metrics say of it."""
+"""Choices of `auto`, and their description in /plan and in the metrics."""
 
 from __future__ import annotations
 

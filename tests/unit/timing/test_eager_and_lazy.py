@@ -1,4 +1,4 @@
-"""Regions without a table: what eager and lazy count, and the walk of lazy."""
+"""Probe regions without a look-up table: counts of eager and lazy, and the walk of lazy."""
 
 from __future__ import annotations
 

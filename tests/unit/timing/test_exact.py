@@ -1,4 +1,4 @@
-"""P-EXACT: decisions are those of the rationals, ties, extremes and points included."""
+"""P-EXACT: decisions equal those of the rationals, including ties, extremes and points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations of pairs: what the judge decides, what the program does, and in which words."""
+"""Explanations of pairs: the oracle's verdict, the program's behaviour, and the wording."""
 
 from __future__ import annotations
 

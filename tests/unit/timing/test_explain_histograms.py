@@ -1,4 +1,4 @@
-"""Explanations of pairs with histograms: the judge's numbers, and what the program does."""
+"""Explanations of histogram pairs: the oracle's numbers, and the program's behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factored records: what the search finds, how it is cut, and what a reader is told."""
+"""Factored records: results of the search, splitting, and errors of the reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-HISTOGRAM, over the rationals: printed examples, the judge, ties, all of time."""
+"""P-HISTOGRAM, over the rationals: printed examples, the oracle, ties, extreme times."""
 
 from __future__ import annotations
 

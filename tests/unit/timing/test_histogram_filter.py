@@ -1,4 +1,4 @@
-"""P-HISTOGRAM, in float64: the rounding bound, and that doubt is decided in integers."""
+"""P-HISTOGRAM, in float64: the rounding bound, and integer decisions of doubtful pairs."""
 
 from __future__ import annotations
 

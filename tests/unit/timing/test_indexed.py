@@ -1,4 +1,4 @@
-"""P-INDEXED: by length everything is decided by position, and nothing is computed."""
+"""P-INDEXED: with an index by length, positions decide all pairs without a probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-LOOKUP, P-LOOKUP-VIOLATED and the counts: what is carried over, and that it is never wrong."""
+"""P-LOOKUP, P-LOOKUP-VIOLATED and the counts: carried-over verdicts are always correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meetings: what is near enough to be searched at all, against a plain double loop."""
+"""Meetings: the event ranges near enough to be searched, compared with a plain double loop."""
 
 from __future__ import annotations
 

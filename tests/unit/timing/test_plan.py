@@ -1,4 +1,4 @@
-"""What /plan and :validate say of conditions that report each A once."""
+"""Answers of /plan and :validate for conditions that report each A once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-QUANTILES: what quantiles decide is what the judge decides, and it is most pairs."""
+"""P-QUANTILES: verdicts by quantiles equal the oracle's, and they decide most pairs."""
 
 from __future__ import annotations
 

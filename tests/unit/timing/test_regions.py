@@ -1,4 +1,4 @@
-"""P-REGIONS: what the position of a target says about it."""
+"""P-REGIONS: the position of a target decides its verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-SWINDOWS: where in s a pair of shapes is satisfied, and PTJ's satisfaction time."""
+"""P-SWINDOWS: the range of s where a pair of shapes is satisfied, and PTJ's satisfaction time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-SWINDOW, P-DEPTH, P-MONOTONE, P-KEEP: where in s a pair is satisfied."""
+"""P-SWINDOW, P-DEPTH, P-MONOTONE, P-KEEP: the range of s where a pair is satisfied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sorting saves the simple algorithm, and what it does not."""
+"""Savings of sorting for the simple algorithm, and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-STOCHASTIC-SHIFT and P-STOCHASTIC-LOOKUP: which base events decide for which."""
+"""P-STOCHASTIC-SHIFT and P-STOCHASTIC-LOOKUP: base events that decide for other base events."""
 
 from __future__ import annotations
 

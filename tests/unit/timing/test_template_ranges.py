@@ -1,4 +1,4 @@
-"""P-TEMPLATES: what positions decide between templates (PTJ Theorems 2, 3 and 4)."""
+"""P-TEMPLATES: verdicts by position between templates (PTJ Theorems 2, 3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The window as a value: what it accepts, its mirror, its width."""
+"""The window as a value: accepted input, its mirror, its width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P-SWINDOW-KERNEL and the table of s-windows: exact, bounded, the same after a restart."""
+"""P-SWINDOW-KERNEL and the table of s-windows: exact, bounded, equal after a restart."""
 
 from __future__ import annotations
 
