@@ -15,15 +15,14 @@ from importlib import metadata
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
-import orjson
 import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
-from cli.client.lines import counted, printable
+from cli.client.explain_command import explain
+from cli.client.lines import counted, printable, write_json_line
 from cli.client.repair_command import repair_config
 from cli.client.watermark import reset_watermark
 from cli.error_messages import describe_error
@@ -49,7 +48,6 @@ Bootstrap = Annotated[
     str | None,
     typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default."),
 ]
-_EVENT_HELP = "An event: a file with one JSON document, - for standard input, JSON, or an id."
 Url = Annotated[str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")]
 
 
@@ -207,7 +205,7 @@ def apply(
     with ServiceClient(read_settings(url=url).url) as service:
         for applied in apply_resources(service, resources, dry_run=dry_run):
             if as_json:
-                _write_json(applied)
+                write_json_line(applied)
             else:
                 change = f"[{colours[applied.change]}]{applied.change:<9}[/]"
                 console.print(f"{change} {applied.kind} {applied.name}")
@@ -252,7 +250,7 @@ def produce(
     options = ProduceOptions(file, topic, stream, rate, speed, key, tuple(close_stream or ()))
     delivery = produce_file(settings, options, Console(stderr=True, highlight=False))
     if as_json:
-        _write_json(delivery._asdict())
+        write_json_line(delivery._asdict())
     elif file is None:
         Console(soft_wrap=True, highlight=False).print(
             f"{counted(len(options.closes), 'stream')} closed"
@@ -312,7 +310,7 @@ def tail(
         )
     for number, (record, line) in enumerate(found, start=1):
         if as_json:
-            _write_json(record)
+            write_json_line(record)
         else:
             console.print(line, markup=False)
         if number == count:
@@ -322,55 +320,7 @@ def tail(
 app.command()(replay)
 app.command("repair-config")(repair_config)
 app.command()(reset_watermark)
-
-
-@app.command()
-def explain(
-    condition: Annotated[str, typer.Argument(help="Name of the condition.")],
-    *,
-    a: Annotated[str | None, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")] = None,
-    b: Annotated[
-        str | None, typer.Option("--b", help="Event of stream B.", metavar="FILE|JSON|ID")
-    ] = None,
-    event: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Event of another role, for kinds of conditions that have more than A and B. "
-            "Repeatable.",
-            metavar="ROLE=FILE|JSON|ID",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Look for ids among records of then or later: µs or RFC 3339."),
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="And up to then.")] = None,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Explain why events are reported or not; exit code 1 if they do not satisfy the condition."""
-    from cli.client.explain import read_request, show_explanation
-    from cli.client.near_names import suggesting
-    from cli.client.rest import ServiceClient
-
-    events = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
-    for text in event or ():
-        role, equals, given = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r}: write ROLE=EVENT", param_hint="--event")
-        events[role] = given
-    request = read_request(events, since, until)
-    with (
-        ServiceClient(read_settings(url=url).url) as service,
-        suggesting(service, {("condition", condition)}),
-    ):
-        answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
-    if as_json:
-        _write_json(answer)
-    else:
-        show_explanation(answer, Console(highlight=False))
-    if answer["verdict"] != "satisfied":
-        raise typer.Exit(1)
+app.command()(explain)
 
 
 @app.command()
@@ -381,7 +331,7 @@ def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = Fa
     settings = read_settings(bootstrap=bootstrap, url=url)
     checks = examine(settings)
     if as_json:
-        _write_json([check.to_document() for check in checks])
+        write_json_line([check.to_document() for check in checks])
     else:
         show(checks, Console(highlight=False))
     if any(check.essential and not check.ok for check in checks):
@@ -402,13 +352,7 @@ def demo(
 
     report = run_demo(days, rate, Console(stderr=True, highlight=False))
     if as_json:
-        _write_json(report)
-
-
-def _write_json(value: object) -> None:
-    """Write a value as one line on standard output."""
-    sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
-    sys.stdout.buffer.flush()
+        write_json_line(report)
 
 
 for _registered in app.registered_commands:

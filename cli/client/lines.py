@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from correlation.resources.times import describe_moment
 
@@ -72,3 +75,9 @@ def describe_set_aside(letter: Mapping[str, Any]) -> str:
     shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
     told = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
     return printable("  ".join([*(str(part) for part in told if part), shown]))
+
+
+def write_json_line(value: object) -> None:
+    """Write a value as one line on standard output."""
+    sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
+    sys.stdout.buffer.flush()

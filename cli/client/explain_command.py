@@ -1,0 +1,65 @@
+"""Explain why events are reported or not (``explain``)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+
+from cli.client.lines import write_json_line
+from cli.settings import read_settings
+
+_EVENT_HELP = "An event: a file with one JSON document, - for standard input, JSON, or an id."
+
+
+def explain(
+    condition: Annotated[str, typer.Argument(help="Name of the condition.")],
+    *,
+    a: Annotated[str | None, typer.Option("--a", help=_EVENT_HELP, metavar="FILE|JSON|ID")] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", help="Event of stream B.", metavar="FILE|JSON|ID")
+    ] = None,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Event of another role, for kinds of conditions that have more than A and B. "
+            "Repeatable.",
+            metavar="ROLE=FILE|JSON|ID",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Look for ids among records of then or later: µs or RFC 3339."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="And up to then.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+) -> None:
+    """Explain why events are reported or not; exit code 1 if they do not satisfy the condition."""
+    # Imported here: slow to import, and --help does not need it.
+    from cli.client.explain import read_request, show_explanation  # noqa: PLC0415
+    from cli.client.near_names import suggesting  # noqa: PLC0415
+    from cli.client.rest import ServiceClient  # noqa: PLC0415
+
+    events = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
+    for text in event or ():
+        role, equals, given = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r}: write ROLE=EVENT", param_hint="--event")
+        events[role] = given
+    request = read_request(events, since, until)
+    with (
+        ServiceClient(read_settings(url=url).url) as service,
+        suggesting(service, {("condition", condition)}),
+    ):
+        answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)
+    if as_json:
+        write_json_line(answer)
+    else:
+        show_explanation(answer, Console(highlight=False))
+    if answer["verdict"] != "satisfied":
+        raise typer.Exit(1)
