@@ -29,6 +29,7 @@ from cli.error_messages import describe_error
 from cli.errors import BrokerError, CliError, UsageError
 from cli.exit_codes import INTERRUPTED
 from cli.flags import FlagsCommand, FlagsGroup
+from cli.interrupts import plain_interrupts
 from cli.replay.command import replay
 from cli.settings import Settings, options_to, read_settings
 from cli.variables import warn_of_unknown
@@ -69,7 +70,8 @@ def main(arguments: list[str] | None = None) -> None:
             # Characters that the terminal's encoding lacks are escaped, not an error.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=arguments, prog_name="coincide")
+        with plain_interrupts():
+            app(args=arguments, prog_name="coincide")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (CliError, ValidationError, OSError) as error:

@@ -239,16 +239,18 @@ class TopicKeeper:
         BrokerError, TopicRefusedError
             When the broker does not answer or refuses.
         """
-        own = {spec.name for spec in own_topics(self._settings)}
-        there = sorted(own & self._partitions().keys())
-        if not there:
-            return
+        # All names, not those of a listing: topics whose creation was interrupted may appear later.
+        names = [spec.name for spec in own_topics(self._settings)]
         seconds = self._settings.broker_timeout_seconds
         deleted = self._client().delete_topics(
-            there, operation_timeout=seconds, request_timeout=seconds
+            names, operation_timeout=seconds, request_timeout=seconds
         )
         for name, future in deleted.items():
-            self._result(future, f"deleting {name}")
+            try:
+                self._result(future, f"deleting {name}")
+            except BrokerError as error:
+                if not _is_caused_by(error, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                    raise
 
     def _client(self) -> AdminClient:
         if self._admin is None:
@@ -286,7 +288,7 @@ class TopicKeeper:
                 self._result(future, f"creating {name}")
             except BrokerError as error:
                 # Another service that starts at the same time may have created it.
-                if not _already_there(error.__cause__):
+                if not _is_caused_by(error, KafkaError.TOPIC_ALREADY_EXISTS):
                     raise
 
     def _check(
@@ -359,9 +361,11 @@ class TopicKeeper:
             raise BrokerError(f"{doing}: {reason}") from error
 
 
-def _already_there(cause: BaseException | None) -> bool:
+def _is_caused_by(error: BrokerError, code: int) -> bool:
+    """Return whether an error was raised from an error of Kafka with the code."""
+    cause = error.__cause__
     found = cause.args[0] if cause is not None and cause.args else None
-    return isinstance(found, KafkaError) and found.code() == KafkaError.TOPIC_ALREADY_EXISTS
+    return isinstance(found, KafkaError) and found.code() == code
 
 
 def _is_enough(found: str, needed: str) -> bool:

@@ -6,6 +6,7 @@ import os
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from cli.interrupts import plain_interrupts
 from cli.settings import Settings
 from cli.stack.data_folder import check_data, exclusive, is_claimed, remove_data
 from cli.stack.stack import LocalStack, check_start, terminable
@@ -58,7 +59,7 @@ def run_up(options: StackOptions, console: Console, *, fresh: bool = False) -> N
             warn_of_wide_folder(str(data), settings.umask)
         is_up = False
         try:
-            with LocalStack(options, console) as stack:
+            with plain_interrupts(), LocalStack(options, console) as stack:
                 _say_where(stack, console)
                 is_up = True
                 stack.watch()

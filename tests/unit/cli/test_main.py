@@ -157,3 +157,19 @@ def test_a_port_that_is_taken_is_told_with_the_option(
         port = taken.getsockname()[1]
         with pytest.raises(BrokerError, match=rf"port {port} .* --broker-port, .*:{port}$"):
             EmbeddedBroker(tmp_path, port).start()
+
+
+@pytest.mark.parametrize(
+    ("cause", "exit_code"), [(KeyboardInterrupt(), 130), (ValueError("wrong"), None)]
+)
+def test_interrupt_inside_an_extension_module_is_an_interrupt(
+    cause: BaseException, exit_code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(*_arguments: object) -> None:
+        # What Python raises for a C function that ignored the exception of a signal handler.
+        raise SystemError("returned a result with an exception set") from cause
+
+    monkeypatch.setattr("cli.stack.jars.spark_jars", call)
+    with pytest.raises(SystemError if exit_code is None else SystemExit) as ended:
+        main(["jars"])
+    assert getattr(ended.value, "code", None) == exit_code
