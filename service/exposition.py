@@ -167,11 +167,17 @@ def _sample(name: str, value: float, **labels: str) -> Sample:
 def _families(
     kind: Family, samples: Iterable[tuple[str, Labels, *tuple[Any, ...]]]
 ) -> Iterator[Metric]:
-    """Build the metric families of samples: name, labels, and the values of the family's kind."""
-    found: dict[str, Any] = {}
+    """Build the metric families of samples: name, labels, and the values of the family's kind.
+
+    Each family has the labels of all its samples. A label that a sample does not have is empty,
+    which Prometheus treats as missing.
+    """
+    found: dict[str, list[tuple[dict[str, str], tuple[Any, ...]]]] = {}
     for name, labels, *numbers in samples:
-        if name not in found:
-            names = [label for label, _ in labels]
-            found[name] = kind(_PREFIX + name, _HELP.get(name, name), labels=names)
-        found[name].add_metric([value for _, value in labels], *numbers)
-    yield from found.values()
+        found.setdefault(name, []).append((dict(labels), tuple(numbers)))
+    for name, rows in found.items():
+        names = sorted({label for labels, _ in rows for label in labels})
+        family: Any = kind(_PREFIX + name, _HELP.get(name, name), labels=names)
+        for labels, numbers in rows:
+            family.add_metric([labels.get(label, "") for label in names], *numbers)
+        yield family

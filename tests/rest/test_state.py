@@ -185,6 +185,32 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
         assert client.get("/v1/conditions/c/status").json()["applied"] is False
 
 
+def test_samples_of_a_metric_may_have_different_labels(service: Service) -> None:
+    say(
+        service,
+        b"slot/0",
+        slot=0,
+        at=AT_US,
+        counters=[
+            ["alarms_total", {"condition": "c"}, 2],
+            ["alarms_total", {"condition": "d", "room": "r"}, 3],
+            ["alarms_total", {"zone": "z"}, 4],
+        ],
+        gauges=[],
+        histograms=[],
+        conditions={},
+        watermarks={},
+    )
+    expected = {
+        "coincide_alarms_total{condition=c,room=,zone=}": 2,
+        "coincide_alarms_total{condition=d,room=r,zone=}": 3,
+        "coincide_alarms_total{condition=,room=,zone=z}": 4,
+    }
+    wait_until(lambda: "coincide_alarms_total" in service.client.get("/metrics").text)
+    found = samples(service.client)
+    assert {name: it for name, it in found.items() if "alarms_total" in name} == expected
+
+
 def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
     kafka_bootstrap: str,
 ) -> None:
