@@ -178,6 +178,6 @@ def _families(
     for name, rows in found.items():
         names = sorted({label for labels, _ in rows for label in labels})
         family: Any = kind(_PREFIX + name, _HELP.get(name, name), labels=names)
-        for labels, numbers in rows:
-            family.add_metric([labels.get(label, "") for label in names], *numbers)
+        for by_name, values in rows:
+            family.add_metric([by_name.get(label, "") for label in names], *values)
         yield family

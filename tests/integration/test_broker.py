@@ -6,9 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -17,19 +15,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from cli.errors import BrokerError
 from cli.stack.broker import EmbeddedBroker, answers
 from tests.support.kafka import Sent, create_topics, produce, read_committed
-from tests.support.patience import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.kafka
-
-
-def _wait(until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not until():
-        assert time.monotonic() < deadline, "not so in time"
-        time.sleep(0.05)
 
 
 def test_read_committed_sees_a_transaction_only_when_it_is_committed(
@@ -115,7 +103,7 @@ def test_compaction_leaves_the_last_value_of_a_key(own_broker: EmbeddedBroker) -
         read = read_committed(own_broker.bootstrap, "config")
         return [record.value for record in read if record.key == b"key"] == [b"new"]
 
-    _wait(compacted)
+    wait_until(compacted)
 
 
 def test_unknown_topic_is_not_created_by_writing_to_it(
@@ -182,4 +170,4 @@ def test_broker_ends_when_the_process_that_started_it_dies(tmp_path: Path) -> No
         bootstrap, pid = parent.stdout.readline().split()
         assert answers(bootstrap)
         os.kill(parent.pid, signal.SIGKILL)
-    _wait(lambda: not Path(f"/proc/{pid}").exists())
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +25,7 @@ from spark_jobs.sink.refusals import OMITTED_HEADER
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import Record
 from tests.support.kafka import Received, create_topics, read_committed
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,9 +226,7 @@ def test_output_topic_may_be_deleted_while_it_is_written(sink: Sink) -> None:
     client = AdminClient(sink.properties)
     client.delete_topics([mine.topic])[mine.topic].result(PATIENCE_SECONDS)
     # For a moment after that the broker still takes records for it.
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while mine.topic in client.list_topics(timeout=PATIENCE_SECONDS).topics:
-        assert time.monotonic() < deadline
+    wait_until(lambda: mine.topic not in client.list_topics(timeout=PATIENCE_SECONDS).topics)
     assert producer.write(1, [*sink.records("a"), mine]) == 2
     assert sink.written() == [b"a"]
     assert [letter.value for letter in sink.dead_letters()] == [b"x"]

@@ -11,7 +11,7 @@ import pytest
 from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest
 from tests.support.kafka import recreate_topic, topic_id
-from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
 from tests.support.workload import NearCondition, Occurrence, stream_resource
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def recreate_config(job: JobUnderTest) -> tuple[str, str]:
 
 
 def wait_for_exit(job: JobUnderTest) -> int | None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while job.process.running:
-        assert time.monotonic() < deadline, "the job goes on"
+    wait_until(lambda: not job.process.running)
     return job.process.exit_code
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.rest.running import wait_until
 from tests.support.command import command_line, process_tree
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

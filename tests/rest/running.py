@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,10 +13,10 @@ import uvicorn
 
 from service.app import create_app
 from service.settings import Settings
-from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 class Service(NamedTuple):
@@ -46,15 +45,6 @@ def running(settings: Settings) -> Iterator[Service]:
         server.should_exit = True
         thread.join()
         listening.close()
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until a condition holds, at most so long."""
-    deadline = time.monotonic() + seconds
-    tick = threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, f"not in {seconds:g} s"
-        tick.wait(0.02)
 
 
 def fresh_settings(bootstrap: str, **changes: object) -> Settings:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.rest.running import Service, fresh_settings, running, wait_until
+from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import fresh, head, pair, problem, put_stream, stream
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.turns import MOST_WAITING
-from tests.rest.running import fresh_settings, running, wait_until
+from tests.rest.running import fresh_settings, running
 from tests.support.hanging import hanging
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

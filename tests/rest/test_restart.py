@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.rest.running import Service, fresh_settings, running, wait_until
+from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import Sent, create_topics, produce, recreate_topic, topic_id
-from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
+from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from correlation.engine.contract import ContractFacts, declaration
 from correlation.resources.streams import Stream
 from service.plane import JOB_SILENCE_US
-from tests.rest.running import Service, fresh_settings, running, wait_until
+from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import Sent, create_topics, produce
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     import httpx

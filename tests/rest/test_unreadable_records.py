@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.rest.running import fresh_settings, running, wait_until
+from tests.rest.running import fresh_settings, running
 from tests.rest.test_restart import process
 from tests.support.kafka import Sent, produce
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     import httpx

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +24,8 @@ def hanging(broker: EmbeddedBroker) -> Iterator[None]:
     threads = Path(f"/proc/{broker.process.pid}/task")
     os.kill(broker.process.pid, signal.SIGSTOP)
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
         # Threads stop one after the other, and a running thread may still respond.
-        while {_state(thread) for thread in threads.iterdir()} != {"T"}:
-            assert time.monotonic() < deadline
-            threading.Event().wait(0.01)
+        wait_until(lambda: {_state(thread) for thread in threads.iterdir()} == {"T"})
         yield
     finally:
         os.kill(broker.process.pid, signal.SIGCONT)

@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -68,9 +68,7 @@ def create_topics(
     for created in client.create_topics(new).values():
         created.result(PATIENCE_SECONDS)
     # A broker may still respond without the topics it has just created.
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not topics.keys() <= client.list_topics(timeout=PATIENCE_SECONDS).topics.keys():
-        assert time.monotonic() < deadline, f"not there: {', '.join(topics)}"
+    wait_until(lambda: topics.keys() <= client.list_topics(timeout=PATIENCE_SECONDS).topics.keys())
 
 
 def recreate_topic(

@@ -5,6 +5,15 @@ condition holds, and its limit is minutes longer than a busy machine needs. Live
 events that are as old as a whole run of the tests.
 """
 
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PATIENCE_SECONDS = 600
 # Time for which the service waits for Kafka, in tests that do not stop Kafka.
 SERVICE_SECONDS = 300
@@ -12,3 +21,19 @@ SERVICE_SECONDS = 300
 END_SECONDS = 300
 # max_delay of live streams, in µs: longer than any restart or command.
 MAX_DELAY_US = 24 * 3600 * 1_000_000
+_ASK_SECONDS = 0.02
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a condition holds.
+
+    Raises
+    ------
+    AssertionError
+        The condition does not hold in time.
+    """
+    deadline = time.monotonic() + seconds
+    never_set = threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, f"not in {seconds:g} s"
+        never_set.wait(_ASK_SECONDS)
