@@ -89,10 +89,6 @@ class Watermarks:
         """Return the watermark of each stream, in µs, or UNKNOWN_WATERMARK."""
         return dict(self._watermarks)
 
-    def partition_values(self, stream: str) -> dict[int, int]:
-        """Return the watermark of each Kafka partition of a stream, in µs."""
-        return {number: found.watermark for number, found in self._partitions[stream].items()}
-
     def max_latest(self, stream: str) -> int:
         """Return the maximum `latest` of all events of a stream so far, in µs."""
         return self._max[stream]

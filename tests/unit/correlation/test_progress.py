@@ -138,12 +138,12 @@ def test_heartbeats_of_a_stream_to_come_wait_for_it() -> None:
     after = Watermarks({"other": 0, "s": 10}, {"other": 1, "s": 2})
     after.load(json.loads(json.dumps(before.dump())))
     after.advance([Progress("s", 0, 2, 50)], [])
-    assert after.partition_values("s") == {0: 40, 1: CLOSED}
+    assert after.describe()["s"]["partitions"] == {"0": 40, "1": CLOSED}
     # A restart in between, and the third partition is added.
     later = Watermarks({"other": 0, "s": 10}, {"other": 1, "s": 3})
     later.load(json.loads(json.dumps(after.dump())))
     later.advance([Progress("s", 0, 3, 60), Progress("s", 2, 1, None)], [])
-    assert later.partition_values("s") == {0: CLOSED, 1: CLOSED, 2: -1}
+    assert later.describe()["s"]["partitions"] == {"0": CLOSED, "1": CLOSED, "2": -1}
 
 
 def test_heartbeats_that_nobody_claims_are_bounded() -> None:
