@@ -55,7 +55,7 @@ compare only the values of one row.
 OWN = """\
 The paper has templates. If each event has a histogram of its own, satisfaction times cost more than
 they save. **Here.** As above, but with a random histogram for each of 4,000 events of a stream. The
-pairs that supports leave undecided are decided by five quantiles of either shape where possible
+pairs that supports leave undecided are decided by quantiles of either shape where possible
 (docs/proofs.md, P-QUANTILES), and by the probability otherwise. *Without* runs with quantiles that
 decide no pair, so that each probability is computed; *intervals* is the look-up table on intervals
 between the same ends. The pairs with and without quantiles are equal.
