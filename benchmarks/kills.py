@@ -137,7 +137,8 @@ def run() -> list[Report]:
         Report(
             "Killed with -9 under load",
             f"2 x {RATE} events/s for {seconds:,.0f} s. The job, its JVM and its workers are "
-            "killed at random moments; the alarms are those that a read_committed consumer receives.",
+            "killed at random moments; the alarms are those that a read_committed consumer "
+            "receives.",
             ("kills", "events", "counted by the slots", "pairs", "missing", "too many", "twice"),
             [
                 [
