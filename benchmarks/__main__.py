@@ -54,7 +54,7 @@ _PERFORMANCE = Page(
 # Performance
 
 Measured by `make bench` on {machine}
-The cores are shared with other machines: compare the figures of one table, not of two runs.
+The cores are shared with other machines: compare the values of one table, not of two runs.
 The papers' experiments are repeated in [figures](figures.md).
 
 """,
@@ -70,7 +70,7 @@ Lee 2006 (PTJ) argue for, repeated with this software's algorithms. All events a
 seeds; every table comes from runs in which all algorithms found the same pairs.
 
 Measured by `python -m benchmarks ll10 ll10.lookups ptj --write` on {machine}
-The cores are shared with other machines: compare the figures of one table, not of two runs.
+The cores are shared with other machines: compare the values of one table, not of two runs.
 
 """,
 )

@@ -103,11 +103,11 @@ def run() -> list[Report]:
     return [
         Report(
             "A block over a million buffered events",
-            "Program alone, one slot: unpacking, correlation, ageing and snapshot of a block of "
-            "20,000 events while a million wait.",
+            "Program alone, one slot: unpacking, correlation, removal of old events and snapshot "
+            "of a block of 20,000 events, while a million events are buffered.",
             (
                 *("join keys", "buffered", "block, median", "block, worst", "pairs"),
-                *("buffer an event", "least possible", "ratio"),
+                *("buffer per event", "minimum", "ratio"),
             ),
             [measure(keys) for keys in (1, 100, 100_000)],
         )

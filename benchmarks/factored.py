@@ -157,8 +157,9 @@ def run() -> list[Report]:
             "`output: pairs` and `output: factored` over the same blocks: 1,600 events a second "
             "and stream, one key, lengths of 20 to 200 ms, ct 0.7. One core; search, JSON and "
             "packing together. Bytes are those of the records' values, and of the blobs in which "
-            "Spark carries them. Of pairs the first million is written, and the rest reckoned to "
-            "cost the same; empty where they are too many for that.",
+            "Spark carries them (packed). For `pairs` the first million pairs are written, and "
+            "the others are assumed to cost the same; cells are empty where the pairs are too "
+            "many for that.",
             (
                 "window",
                 "M pairs",

@@ -136,8 +136,9 @@ def run() -> list[Report]:
     return [
         Report(
             "Killed with -9 under load",
-            f"2 x {RATE} events/s for {seconds:,.0f} s; the job, its JVM and its workers killed at "
-            "random moments; alarms as a read_committed consumer has them.",
+            f"2 x {RATE} events/s for {seconds:,.0f} s. The job, its JVM and its workers are "
+            "killed at random moments; the alarms are those that a read_committed consumer "
+            "receives.",
             ("kills", "events", "counted by the slots", "pairs", "missing", "too many", "twice"),
             [
                 [

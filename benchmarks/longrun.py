@@ -93,8 +93,8 @@ def run() -> list[Report]:
         Report(
             "An hour of stream time",
             f"2 x {RATE} events/s, {JOIN_KEYS:,} join keys; rate x horizon is "
-            f"{2 * RATE * horizon:,.0f} events. Buffers as the last batch of each step left them; "
-            "the checkpoint holds the last batches too.",
+            f"{2 * RATE * horizon:,.0f} events. Buffers are those after the last batch of each "
+            "step; the checkpoint also contains the last batches.",
             ("stream time", "events", "buffered", "buffer bytes", "checkpoint", "times real time"),
             rows,
         )

@@ -77,8 +77,8 @@ def run() -> list[Report]:
     return [
         Report(
             "Batches of the job while a million events wait",
-            "Kafka to Spark to Kafka, 2 slots, a second of 2 x 1,600 events every second; the "
-            "whole trigger, planning, reading, state and writing included. Aim: 0.5 s.",
+            "Kafka to Spark to Kafka, 2 slots, a second of 2 x 1,600 events every second. The "
+            "values are whole triggers: planning, reading, state and writing. Aim: 0.5 s.",
             ("buffered", "batches seen", "median", "p90", "worst"),
             [
                 [

@@ -6,6 +6,7 @@ environment that the tests do not have (a cluster, Docker).
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -37,7 +38,17 @@ BINARIES = Path(sys.executable).parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASK_SECONDS = 0.2
 LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
-PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "tests/README.md",
+    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))),
+)
+START = "docs/getting-started.md"
+# Two screens of 45 lines, minus the height of the picture.
+FIRST_LINES = 70
+COLUMNS = 100
 
 
 def _blocks(page: str, mark: str) -> list[str]:
@@ -45,12 +56,12 @@ def _blocks(page: str, mark: str) -> list[str]:
     return [found.group(2) for found in BLOCK.finditer(text) if found.group(1) == mark]
 
 
-def _shell(commands: str, environment: Mapping[str, str]) -> str:
-    """Run commands as typed into a shell with the project's environment; give their output."""
+def _shell(commands: str, environment: Mapping[str, str], folder: Path = ROOT) -> str:
+    """Run commands as typed into a shell with the project's environment; return their output."""
     # The commands are the project's own.
     done = subprocess.run(  # noqa: S603
         ["bash", "-euo", "pipefail", "-c", commands],  # noqa: S607 - the user's own shell
-        cwd=ROOT,
+        cwd=folder,
         env={**os.environ, "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}", **environment},
         capture_output=True,
         text=True,
@@ -81,19 +92,32 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
-def test_first_condition_gives_the_alarm_that_the_readme_shows(stack: LocalStack) -> None:
+def test_commands_of_getting_started_and_readme_give_the_alarm_that_they_show(
+    stack: LocalStack, tmp_path: Path
+) -> None:
     environment = {"COINCIDE_BOOTSTRAP": stack.bootstrap, "COINCIDE_URL": stack.url}
-    blocks = _blocks("README.md", "sh")
-    outputs = [
-        _shell(block.replace("http://127.0.0.1:8080", stack.url), environment) for block in blocks
-    ]
-    assert len(blocks) == 5
-    (resources,) = _blocks("README.md", "yaml")
+    (condition,) = _blocks("README.md", "json")
+    (tmp_path / "footsteps.json").write_text(condition, encoding="utf-8")
+    pages = {page: _blocks(page, "sh") for page in (START, "README.md")}
+    outputs: dict[str, list[str]] = {page: [] for page in pages}
+    assert [len(blocks) for blocks in pages.values()] == [5, 2]
+    with ServiceClient(stack.url) as service:
+        for page, blocks in pages.items():
+            for block in blocks:
+                if "coincide produce" in block:
+                    # As the page says: events that are read before are not kept.
+                    _wait_until(lambda: _is_applied(service), PATIENCE_SECONDS)
+                here = block.replace("http://127.0.0.1:8080", stack.url)
+                outputs[page].append(_shell(here, environment, tmp_path))
+    # The condition of the README is that of the page, not a new version.
+    assert json.loads(outputs["README.md"][0])["version"] == 1
+    (resources,) = _blocks(START, "yaml")
     # The file says the same as the commands before it.
     applied = _shell(f"coincide apply -f - <<'END'\n{resources}END\n", environment)
     assert [line.split()[0] for line in applied.splitlines()] == ["unchanged"] * 3
-    shown = next(block for block in _blocks("README.md", "") if "p=0.625" in block)
-    assert _without_times(outputs[3]) == _without_times(shown)
+    for page, alarm in ((START, outputs[START][4]), ("README.md", outputs["README.md"][1])):
+        shown = next(block for block in _blocks(page, "") if "p=0.625" in block)
+        assert _without_times(alarm) == _without_times(shown)
     with ServiceClient(stack.url) as service:
 
         def all_events_are_read() -> bool:
@@ -103,6 +127,10 @@ def test_first_condition_gives_the_alarm_that_the_readme_shows(stack: LocalStack
         _wait_until(all_events_are_read, PATIENCE_SECONDS)
         assert service.get("/v1/conditions/footsteps/status")["alarms"] == 1
     assert len(read_committed(stack.bootstrap, "coincide.alarms")) == 1
+
+
+def _is_applied(service: ServiceClient) -> bool:
+    return bool(service.get("/v1/conditions/footsteps/status")["applied"])
 
 
 def _without_times(line: str) -> str:
@@ -115,14 +143,14 @@ def _without_times(line: str) -> str:
 def test_job_runs_under_spark_submit(
     kafka_bootstrap: str, topic_prefix: str, spark_jar_paths: list[Path], tmp_path: Path
 ) -> None:
-    (block,) = [found for found in _blocks("README.md", "") if "spark-submit" in found]
+    (block,) = [found for found in _blocks("docs/deployment.md", "") if "spark-submit" in found]
     replaced = {
         "kafka:9092": kafka_bootstrap,
         "hdfs:///coincide/checkpoint": (tmp_path / "checkpoint").as_uri(),
         "COINCIDE_SLOTS=16": f"COINCIDE_SLOTS=2 COINCIDE_PREFIX={topic_prefix}",
         "/opt/coincide/bin/python": sys.executable,
         "spark://spark:7077": "local[2]",
-        # As the README says for a site without a network.
+        # As the page says for a site without a network.
         "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0": "--jars "
         + ",".join(map(str, spark_jar_paths)),
     }
@@ -186,9 +214,22 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_layout_names_every_folder_of_the_project() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_architecture_names_every_folder_of_the_project() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE))
     assert all((ROOT / folder).is_dir() for folder in named)
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert packages <= named
+
+
+def test_readme_shows_an_alarm_on_its_first_two_screens() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first, _ = re.split(r"^## (?!See it work)", text, maxsplit=1, flags=re.MULTILINE)
+    assert first.count("![") == 1
+    assert "p=0.625" in first
+    assert sum(max(1, -(-len(line) // COLUMNS)) for line in first.splitlines()) <= FIRST_LINES
+
+
+def test_readme_links_every_page_of_the_documentation() -> None:
+    linked = {path for path, _ in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+    assert {page for page in PAGES if page.startswith("docs/")} <= linked

@@ -62,13 +62,14 @@ def test_commands_of_the_manual_write_what_it_shows(tmp_path: Path) -> None:
     assert compared == SHOWN_OUTPUTS
 
 
-def test_commands_of_the_readme_run_on_the_files_of_the_manual(tmp_path: Path) -> None:
+def test_commands_of_getting_started_run_on_the_files_of_the_manual(tmp_path: Path) -> None:
     for block in [block for mark, block in _blocks("docs/replay.md") if mark == "sh"][:2]:
         assert _run(block, tmp_path).returncode == 0
-    # What the README shows for `apply` is the file of the manual.
-    (resources,) = [block for mark, block in _blocks("README.md") if mark == "yaml"]
+    # The file that the page shows for `apply` is the file of the manual.
+    start = _blocks("docs/getting-started.md")
+    (resources,) = [block for mark, block in start if mark == "yaml"]
     assert resources == (tmp_path / "footsteps.yaml").read_text(encoding="utf-8")
-    (commands,) = [block for mark, block in _blocks("README.md") if mark == "bash"]
+    (commands,) = [block for mark, block in start if mark == "bash"]
     done = _run(commands, tmp_path)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "alarms.jsonl").read_text(encoding="utf-8").splitlines()) == 2

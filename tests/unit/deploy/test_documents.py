@@ -293,7 +293,7 @@ def test_explanation_of_the_manual_is_what_the_software_gives() -> None:
     answer = _explain(asked["a"], asked["b"])
     assert (answer["verdict"], answer["probability_exact"]) == ("satisfied", "5/8")
     assert '"5/8"' in text
-    # The picture above it: geo-8 of the README.
+    # The picture above it: geo-8 of getting-started.md.
     geo_8 = {"id": "geo-8", "key": "north", "earliest": NOON_US - 4 * S, "latest": NOON_US - 2 * S}
     far = _explain(asked["a"], geo_8)
     shown = text.split("NOT SATISFIED", 1)[1]
@@ -307,7 +307,7 @@ def test_explanation_of_the_manual_is_what_the_software_gives() -> None:
 
 
 def _explain(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Explain a pair of the streams and the condition of the README."""
+    """Explain a pair of the streams and the condition of getting-started.md."""
     streams = {
         name: Stream(name, name, longest, 10 * S)
         for name, longest in (("acoustic", S // 2), ("seismic", 2 * S))

@@ -87,7 +87,8 @@ def test_sentence_of_the_manual_is_what_the_records_say() -> None:
     alarms = list(expand(map(json.dumps, records)))
     places = [records[0]["ids"].index(alarm["b"]["id"]) for alarm in alarms]
     assert places == [1, 2, 0, 3, 5]
-    assert "a pair with the targets 1 and 2, with 0, and with 3 and 5" in PAGE
+    assert "forms pairs with five targets: 1 and 2 (`certain`), 0 (the bitmap" in PAGE
+    assert "and 3 and 5 (the bitmap `oA==`" in PAGE
     assert alarms[-1] == json.loads(BLOCKS["alarm"])
 
 
