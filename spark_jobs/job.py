@@ -132,6 +132,8 @@ class Job:
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
         check_layout(checkpoint, self._parts.layout)
+        # At least as far as the batches before, whose programs know which streams are to come.
+        self._parts.watch.read_to_end()
         wanted = self._wanted()
         while not self._topics.is_certain and not self._parts.stop.wait(_SETTLE_SECONDS):
             wanted = self._wanted()
@@ -205,7 +207,6 @@ class Job:
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
         run = InForce(
-            uuid.uuid4().hex,
             parts.settings.topics,
             in_force.streams,
             in_force.partitions,
@@ -219,7 +220,7 @@ class Job:
                 }
                 for name, stream in in_force.streams.items()
             },
-            Origin(in_force.topic_ids, parts.config_topic.epoch),
+            Origin(in_force.topic_ids, parts.config_topic.epoch, uuid.uuid4().hex),
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
         with parts.checkpoint.naming_store():
@@ -317,6 +318,8 @@ class _Watched:
         self._batch = -1
         self._next_tick = 0.0
         self._registered = parts.watch.streams
+        # Registered streams that this run cannot read, because their topics are missing.
+        self._unread = self._registered.keys() - in_force.streams.keys()
 
     def look_for_losses(self) -> None:
         """Report records lost between the completed batches and the oldest existing records."""
@@ -355,7 +358,10 @@ class _Watched:
             if changed or due:
                 self._registered = registered
                 # Checked before watermarks advance: an added partition may hold older events.
-                if wanted() != self._in_force:
+                found = wanted()
+                unread = registered.keys() - found.streams.keys()
+                # Conditions that wait for a stream keep events until the next run at most.
+                if found != self._in_force or unread - self._unread:
                     return True
             self.tick_when_due()
         except KafkaException as error:

@@ -23,11 +23,10 @@ from correlation.config_records import read_config_record
 from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
 from correlation.engine.contract import ContractFacts, declaration
 from correlation.engine.progress import Watermarks, time_of_records
-from correlation.engine.registered import Registered, SetAside
+from correlation.engine.registered import Registered, SetAside, keep_values
 from correlation.engine.totals import Totals
 from correlation.engine.widening import widen
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
-from correlation.limits import KEEP_NOTHING
 from correlation.operators import TIMESTAMP, Cache, View
 from correlation.resources.records import Resource, resource_key
 from correlation.resources.streams import Stream
@@ -36,7 +35,7 @@ __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 
 # Format versions of the slot's record and of the manifest.
 VERSION = 1
-MANIFEST_VERSION = 5
+MANIFEST_VERSION = 6
 _NO_ORIGIN = Origin()
 # Maximum size of an operator's state that is stored in the manifest; larger states become blobs,
 # whose overhead is not worth it for small states.
@@ -77,6 +76,8 @@ class Program:
         self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
         self._config_offset = -1
+        # Streams registered during this run, which the next run reads.
+        self._to_come: set[str] = set()
         # Conditions of an earlier config topic that have no record in the current one yet.
         self._unconfirmed: set[str] = set()
         self._next_number = 0
@@ -135,7 +136,7 @@ class Program:
         return Outcome(results, late, now_us, self._describe(now_us))
 
     def _apply(self, control: Control) -> None:
-        """Apply a record of the config topic; streams are passed to the constructor instead."""
+        """Apply a record of the config topic; the constructor has the streams in force."""
         if control.offset <= self._config_offset:
             return  # already applied
         self._config_offset = control.offset
@@ -144,6 +145,10 @@ class Program:
     def _register(self, control: Control) -> None:
         """Register the newest record of a condition, or set it aside if it cannot be read."""
         kind, _, name = control.key.decode().partition("/")
+        if kind == "stream" and isinstance(control.record, Mapping):
+            self._to_come.add(name)
+        elif kind == "stream":
+            self._to_come.discard(name)
         if kind != "condition":
             return
         self._unconfirmed.discard(name)
@@ -217,13 +222,7 @@ class Program:
         return fresh, record_timestamp_us, tuple(late_events)
 
     def _keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
-        """Return the keep value of each stream: the minimum over all conditions."""
-        keep = dict.fromkeys(self._streams, KEEP_NOTHING)
-        for entry in self._conditions.values():
-            if entry.operator is not None:
-                for stream, value in entry.operator.keep_values(watermarks).items():
-                    keep[stream] = min(keep[stream], value)
-        return keep
+        return keep_values(self._conditions.values(), watermarks, self._to_come)
 
     def _age(self, fresh: Mapping[str, tuple[int, Segment]], watermarks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop events that are no longer needed."""
@@ -300,6 +299,8 @@ class Program:
             "watermarks": self._watermarks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
             "topic_ids": dict(self._origin.topic_ids),
+            "run_id": self._origin.run_id,
+            "to_come": sorted(self._to_come),
             "config_epoch": self._origin.config_epoch,
             "joined_by": {name: it.joined_by for name, it in self._streams.items()},
             "conditions": [
@@ -356,6 +357,8 @@ class Program:
             if name in streams and (name in recreated or topic != streams[name].topic)
         }
         program._watermarks.load(manifest["watermarks"], moved)
+        if manifest["run_id"] == origin.run_id:
+            program._to_come = set(manifest["to_come"])
         program._load(manifest, fetch)
         if manifest["config_epoch"] != origin.config_epoch:
             program._config_offset = -1

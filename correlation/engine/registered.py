@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from correlation.engine.blocks import Control
 from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.kinds import KINDS, to_condition
+from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 from correlation.operators import Condition, Operator
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
@@ -59,6 +60,26 @@ class Registered:
         """Streams that the condition reads."""
         return self.condition.streams if self.condition is not None else ()
 
+    def keep_values(
+        self, watermarks: Mapping[str, int], to_come: Collection[str]
+    ) -> Mapping[str, int]:
+        """Return the keep values of the condition's streams, as far as it needs their events.
+
+        Parameters
+        ----------
+        watermarks : mapping of stream to int
+            Watermarks of the streams in force.
+        to_come : collection of str
+            Streams that the next run reads. A condition that waits for them keeps all events of its
+            other streams; otherwise the pairs of these events with the first events of the new
+            streams would be lost.
+        """
+        if self.operator is not None:
+            return self.operator.keep_values(watermarks)
+        if self.state != "waiting" or not {*self.streams} <= {*watermarks, *to_come}:
+            return {}
+        return {name: UNKNOWN_WATERMARK for name in self.streams if name in watermarks}
+
     def dump(self) -> bytes:
         """Return the operator's own state outside the buffers."""
         return self.operator.dump() if self.operator is not None else b""
@@ -72,6 +93,25 @@ class Registered:
             "config_offset": self.config_offset,
             "last_alarm_at": self.last_alarm_at_us,
         }
+
+
+def keep_values(
+    conditions: Iterable[Registered], watermarks: Mapping[str, int], to_come: Collection[str]
+) -> dict[str, int]:
+    """Return the keep value of each stream: the minimum over all conditions.
+
+    Parameters
+    ----------
+    conditions : iterable of Registered
+        The conditions of a slot.
+    watermarks, to_come
+        As in `Registered.keep_values`.
+    """
+    keep = dict.fromkeys(watermarks, KEEP_NOTHING)
+    for entry in conditions:
+        for stream, value in entry.keep_values(watermarks, to_come).items():
+            keep[stream] = min(keep[stream], value)
+    return keep
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kafka_client.partition_offsets import Place
 
-_VERSION = 2
+_VERSION = 3
 _LAYOUT = "layout.json"
 # An offsets file begins with a version and properties; one line per source follows.
 _HEAD_LINES = 2
@@ -274,7 +274,10 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
         return layout
     document = orjson.loads(stored)
     if document["v"] != _VERSION:
-        raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is not known")
+        raise CheckpointMismatchError(
+            f"the checkpoint has version {document['v']}, this software reads {_VERSION}: use the "
+            "software that wrote it, or begin with an empty checkpoint"
+        )
     layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
     if len(layout.slot_keys) != slots:
         raise CheckpointMismatchError(

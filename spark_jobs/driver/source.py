@@ -3,6 +3,10 @@
 Spark divides the limit of a batch among the topics of a source by their lag, so a condition would
 wait behind the events that it correlates. The config topic is therefore a separate source.
 Heartbeats are read in the same source as the events, so that they do not overtake events.
+
+Spark determines the end offsets of a batch source by source, in the order of the union. The config
+topic is the last one: a batch therefore has all conditions that were registered before its newest
+event was sent.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ def read_kafka(
     config = _read(session, settings, {topics.config: 1}, {})
     limit = {"maxOffsetsPerTrigger": str(settings.max_events_per_batch)}
     events = _read(session, settings, {topics.heartbeats: 1, **partitions}, limit)
-    return config.union(_before(events, settings.until_offsets))
+    return _before(events, settings.until_offsets).union(config)
 
 
 def check_source(session: SparkSession, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.program import MANIFEST_VERSION, Block, Control, Origin, Outcome, Program
 from correlation.engine.progress import Progress
 from correlation.errors import UnknownRecordVersionError
-from correlation.resources.records import Resource
+from correlation.resources.records import Resource, stream_to_document
 from correlation.resources.streams import Stream
 from correlation.timing.conditions import ALGORITHM_CHOICES
 from tests.oracle.intervals import probability
@@ -316,6 +316,15 @@ def _mark(outcome: Outcome) -> object:
     return outcome.metrics["watermarks"]["x"]["watermark"]
 
 
+def _buffered(outcome: Outcome, stream: str) -> int:
+    (count,) = (
+        value
+        for name, labels, value in outcome.metrics["gauges"]
+        if (name, labels) == ("buffered_events", {"stream": stream})
+    )
+    return int(count)
+
+
 def test_records_of_the_config_topic_count_once() -> None:
     slot = Slot()
     newer, older = control_records("lazy_lookup")[1], Control(0, b"condition/tie", None)
@@ -335,6 +344,46 @@ def test_a_condition_waits_for_its_stream() -> None:
     assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("registered", "read_next", "kept"),
+    [
+        ("readable", True, True),
+        ("readable", False, False),
+        ("unreadable", False, False),
+        ("deleted", False, False),
+        ("never", False, False),
+    ],
+)
+def test_events_are_kept_for_a_stream_that_the_next_run_reads(
+    registered: str, *, read_next: bool, kept: bool
+) -> None:
+    slot = Slot()
+    other = Stream("z", "z", LONGEST, DELAY, clock="replay")
+    document = {**CONDITIONS["near"], "b": "z"}
+    stream = Resource("stream", "z", 1, 0, stream_to_document(other))
+    controls = [control_record(0, "c", document)]
+    if registered != "never":
+        controls.append(Control(1, stream.key, stream.to_record()))
+    if registered in ("unreadable", "deleted"):
+        controls.append(Control(2, stream.key, "not JSON" if registered == "unreadable" else None))
+    slot.advance(make_block([Arrival("x", 0, "k", "x0", 100, 100)], controls))
+    # Far behind the watermark, in later blocks and after a restart within the same run.
+    slot.restart()
+    outcome = slot.advance(make_block([Arrival("x", 0, "k", "x1", 10**9, 10**9, 1)], []))
+    assert _buffered(outcome, "x") == (2 if registered == "readable" else 0)
+    slot.origin = Origin(run_id="next")
+    if read_next:
+        slot.streams["z"] = other
+        slot.partitions["z"] = 1
+    slot.restart()
+    arrivals = [Arrival("z", 0, "k", "z0", 100, 100)] if read_next else []
+    outcome = slot.advance(make_block(arrivals, []))
+    pairs = [(alarm["a"]["id"], alarm["b"]["id"]) for alarm in read_alarms(outcome)]
+    assert pairs == ([("x0", "z0")] if kept else [])
+    if not read_next:
+        assert _buffered(outcome, "x") == 0
+
+
 @pytest.mark.parametrize("version", [MANIFEST_VERSION - 1, MANIFEST_VERSION + 1])
 def test_state_of_another_version_is_refused(version: int) -> None:
     slot = Slot()
@@ -351,7 +400,7 @@ def test_state_that_looks_otherwise_has_another_version() -> None:
     (condition,) = found.pop("conditions")
     named = {name: sorted(part) for name, part in found.items() if isinstance(part, dict)}
     assert (sorted(found.keys() - named.keys()), named, len(condition), found["v"]) == (
-        ["config_epoch", "config_offset", "next_number", "v"],
+        ["config_epoch", "config_offset", "next_number", "run_id", "to_come", "v"],
         {
             "buffers": ["x", "y"],
             "forgotten": ["x", "y"],
@@ -363,7 +412,7 @@ def test_state_that_looks_otherwise_has_another_version() -> None:
             "watermarks": ["streams", "unclaimed"],
         },
         3,
-        5,
+        6,
     )
     assert found["joined_by"]["x"] == ["key", 1]
     assert found["buffers"]["x"] == [0]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cli.errors import ProcessError
@@ -162,6 +163,32 @@ def test_conditions_come_change_pause_and_go_without_a_restart(job: JobUnderTest
     assert job.failures() == []
 
 
+def test_pairs_that_are_sent_after_a_condition_are_found(job: JobUnderTest) -> None:
+    """No batch has an event without the conditions that were written before it."""
+    producer = Producer({"bootstrap.servers": job.bootstrap, "linger.ms": 0})
+    awaited: set[tuple[str, str, str]] = set()
+    names = [f"next-{number}" for number in range(100)]
+    for name in names:
+        record = NearCondition(name, "a", "b", 30_000, "0.6").resource
+        producer.produce(job.topics.config, json.dumps(record.to_record()), record.key)
+        at_us = now_us()
+        a, b = (Occurrence(stream, f"{stream}-{name}", "k", at_us, at_us) for stream in "ab")
+        # The condition is in the topic before the events are sent.
+        assert producer.flush(PATIENCE_SECONDS) == 0
+        for event in (a, b):
+            topic = job.streams[event.stream].topic
+            producer.produce(topic, event.value, event.key.encode())
+        assert producer.flush(PATIENCE_SECONDS) == 0
+        awaited.add((name, a.id, b.id))
+    assert awaited <= set(job.alarms(*names, awaited=awaited))
+    # Spark fixes the ends of a batch in this order: the config topic is the last one.
+    offsets = (job.folder / "checkpoint").rglob("offsets/[0-9]*")
+    newest = max(offsets, key=lambda path: int(path.name))
+    assert json.loads(newest.read_text().splitlines()[-1]).keys() == {job.topics.config}
+    for name in names:
+        job.delete(NearCondition(name, "a", "b", 30_000, "0.6").resource)
+
+
 def test_new_stream_is_read_from_its_beginning_within_the_same_process(job: JobUnderTest) -> None:
     pid = job.process.pid
     events = live_events("bc", 200, seed=4)
@@ -176,6 +203,20 @@ def test_new_stream_is_read_from_its_beginning_within_the_same_process(job: JobU
     assert "restarting" in job.states()
     assert job.process.pid == pid
     assert job.process.running
+
+
+def test_pairs_that_are_sent_after_a_stream_and_a_condition_are_found(job: JobUnderTest) -> None:
+    """Events that the job reads before it reads the new stream too are kept for the condition."""
+    job.add_stream(stream("e"))
+    job.wait_for_slots(lambda slots: all("e" in slot["watermarks"] for slot in slots))
+    both = NearCondition("both", "e", "f", 30_000, "0.5")
+    job.add_stream(stream("f"))
+    job.register(both.resource)
+    events = live_events("ef", 40, seed=11)
+    job.send(events)
+    expected = sorted(both.pairs(events))
+    assert len(expected) > 10
+    assert job.alarms("both", awaited=expected) == expected
 
 
 def test_streams_without_keys_are_spread_over_the_slots_by_a_grid(job: JobUnderTest) -> None:

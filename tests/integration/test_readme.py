@@ -12,8 +12,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,15 +26,14 @@ from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 from tests.support.command import running_service
 from tests.support.kafka import read_committed
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 BINARIES = Path(sys.executable).parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ASK_SECONDS = 0.2
 LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
 PAGES = (
     "README.md",
@@ -72,15 +69,6 @@ def _shell(commands: str, environment: Mapping[str, str], folder: Path = ROOT) -
     return done.stdout
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    asked_again = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        # Nothing sets it: between two questions the processor is left to those who are asked.
-        asked_again.wait(ASK_SECONDS)
-
-
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Run what `coincide up` runs, on ports of its own."""
@@ -101,14 +89,10 @@ def test_commands_of_getting_started_and_readme_give_the_alarm_that_they_show(
     pages = {page: _blocks(page, "sh") for page in (START, "README.md")}
     outputs: dict[str, list[str]] = {page: [] for page in pages}
     assert [len(blocks) for blocks in pages.values()] == [5, 2]
-    with ServiceClient(stack.url) as service:
-        for page, blocks in pages.items():
-            for block in blocks:
-                if "coincide produce" in block:
-                    # As the page says: events that are read before are not kept.
-                    _wait_until(lambda: _is_applied(service), PATIENCE_SECONDS)
-                here = block.replace("http://127.0.0.1:8080", stack.url)
-                outputs[page].append(_shell(here, environment, tmp_path))
+    for page, blocks in pages.items():
+        for block in blocks:
+            here = block.replace("http://127.0.0.1:8080", stack.url)
+            outputs[page].append(_shell(here, environment, tmp_path))
     # The condition of the README is that of the page, not a new version.
     assert json.loads(outputs["README.md"][0])["version"] == 1
     (resources,) = _blocks(START, "yaml")
@@ -124,13 +108,9 @@ def test_commands_of_getting_started_and_readme_give_the_alarm_that_they_show(
             status = service.get("/v1/conditions/footsteps/status")["streams"]
             return bool(status["seismic"]["buffered_events"] == 3)
 
-        _wait_until(all_events_are_read, PATIENCE_SECONDS)
+        wait_until(all_events_are_read)
         assert service.get("/v1/conditions/footsteps/status")["alarms"] == 1
     assert len(read_committed(stack.bootstrap, "coincide.alarms")) == 1
-
-
-def _is_applied(service: ServiceClient) -> bool:
-    return bool(service.get("/v1/conditions/footsteps/status")["applied"])
 
 
 def _without_times(line: str) -> str:
@@ -170,7 +150,7 @@ def test_job_runs_under_spark_submit(
         )
         try:
             with ServiceClient(url) as service:
-                _wait_until(lambda: _runs(submitted, service, log_path), PATIENCE_SECONDS)
+                wait_until(lambda: _runs(submitted, service, log_path))
         finally:
             os.killpg(submitted.pid, signal.SIGTERM)
             submitted.wait(PATIENCE_SECONDS)
