@@ -295,16 +295,16 @@ def tail(
 
     settings = read_settings(bootstrap=bootstrap)
     console = Console(highlight=False, soft_wrap=True)
-    tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
+    report = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
     if set_aside and (condition or topic):
         raise typer.BadParameter("--set-aside goes without --condition and --topic")
     # JSON object and line of each record.
     found: Iterable[tuple[Mapping[str, Any], str]]
     if set_aside:
-        letters = follow_set_aside(settings, from_beginning=from_beginning, tell=tell)
+        letters = follow_set_aside(settings, from_beginning=from_beginning, report=report)
         found = ((it, describe_set_aside(it)) for it in letters if it is not None)
     else:
-        results = follow_alarms(settings, topic, from_beginning=from_beginning, tell=tell)
+        results = follow_alarms(settings, topic, from_beginning=from_beginning, report=report)
         found = (
             (it.result, describe_result(*it))
             for it in results

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # Max number of problems in a response.
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]
     problems : iterable of FieldProblem
         Problems of a request; problems beyond the limit are not computed.
     """
-    found = tuple(islice(problems, MOST_PROBLEMS + 1))
-    if len(found) <= MOST_PROBLEMS:
+    found = tuple(islice(problems, MAX_PROBLEMS + 1))
+    if len(found) <= MAX_PROBLEMS:
         return found
     more = FieldProblem("", "more fields are not valid", "correct these first")
-    return (*found[:MOST_PROBLEMS], more)
+    return (*found[:MAX_PROBLEMS], more)
 
 
 class ServiceError(Exception):

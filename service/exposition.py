@@ -153,9 +153,9 @@ def _contract_gauges(stream: Stream, facts: ContractFacts | None) -> Iterator[Sa
         ("transmission_delay", facts.delays),
     ):
         if spread is not None:
-            least, greatest = spread.min_us / 1e6, spread.max_us / 1e6
-            yield _sample(f"{name}_min_seconds", least, stream=stream.name)
-            yield _sample(f"{name}_max_seconds", greatest, stream=stream.name)
+            min_seconds, max_seconds = spread.min_us / 1e6, spread.max_us / 1e6
+            yield _sample(f"{name}_min_seconds", min_seconds, stream=stream.name)
+            yield _sample(f"{name}_max_seconds", max_seconds, stream=stream.name)
     for limit, ratio in facts.near_ratios().items():
         yield _sample("near_limit_ratio", ratio, stream=stream.name, limit=limit)
 

@@ -19,7 +19,7 @@ from service.documents.capacity import check_capacity
 from service.documents.cycles import refuse_loop
 from service.documents.models import valid_values
 from service.errors import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     DependedUponError,
     DocumentErrors,
     FieldProblem,
@@ -227,7 +227,7 @@ class Registry:
         problems : tuple of FieldProblem
             All problems that the model finds.
         """
-        if not isinstance(document, Mapping) or len(problems) > MOST_PROBLEMS:
+        if not isinstance(document, Mapping) or len(problems) > MAX_PROBLEMS:
             return ()
         values, faulty = valid_values(kind, document, problems)
         errors = DocumentErrors(faulty)

@@ -139,7 +139,7 @@ def _replay(
     with Live(
         console=console, refresh_per_second=_REFRESH_PER_SECOND, get_renderable=lambda: _view(run)
     ):
-        for found in follow_alarms(stack.settings, from_beginning=True, tell=console.print):
+        for found in follow_alarms(stack.settings, from_beginning=True, report=console.print):
             now = time.monotonic()
             if found is not None:
                 _take(run, found.result, now)

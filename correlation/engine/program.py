@@ -105,8 +105,8 @@ class Program:
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
         now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
-        told = (watermarks, numbers, now_us, *changes)
-        view = View(fresh, record_timestamp_us, self._buffers, *told, cache=self._cache)
+        context = (watermarks, numbers, now_us, *changes)
+        view = View(fresh, record_timestamp_us, self._buffers, *context, cache=self._cache)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()

@@ -44,9 +44,9 @@ def why_unreadable(value: bytes, error: ValueError) -> Problem:
     return Problem(Reason.MALFORMED_JSON, str(error))
 
 
-def too_large(length: int, most_bytes: int) -> Problem:
+def too_large(length: int, max_bytes: int) -> Problem:
     """Return the problem of a record that exceeds the maximum size, in bytes."""
-    return Problem(Reason.TOO_LARGE, f"{length} bytes, at most {most_bytes} are read")
+    return Problem(Reason.TOO_LARGE, f"{length} bytes, at most {max_bytes} are read")
 
 
 class StreamReader:

@@ -34,15 +34,15 @@ def check_topic(topic: str, of: str = "topic") -> str:
     return topic
 
 
-def check_duration(duration_us: int, of: str, least: int, most: int) -> int:
+def check_duration(duration_us: int, of: str, min_us: int, max_us: int) -> int:
     """Return the duration; raise InvalidFieldError if it is out of range."""
-    if least <= duration_us <= most:
+    if min_us <= duration_us <= max_us:
         return duration_us
-    limit = describe_limit(most)
-    if duration_us > most:
+    limit = describe_limit(max_us)
+    if duration_us > max_us:
         problem, remedy = f"more than {limit}", f"use at most {limit}"
-    elif least == 0:
-        turned = f'"{format_duration(-duration_us)}" or ' if -duration_us <= most else ""
+    elif min_us == 0:
+        turned = f'"{format_duration(-duration_us)}" or ' if -duration_us <= max_us else ""
         problem, remedy = "a duration is not negative", f'write {turned}"0s"'
     else:
         problem, remedy = f"more than {limit} back", f"use at most {limit} either way"

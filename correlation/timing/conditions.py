@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"
 # How long events wait for a block to fill.
-DEFAULT_INTERVAL_US, MOST_INTERVAL_US = 1_000_000, 3_600_000_000
+DEFAULT_INTERVAL_US, MAX_INTERVAL_US = 1_000_000, 3_600_000_000
 PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
 # Output formats: one record for each pair, or many pairs in one record.
 FACTORED = "factored"
@@ -175,7 +175,7 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
         when=values.get("emit", PAIRS) != PAIRS,
     )
     with errors:
-        check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
+        check_duration(interval, "block_interval", 0, MAX_INTERVAL_US)
     errors.raise_all()
     return {"block_size": size, "block_interval_us": interval}
 
@@ -268,9 +268,9 @@ def read_threshold(value: object) -> Decimal:
 def _read_ends(kind: str, values: Mapping[str, Any]) -> _Ends:
     """Return lower, upper, floor and ceiling of the window, in µs; None is infinite."""
 
-    def read(field: str, least: int = 0) -> int:
+    def read(field: str, min_us: int = 0) -> int:
         duration_us: int = require(values, f"{field}_us")
-        return check_duration(duration_us, field, least, DURATION_LIMIT_US)
+        return check_duration(duration_us, field, min_us, DURATION_LIMIT_US)
 
     if kind == "mutual_deadline":
         window = read("window")

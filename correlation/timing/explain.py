@@ -158,26 +158,26 @@ class _Pair:
 
     def expired_by_us(self) -> int:
         """Return the distance of s from the reach; 0 inside the reach."""
-        least, greatest = self.reach()
-        if least > greatest:
+        min_s, max_s = self.reach()
+        if min_s > max_s:
             # The reach is empty: only the horizon, if any, limits the distance.
             floor, ceiling = self.window.floor_us, self.window.ceiling_us
-            least = self.s_us if floor is None else floor
-            greatest = self.s_us if ceiling is None else ceiling
-        return max(least - self.s_us, self.s_us - greatest, 0)
+            min_s = self.s_us if floor is None else floor
+            max_s = self.s_us if ceiling is None else ceiling
+        return max(min_s - self.s_us, self.s_us - max_s, 0)
 
     def check_reach(self, steps: Steps) -> None:
-        least, greatest = self.reach()
+        min_s, max_s = self.reach()
         apart = f"B ends {_describe_place(self.s_us)} A"
         expired_us = self.expired_by_us()
         if not expired_us:
             steps.take(passed=True, detail=f"{apart}: near enough for some pairs of these streams")
             return
         limits = "the horizon allows no such pair"
-        if least <= greatest:
+        if min_s <= max_s:
             limits = (
-                f"pairs of these streams can match from {describe_duration(least)} "
-                f"to {describe_duration(greatest)}"
+                f"pairs of these streams can match from {describe_duration(min_s)} "
+                f"to {describe_duration(max_s)}"
             )
         too_far = f"{apart}; {limits}: {describe_duration(expired_us)} too far"
         forgotten = "the job forgets the one before the other can come"

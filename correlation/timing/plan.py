@@ -68,8 +68,8 @@ def derive_costs(
         histograms of their own.
     """
     a, b = streams[condition.a], streams[condition.b]
-    least, greatest = stream_reach(condition.window, a, b)
-    horizon_a, horizon_b = max(greatest, 0) + b.max_delay_us, max(-least, 0) + a.max_delay_us
+    min_s, max_s = stream_reach(condition.window, a, b)
+    horizon_a, horizon_b = max(max_s, 0) + b.max_delay_us, max(-min_s, 0) + a.max_delay_us
     latency = max(a.max_delay_us, b.max_delay_us)
     if condition.block_size is not None:
         latency += condition.block_interval_us
@@ -78,17 +78,17 @@ def derive_costs(
         horizon_b += condition.block_interval_us
     if condition.emit != PAIRS:
         # Events of B are kept until every A that may need them is final.
-        horizon_b = max(max(a.max_delay_us, greatest + b.max_delay_us) - least, 0)
+        horizon_b = max(max(a.max_delay_us, max_s + b.max_delay_us) - min_s, 0)
         # The heartbeats of a silent live stream advance its watermark, minus the skew.
         skew = b.max_skew_us if b.clock == "live" else 0
-        latency = max(a.max_delay_us, greatest + b.max_delay_us + skew)
+        latency = max(a.max_delay_us, max_s + b.max_delay_us + skew)
     horizons = {condition.a: horizon_a, condition.b: horizon_b}
     if condition.a == condition.b:
         horizons = {condition.a: max(horizon_a, horizon_b)}
     derived: dict[str, Any] = {
         "buffer_horizon_us": horizons,
         "worst_case_alarm_latency_us": latency,
-        "can_be_satisfied": least <= greatest,
+        "can_be_satisfied": min_s <= max_s,
     }
     if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
@@ -119,7 +119,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         b.min_uncertainty_us,
         b.max_uncertainty_us,
     )
-    least, greatest = stream_reach(condition.window, a, b)
+    min_s, max_s = stream_reach(condition.window, a, b)
     shaped = a.has_shapes or b.has_shapes
     locate = locate_supports if shaped else locate_regions
     return {
@@ -130,8 +130,8 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         "reported": _describe_block(condition)
         if condition.emit == PAIRS
         else f"when the watermark of {condition.b} has passed latest of {condition.a} "
-        f"+ ({format_duration(greatest)}): no {condition.b} can come for it any more",
-        "keep": _describe_keep(condition, least, greatest),
+        f"+ ({format_duration(max_s)}): no {condition.b} can come for it any more",
+        "keep": _describe_keep(condition, min_s, max_s),
         "sharing": "one buffer per stream and slot, kept for all conditions on the stream; "
         + (
             "which events are near enough is searched once for all conditions on these streams "
@@ -181,14 +181,14 @@ def _describe_search(
     return {"algorithm": condition.emit, "why": _WHY[condition.emit]}
 
 
-def _describe_keep(condition: TimingCondition, least: int, greatest: int) -> dict[str, str]:
+def _describe_keep(condition: TimingCondition, min_s: int, max_s: int) -> dict[str, str]:
     """Return the formula of the keep value of each stream."""
     a, b = condition.a, condition.b
     mark_a, mark_b = f"watermark of {a}", f"watermark of {b}"
     if a == b:
-        ago = max(greatest, -least, *([] if condition.emit == PAIRS else [greatest - least]))
+        ago = max(max_s, -min_s, *([] if condition.emit == PAIRS else [max_s - min_s]))
         return {a: f"{mark_a} - ({format_duration(ago)})"}
-    keep_a, keep_b = f"{mark_b} - ({format_duration(greatest)})", mark_a
+    keep_a, keep_b = f"{mark_b} - ({format_duration(max_s)})", mark_a
     if condition.emit != PAIRS:
         keep_b = f"the lesser of {mark_a} and {keep_a},"
-    return {a: keep_a, b: f"{keep_b} + ({format_duration(least)})"}
+    return {a: keep_a, b: f"{keep_b} + ({format_duration(min_s)})"}

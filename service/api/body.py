@@ -20,7 +20,7 @@ from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaType
 _DEPTH = 16
 # Max number of values in one body. The longest useful document, a template of 100 buckets written
 # as objects, has about 400; checking many more values would keep the service busy.
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 # Max number of bodies parsed concurrently; parsing holds the GIL, so more are not faster.
 PARSED_AT_ONCE = 2
 # Numbers that fit any field are shorter; a longer number is read as infinity, hence rejected.
@@ -224,7 +224,7 @@ def _check_values(document: object) -> None:
             _check_text(place, value)
         elif isinstance(value, dict | list):
             count += len(value)
-            if count > MOST_VALUES:
+            if count > MAX_VALUES:
                 raise _too_many(place)
             inner = value.items() if isinstance(value, dict) else enumerate(value)
             for part, found in inner:
@@ -235,7 +235,7 @@ def _check_values(document: object) -> None:
 
 
 def _too_many(place: _Place) -> BodyError:
-    problem = f"the body has more than {MOST_VALUES:,} values"
+    problem = f"the body has more than {MAX_VALUES:,} values"
     found = FieldProblem(str(place), problem, "send fewer values, in several documents")
     return BodyError(problem, (found,))
 

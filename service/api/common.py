@@ -14,7 +14,7 @@ from service.fold import Stored
 from service.metrics import MetricsView
 from service.plane import ControlPlane, Written
 
-MOST_ON_A_PAGE = 1000
+MAX_ON_A_PAGE = 1000
 
 
 # Async, like every route that does not wait: reads need no thread and do not queue behind writes.
@@ -29,7 +29,7 @@ DryRun = Annotated[
     Literal["true", "false"],
     Query(description="true: check everything and answer as if, but write nothing."),
 ]
-Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE, description="Most resources on the page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_ON_A_PAGE, description="Most resources on the page.")]
 After = Annotated[
     str, Query(max_length=63, description="Name after which the page begins: `next` of the last.")
 ]

@@ -35,13 +35,13 @@ from service.plane import Written
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 # Far above the throughput of any broker; keeps every derived number finite.
-_MOST_PER_SECOND = 1e12
+_MAX_PER_SECOND = 1e12
 Rate = Annotated[
-    float, BeforeValidator(read_number), Field(ge=0, le=_MOST_PER_SECOND, allow_inf_nan=False)
+    float, BeforeValidator(read_number), Field(ge=0, le=_MAX_PER_SECOND, allow_inf_nan=False)
 ]
 
 Keys = Annotated[
-    float, BeforeValidator(read_number), Field(ge=1, le=_MOST_PER_SECOND, allow_inf_nan=False)
+    float, BeforeValidator(read_number), Field(ge=1, le=_MAX_PER_SECOND, allow_inf_nan=False)
 ]
 
 

@@ -51,7 +51,7 @@ _COMPARED = 100
 def field_problems(
     found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = (), document: str = ""
 ) -> tuple[FieldProblem, ...]:
-    """Convert pydantic's errors to field problems, up to `MOST_PROBLEMS` of them.
+    """Convert pydantic's errors to field problems, up to `MAX_PROBLEMS` of them.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 _DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
 _SHOWN = 40
 # Min value that is read as a percentage: 70 means 70 %, but 1.5 is ambiguous.
-_LEAST_PERCENT = 2
+_MIN_PERCENT = 2
 _PERCENT = 100
 Definitions = dict[str, Any]
 
@@ -100,7 +100,7 @@ def _read_decimal(value: object) -> object:
     if not 0 < number <= 1:
         problem = f"{shown[:_SHOWN]} is not over 0 and at most 1"
         raise InvalidFieldError(
-            "", problem, _meant(Decimal(number), percent=number >= _LEAST_PERCENT)
+            "", problem, _meant(Decimal(number), percent=number >= _MIN_PERCENT)
         )
     return number
 
@@ -269,8 +269,8 @@ def _read_amount(field: str, unit: str, value: object) -> int:
         raise InvalidFieldError(field, f'"{value[:_SHOWN]}" is a text', remedy)
     number, limit = read_number(value), DURATION_LIMIT_US // UNITS_US[unit]
     if not isinstance(number, float) and not -limit <= number <= limit:
-        most = describe_limit(DURATION_LIMIT_US)
-        raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
+        limit_text = describe_limit(DURATION_LIMIT_US)
+        raise InvalidFieldError(field, f"is more than {limit_text}", f"use at most {limit_text}")
     return exact_us(number, unit, field)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 30.0
-_MOST_RECORDS = 500
+_MAX_RECORDS = 500
 
 
 class ConfigWatch:
@@ -108,7 +108,7 @@ class ConfigWatch:
         KafkaException
             When the topic can no longer be read.
         """
-        for message in self._consumer.consume(_MOST_RECORDS, timeout=seconds):
+        for message in self._consumer.consume(_MAX_RECORDS, timeout=seconds):
             if is_record(message):
                 self._take(message)
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 VERSION = 1
-_LEAST_SECONDS = 1.0
+_MIN_SECONDS = 1.0
 _FLUSH_SECONDS = 5.0
-_MOST_TEXT = 4_000
+_MAX_TEXT = 4_000
 
 
 class Reporter:
@@ -85,7 +85,7 @@ class Reporter:
             "unreadable_records_total": 0,
             "recreated_topics": {},
         }
-        self._written_at = -_LEAST_SECONDS
+        self._written_at = -_MIN_SECONDS
 
     def heartbeats(self, heartbeats: Sequence[Heartbeat]) -> None:
         """Write heartbeats; a later heartbeat replaces a lost one."""
@@ -184,7 +184,7 @@ class Reporter:
     def refresh(self) -> None:
         """Write the job's record, at most once per second."""
         self._producer.poll(0)
-        if time.monotonic() - self._written_at >= _LEAST_SECONDS:
+        if time.monotonic() - self._written_at >= _MIN_SECONDS:
             self._write()
 
     def _write(self) -> None:
@@ -207,7 +207,7 @@ class Reporter:
 def describe(error: BaseException) -> str:
     """Return the message of an exception, shortened for a record."""
     text = str(error) or type(error).__name__
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _on_delivery(error: KafkaError | None, message: Message) -> None:

@@ -10,7 +10,7 @@ evenly spread base events are located among their targets, and each votes for in
 in its reach, at a cost of `PROBES_PER_LENGTH` each, cost less than the targets in its probe
 regions. The majority of votes decides.
 
-Cost. O(log t) per vote, and at most `_MOST_TARGETS` targets read.
+Cost. O(log t) per vote, and at most `_MAX_TARGETS` targets read.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ AUTO = "auto"
 PROBES_PER_LENGTH = 10
 _VOTES = 16
 # Max targets read, and max distinct lengths counted, per vote.
-_MOST_TARGETS = 1024
-_MOST_LENGTHS = 256
+_MAX_TARGETS = 1024
+_MAX_LENGTHS = 256
 
 _WHY = {
     "simple": "asked for: every pair with equal keys is decided one by one",
@@ -153,7 +153,7 @@ def _count_votes_kernel(
     for g in range(len(groups)):
         events += groups[g, 1] - groups[g, 0]
     step = max((events + _VOTES - 1) // _VOTES, 1)
-    seen = np.empty(_MOST_LENGTHS + 1, np.int64)
+    seen = np.empty(_MAX_LENGTHS + 1, np.int64)
     votes = 0
     row = 0
     for g in range(len(groups)):
@@ -172,10 +172,10 @@ def _count_votes_kernel(
             )
             if left == stop:
                 continue
-            most = min(((sure - left) + (stop - right)) // PROBES_PER_LENGTH, _MOST_LENGTHS)
-            end = min(stop, left + _MOST_TARGETS)
-            found = _count_lengths_kernel(target_earliest, target_latest, left, end, most, seen)
-            votes += 1 if found <= most else -1
+            limit = min(((sure - left) + (stop - right)) // PROBES_PER_LENGTH, _MAX_LENGTHS)
+            end = min(stop, left + _MAX_TARGETS)
+            found = _count_lengths_kernel(target_earliest, target_latest, left, end, limit, seen)
+            votes += 1 if found <= limit else -1
         row += size
     return votes
 
@@ -186,10 +186,10 @@ def _count_lengths_kernel(
     latest: NDArray[np.int64],
     begin: int,
     end: int,
-    most: int,
+    limit: int,
     seen: NDArray[np.int64],
 ) -> int:
-    """Count distinct lengths in [begin, end), up to `most` + 1; `seen` has room for them."""
+    """Count distinct lengths in [begin, end), up to `limit` + 1; `seen` has room for them."""
     count = 0
     for j in range(begin, end):
         length = latest[j] - earliest[j]
@@ -200,6 +200,6 @@ def _count_lengths_kernel(
             seen[n] = seen[n - 1]
         seen[place] = length
         count += 1
-        if count > most:
+        if count > limit:
             break
     return count

@@ -145,7 +145,7 @@ def test_p_histogram_keep_of_interval_templates_is_that_of_lengths(
     assert stream_reach(window, replace(a, templates=(named,)), b) == expected
 
 
-@pytest.mark.parametrize("limit", ["_MOST_STEPS", "_MOST_EXACT"])
+@pytest.mark.parametrize("limit", ["_MAX_STEPS", "_MAX_EXACT"])
 def test_reach_of_own_histograms_is_that_of_supports(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
