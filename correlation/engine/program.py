@@ -344,8 +344,9 @@ class Program:
         """
         if manifest["v"] != MANIFEST_VERSION:
             raise UnknownRecordVersionError(
-                f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
-                "use the one that wrote it, or begin with an empty checkpoint"
+                f"the state has version {manifest['v']!r}; this software reads "
+                f"{MANIFEST_VERSION}; use the software that wrote it, or start with an "
+                "empty checkpoint"
             )
         program = cls(streams, partitions, origin, cache)
         before, now = manifest["topic_ids"], origin.topic_ids

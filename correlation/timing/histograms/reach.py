@@ -109,7 +109,7 @@ def stream_reach(window: TimingWindow, a: Stream, b: Stream) -> tuple[int, int]:
         any_shape = (_find_extremes(it, any_shape=True) for it in (a, b))
         found = _bound(window, *any_shape)
     if found is None:
-        raise AssertionError("two shapes of either side take two exact ends")
+        raise AssertionError("two shapes of each side require at most two exact ends")
     return found
 
 

@@ -147,7 +147,7 @@ class WindowTable:
             self._forget_others()
             rows, columns = self.rows.find(a), self.columns.find(b)
         if rows is None or columns is None:
-            raise ValueError("more others than FEW_OTHERS were given places")
+            raise ValueError("more than FEW_OTHERS others have places")
         return rows, columns
 
     def _forget_others(self) -> None:

@@ -40,13 +40,16 @@ _MAX_TARGETS = 1024
 _MAX_LENGTHS = 256
 
 _WHY = {
-    "simple": "asked for: every pair with equal keys is decided one by one",
-    "ssort": "asked for: every pair not too far apart for any two lengths is decided one by one",
-    "eager": "asked for: regions, searched for each event by itself; all between them is computed",
-    "lazy": "asked for: regions, searched for a block at once; all between them is computed",
-    "lazy_lookup": "the default: regions decide most pairs by position, look-up tables "
-    "most of those between",
-    "indexed": "asked for: the targets of each length are decided by position, nothing is computed",
+    "simple": "requested: the probability of every pair with equal keys is computed",
+    "ssort": "requested: the probability of every pair within reach is computed",
+    "eager": "requested: satisfaction regions are searched event by event; the probability of "
+    "pairs in probe regions is computed",
+    "lazy": "requested: satisfaction regions are searched block by block; the probability of "
+    "pairs in probe regions is computed",
+    "lazy_lookup": "the default: satisfaction regions decide most pairs; look-up tables decide "
+    "most pairs in probe regions",
+    "indexed": "requested: the order of the targets of each length decides every pair; no "
+    "probability is computed",
 }
 
 
@@ -90,19 +93,19 @@ def choose_algorithm(
         if window.is_wide(lengths_a[1], lengths_b[1]):
             return Choice(
                 "lazy_lookup",
-                "auto: all events of a stream are declared equally long, so that regions decide "
-                "every pair by position",
+                "auto: all events of each stream have the same declared length, so satisfaction "
+                "regions decide every pair",
             )
         return Choice(
             "indexed",
-            "auto: all events of a stream are declared equally long and the window is narrower "
-            "than they are, so that regions decide nothing by position and lengths everything",
+            "auto: all events of each stream have the same declared length and the window is "
+            "narrower than the events, so lengths decide every pair and regions decide none",
         )
     return Choice(
         AUTO,
-        "auto: events of several lengths are declared, so that each block decides by what it "
-        "meets: indexed where few lengths occur for what stands in probe regions, lazy_lookup "
-        "elsewhere (coincide_searches_total counts both)",
+        "auto: the streams declare several lengths, so the algorithm is chosen for each block: "
+        "indexed if the targets in probe regions have few lengths, otherwise lazy_lookup "
+        "(coincide_searches_total counts both)",
     )
 
 

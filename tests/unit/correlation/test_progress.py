@@ -214,7 +214,7 @@ def test_p_waiting_marks_are_those_of_all_heartbeats_until_too_many_wait(
             assert ("s" in changes.closed) == closed
     bounded.advance([Progress("s", 0, 2_000, None)], [])
     unbounded.advance(Progress("s", 0, 2_000, None))
-    # The greatest watermark of all is never dropped, nor is what closes the partition.
+    # The max watermark is never dropped, nor the heartbeat that closes the partition.
     assert bounded.values()["s"] == unbounded.watermark
 
 

@@ -38,7 +38,7 @@ _MAX_BYTES = 300_000
 
 
 def spread(spans: Spans) -> dict[tuple[int, int], bool]:
-    """Give every pair, and whether it is certain."""
+    """Return every pair, and whether it is certain."""
     found: dict[tuple[int, int], bool] = {}
     for row, base in enumerate(spans.base.tolist()):
         mine = {(base, j): True for j in range(*spans.certain[row].tolist())}

@@ -191,7 +191,7 @@ def test_a_stored_table_is_read_again(window: TimingWindow) -> None:
         assert stored_windows.name_table(again) == stored_windows.name_table(known)
         assert stored_windows.load_table(again, stored_windows.dump_table(known))
         assert read_cells(again, us, vs) == read_cells(known, us, vs)
-        # What is known already stays, and what is not is computed.
+        # Known s-windows stay, the others are computed.
         assert stored_windows.load_table(again, stored_windows.dump_table(known))
         again.settle(10**9)
         assert read_cells(again, us, vs) == exact_cells(us, vs, window)
