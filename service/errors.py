@@ -25,8 +25,8 @@ class FieldProblem:
     field: Annotated[
         str, Field(description="Name of the field as written; empty: the whole document.")
     ]
-    problem: Annotated[str, Field(description="What is wrong with it.")]
-    remedy: Annotated[str, Field(description="What to write instead.")]
+    problem: Annotated[str, Field(description="Problem of the field.")]
+    remedy: Annotated[str, Field(description="How to correct it.")]
 
 
 def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
@@ -40,7 +40,7 @@ def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]
     found = tuple(islice(problems, MAX_PROBLEMS + 1))
     if len(found) <= MAX_PROBLEMS:
         return found
-    more = FieldProblem("", "more fields are not valid", "correct these first")
+    more = FieldProblem("", "further fields are not valid", "correct these fields first")
     return (*found[:MAX_PROBLEMS], more)
 
 

@@ -40,7 +40,7 @@ class Turns:
             When too many writes are waiting, or the turn did not come in time.
         """
         if not self._places.acquire(blocking=False):
-            raise BusyError(f"{MAX_WAITING} writes are waiting already; nothing was written")
+            raise BusyError(f"{MAX_WAITING} other writes are already waiting; nothing was written")
         try:
             if not self._turn.acquire(timeout=self._seconds):
                 raise BusyError(

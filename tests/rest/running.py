@@ -58,7 +58,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> 
 
 
 def fresh_settings(bootstrap: str, **changes: object) -> Settings:
-    """Give settings with a prefix that no other test uses."""
+    """Return settings with a prefix that no other test uses."""
     values = {
         "bootstrap": bootstrap,
         "prefix": f"t{uuid.uuid4().hex[:10]}",

@@ -50,7 +50,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
 
         with hanging(own_broker):
             writes = [pool.submit(write, number) for number in range(WRITES)]
-            # One has the turn, some wait; the others are told so at once.
+            # One has the turn, some wait; the others get an error at once.
             too_many = Counter({(503, 50304): WRITES - MAX_WAITING - 1})
             wait_until(lambda: answered(writes) == too_many, PATIENCE_SECONDS)
             refused = next(it.result() for it in writes if it.done())

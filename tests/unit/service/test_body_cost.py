@@ -37,7 +37,7 @@ def comparisons(names: int) -> int:
     pairs: list[tuple[str, object]] = [(CountedName(f"n{at}"), 0) for at in range(names)]
     pairs.append((CountedName(f"n{names - 1}"), 0))
     CountedName.compared = 0
-    with pytest.raises(BodyError, match="is given twice"):
+    with pytest.raises(BodyError, match="is repeated"):
         _unique(pairs)
     return CountedName.compared
 
@@ -106,7 +106,7 @@ def test_answer_lists_the_first_of_many_problems(
 
     problems = asyncio.run(asked()).json()["errors"]
     assert len(problems) == MAX_PROBLEMS + 1
-    assert problems[-1]["problem"] == "more fields are not valid"
+    assert problems[-1]["problem"] == "further fields are not valid"
 
 
 def test_service_answers_while_bodies_are_parsed() -> None:
