@@ -274,12 +274,12 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
         return layout
     document = orjson.loads(stored)
     if document["v"] != _VERSION:
-        raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is not known")
+        raise CheckpointMismatchError(f"version {document['v']} of the checkpoint is unknown")
     layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
     if len(layout.slot_keys) != slots:
         raise CheckpointMismatchError(
-            f"the checkpoint has {len(layout.slot_keys)} slots, COINCIDE_SLOTS says {slots}: "
-            "set it back, or begin with a new checkpoint"
+            f"COINCIDE_SLOTS: is {slots}, but the checkpoint has {len(layout.slot_keys)} slots; "
+            f"set it to {len(layout.slot_keys)}, or start with an empty checkpoint"
         )
     return layout
 

@@ -90,7 +90,9 @@ class ConfigWatch:
         end = list_ranges(self._consumer, [place], _TIMEOUT_SECONDS)[place].end
         while self._position() < end:
             if time.monotonic() > deadline:
-                raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
+                raise SparkJobError(
+                    f"{self._place.topic} could not be read up to its end offset, {end}"
+                )
             self.poll(0.1)
         self._newest.follow()
 

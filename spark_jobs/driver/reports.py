@@ -129,8 +129,8 @@ class Reporter:
                 continue
             known[topic] = {"former_id": former, "id": now, "at": self._clock()}
             _log.error(
-                "the topic %s was deleted and created again: it had id %s, now it has id %s; it is "
-                "read from its beginning, and what was not read of the former one is lost",
+                "topic %s was deleted and created again: its id was %s and is now %s; it is read "
+                "from its beginning, and unread records of the previous topic are lost",
                 topic,
                 former,
                 now,
@@ -141,7 +141,7 @@ class Reporter:
         missing = sorted(topics)
         if missing and missing != self._facts["missing_topics"]:
             _log.error(
-                "no such topics: %s; what conditions write there goes to %s",
+                "output topics are missing: %s; their alarms go to %s",
                 ", ".join(missing),
                 self._topics.dead_letter,
             )
@@ -197,7 +197,7 @@ class Reporter:
             self._producer.produce(topic, value, key)
         except (BufferError, KafkaException) as error:
             # The broker does not answer, or the record is too large; a later record follows.
-            _log.warning("a record of the job for %s was not taken: %s", topic, error)
+            _log.warning("a record of the job for %s was rejected: %s", topic, error)
 
     def close(self) -> None:
         """Flush the producer."""

@@ -70,7 +70,7 @@ class RefusedRecordsError(SparkJobError):
     """
 
     def __init__(self, too_large: set[Refused], *, usable: bool) -> None:
-        super().__init__(f"{len(too_large)} records are too large, or a topic was refused")
+        super().__init__(f"{len(too_large)} records are too large, or a topic was rejected")
         self.too_large = too_large
         self.usable = usable
 

@@ -103,7 +103,7 @@ class PartitionProducer:
                 if self._level > _KEPT_LEVEL:
                     self._send_in_batches(_KEPT_LEVEL)
                 return count
-        raise DeliveryError(f"batch {batch}: Kafka refused its records again and again")
+        raise DeliveryError(f"batch {batch}: Kafka rejected its records {_MAX_ATTEMPTS} times")
 
     def next_batch(self) -> int:
         """Return the first batch that is not in Kafka, after ending an open transaction.

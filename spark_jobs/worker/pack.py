@@ -295,16 +295,16 @@ def _kept_record(value: bytes, error: UnknownRecordVersionError) -> object:
     """Return the form in which the slots store a record of a newer version."""
     if len(value) <= _MAX_KEPT_BYTES:
         return orjson.loads(value)
-    return f"{error}; it is longer than {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
+    return f"{error}; the record exceeds {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
 
 
 def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
     if heartbeat.read_up_to_us == CLOSED:
-        return 'read_up_to: "end" is for recorded streams; set clock: replay, or leave it out'
+        return 'read_up_to: "end" requires a recorded stream; set clock: replay, or remove it'
     return (
-        f"read_up_to: {heartbeat.read_up_to_us} is later than the record's Kafka timestamp, "
-        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; correct the clock "
-        "of the sender"
+        f"read_up_to: must be at most the record's Kafka timestamp, "
+        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; got "
+        f"{heartbeat.read_up_to_us}; correct the clock of the sender"
     )
 
 
