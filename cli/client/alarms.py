@@ -57,13 +57,13 @@ class ResultReaders:
         """
         record = orjson.loads(value or b"")
         if not isinstance(record, dict):
-            raise ValueError("not a JSON object")  # noqa: TRY004 - callers catch one class
+            raise ValueError("the record is not a JSON object")  # noqa: TRY004 - callers catch one class
         reader = next((it for it in self._readers if it.claims(record)), None)
         if reader is None:
-            raise ValueError("of no kind that is known")
+            raise ValueError("the kind of the record is unknown")
         for result in reader.read(record):
             if not _has_origin(result):
-                raise ValueError("without condition and time")
+                raise ValueError("condition or time is missing")
             yield Found(result, reader.describe(result))
 
 
@@ -103,7 +103,7 @@ def follow_alarms(
         except CorrelationError as error:
             report(f"{_place(message)}: {error}")
         except ValueError:
-            report(f"{_place(message)} is not an alarm")
+            report(f"{_place(message)}: is not an alarm; it is skipped")
 
 
 def follow_set_aside(
@@ -119,7 +119,7 @@ def follow_set_aside(
         if "reason" in headers:
             yield {**headers, "value": as_text(message.value())}
         else:
-            report(f"{_place(message)} is no record that was set aside")
+            report(f"{_place(message)}: is not a rejected or late record; it is skipped")
 
 
 def _has_origin(result: Mapping[str, Any]) -> bool:

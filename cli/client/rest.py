@@ -140,7 +140,7 @@ class ServiceClient:
         except httpx.HTTPError as error:
             raise ServiceError(
                 f"no service answers at {self.url} ({error or type(error).__name__}); start it "
-                "with `coincide serve`, or give its address with --url or COINCIDE_URL"
+                "with `coincide serve`, or set its address with --url or COINCIDE_URL"
             ) from error
 
     def _check(self, answer: httpx.Response) -> None:
