@@ -107,7 +107,7 @@ def run() -> list[Report]:
             "20,000 events while a million wait.",
             (
                 *("join keys", "buffered", "block, median", "block, worst", "pairs"),
-                *("buffer an event", "least possible", "ratio"),
+                *("buffer an event", "minimum", "ratio"),
             ),
             [measure(keys) for keys in (1, 100, 100_000)],
         )
