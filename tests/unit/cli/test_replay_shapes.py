@@ -212,7 +212,7 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
             RESOURCES.replace("100us", "80us"),
             "stream s: max_uncertainty template halves is 90us long",
         ),
-        (RESOURCES.replace("[halves]", "halves"), "stream s: templates is not a list"),
+        (RESOURCES.replace("[halves]", "halves"), "stream s: templates must be a list"),
     ],
 )
 def test_setup_says_what_is_wrong_with_templates(
