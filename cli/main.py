@@ -37,19 +37,19 @@ from cli.variables import warn_of_unknown
 app = typer.Typer(
     name="coincide",
     cls=FlagsGroup,
-    help="Which events belong together in time when nobody knows exactly when each happened.",
+    help="Correlate streams of events whose times are uncertain.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Bootstrap = Annotated[
     str | None,
-    typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default."),
+    typer.Option(help="Addresses of the Kafka brokers; default: COINCIDE_BOOTSTRAP."),
 ]
-Url = Annotated[str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")]
+Url = Annotated[str | None, typer.Option(help="URL of the service; default: COINCIDE_URL.")]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -121,13 +121,13 @@ def up(
     ] = 9092,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of data, checkpoint and logs; COINCIDE_DATA by default."),
+        typer.Option(help="Folder of data, checkpoint and logs; default: COINCIDE_DATA."),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Remove what earlier runs left first.")
+        bool, typer.Option("--fresh", help="First remove the data of earlier runs.")
     ] = False,
     ephemeral: Annotated[
-        bool, typer.Option("--ephemeral", help="Keep nothing after the end.")
+        bool, typer.Option("--ephemeral", help="Remove all data at the end.")
     ] = False,
 ) -> None:
     """Start the whole local stack: broker, service and job; Ctrl-C stops it."""
@@ -135,7 +135,7 @@ def up(
     from cli.stack.up import run_up
 
     if fresh and ephemeral:
-        raise UsageError("--fresh and --ephemeral exclude each other")
+        raise UsageError("--fresh and --ephemeral cannot be combined; remove one of them")
     folder = None if ephemeral else (data or Settings().data)
     if port is None:
         from service.settings import Settings as ServiceSettings
@@ -193,7 +193,7 @@ def apply(
     ],
     url: Url = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, write nothing.")
+        bool, typer.Option("--dry-run", help="Check the documents, write nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -222,24 +222,30 @@ def produce(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="One JSON document a line; - is standard input. Without a file, --close-stream "
-            "closes streams and nothing is sent."
+            help="File with one JSON document per line; - is standard input. Without a file, "
+            "--close-stream closes streams and nothing is sent."
         ),
     ] = None,
     *,
-    topic: Annotated[str | None, typer.Option(help="Topic to send to.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Stream whose topic to send to.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Topic that receives the events.")] = None,
+    stream: Annotated[
+        str | None, typer.Option(help="Stream whose topic receives the events.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Events per second.", min=0.001)] = None,
     speed: Annotated[
         float | None,
-        typer.Option(help="Times as fast as recorded; needs --stream.", min=0.000001),
+        typer.Option(
+            help="Speed as a multiple of the recorded speed; requires --stream.", min=0.000001
+        ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Path of the field that becomes the record's key.")
+        str | None, typer.Option(help="Path of the field that is the key of the record.")
     ] = None,
     close_stream: Annotated[
         list[str] | None,
-        typer.Option(help="At the end say that nothing will follow on this stream. Repeatable."),
+        typer.Option(
+            help="Close this stream at the end: no further events will follow. Repeatable."
+        ),
     ] = None,
     bootstrap: Bootstrap = None,
     url: Url = None,
@@ -260,13 +266,13 @@ def produce(
     else:
         Console(soft_wrap=True, highlight=False).print(
             f"{counted(delivery.sent - delivery.failed, 'record')} sent; "
-            f"what is rejected of them: coincide tail --set-aside --from-beginning"
+            f"to see rejected records: coincide tail --set-aside --from-beginning"
             f"{options_to(settings, 'bootstrap')}"
         )
     if delivery.failed:
         raise BrokerError(
-            f"the broker did not take {delivery.failed} of {counted(delivery.sent, 'record')}; "
-            f"the first: {delivery.first_error}"
+            f"the broker did not store {delivery.failed} of {counted(delivery.sent, 'record')}; "
+            f"first error: {delivery.first_error}"
         )
 
 
@@ -274,14 +280,15 @@ def produce(
 def tail(
     *,
     condition: Annotated[
-        list[str] | None, typer.Option(help="Only alarms of this condition. Repeatable.")
+        list[str] | None, typer.Option(help="Show only alarms of this condition. Repeatable.")
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="A condition's own output topic.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Output topic of a condition.")] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Begin with the oldest alarm kept.")
+        bool, typer.Option("--from-beginning", help="Start with the oldest stored alarm.")
     ] = False,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", help="End after so many alarms.", min=1)
+        int | None,
+        typer.Option("--count", "-n", help="Number of alarms after which the command ends.", min=1),
     ] = None,
     set_aside: Annotated[
         bool, typer.Option("--set-aside", help="Show dead letters and late events instead.")
@@ -295,16 +302,16 @@ def tail(
 
     settings = read_settings(bootstrap=bootstrap)
     console = Console(highlight=False, soft_wrap=True)
-    tell = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
+    report = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
     if set_aside and (condition or topic):
-        raise typer.BadParameter("--set-aside goes without --condition and --topic")
+        raise typer.BadParameter("--set-aside cannot be combined with --condition or --topic")
     # JSON object and line of each record.
     found: Iterable[tuple[Mapping[str, Any], str]]
     if set_aside:
-        letters = follow_set_aside(settings, from_beginning=from_beginning, tell=tell)
+        letters = follow_set_aside(settings, from_beginning=from_beginning, report=report)
         found = ((it, describe_set_aside(it)) for it in letters if it is not None)
     else:
-        results = follow_alarms(settings, topic, from_beginning=from_beginning, tell=tell)
+        results = follow_alarms(settings, topic, from_beginning=from_beginning, report=report)
         found = (
             (it.result, describe_result(*it))
             for it in results
@@ -344,9 +351,9 @@ def doctor(*, bootstrap: Bootstrap = None, url: Url = None, as_json: AsJson = Fa
 def demo(
     *,
     days: Annotated[
-        int, typer.Option(help="Days of the year 2013 to replay, from its begin.", min=1, max=365)
+        int, typer.Option(help="Number of days to replay, from 1 January 2013 on.", min=1, max=365)
     ] = 31,
-    rate: Annotated[float, typer.Option(help="Events per second sent to Kafka.", min=1)] = 1000,
+    rate: Annotated[float, typer.Option(help="Number of events sent per second.", min=1)] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Run flights and weather data through Kafka and Spark, and check the result."""

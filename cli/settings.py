@@ -40,20 +40,20 @@ class Settings(ClientSettings):
 
     url: Annotated[str, AfterValidator(_service_url)] = Field(
         default="http://127.0.0.1:8080",
-        description="Where the service is, for apply, produce, explain and doctor.",
+        description="URL of the service, for apply, produce, reset-watermark, explain and doctor.",
     )
     jars: Path = Field(
         default=Path(".cache/jars"),
-        description="Folder of the Java archives; fetched into it where missing, unless it has "
-        "them already (a site without a network brings its own).",
+        description="Folder of the Java archives; missing archives are fetched into it. A site "
+        "without a network provides a folder with all of them.",
     )
     ivy_settings: Path | None = Field(
-        default=None, description="Own settings file for Ivy, where a site has its own mirror."
+        default=None, description="Settings file for Ivy, for Java archives from a mirror."
     )
     max_record_bytes: int = Field(
         default=1_000_000,
         ge=1,
-        description="A longer row of a file is rejected by replay, as by the job, in bytes.",
+        description="Max size of a row, in bytes; replay rejects longer rows, as the job does.",
     )
     data: Path = Field(
         default=Path(".coincide"),
@@ -61,7 +61,7 @@ class Settings(ClientSettings):
     )
     umask: Umask = Field(
         default=DEFAULT_UMASK,
-        description="Rights that others do not get on files that `up` makes, as octal digits.",
+        description="Permissions removed from files that `up` creates, as octal digits.",
     )
 
     @property

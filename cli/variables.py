@@ -32,8 +32,8 @@ def warn_of_unknown(environment: Mapping[str, str]) -> Iterator[str]:
     for name in given:
         if name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), sorted(known), n=1)
-            meant = f"; is {near[0]} meant?" if near else "; see docs/configuration.md"
-            yield f"{name} is no variable of Coincide and does nothing{meant}"
+            meant = f"; did you mean {near[0]}?" if near else "; see docs/configuration.md"
+            yield f"{name}: is not a variable of Coincide and has no effect{meant}"
 
 
 def known_variables() -> frozenset[str]:

@@ -87,7 +87,7 @@ def read_key(key: bytes) -> tuple[ResourceKind, str]:
     """
     kind, _, name = key.decode("utf-8", "replace").partition("/")
     if kind not in get_args(ResourceKind) or NAME.fullmatch(name) is None:
-        raise UnreadableRecordError("its key is not kind/name of a stream, condition or template")
+        raise UnreadableRecordError("the key must be kind/name of a stream, condition or template")
     return cast("ResourceKind", kind), name
 
 
@@ -107,7 +107,7 @@ def parse_config_record(key: bytes, value: bytes, loads: Callable[[bytes], objec
     try:
         record = loads(value)
     except _FAILURES as error:
-        raise UnreadableRecordError(_cut(f"its value is not JSON: {error}")) from error
+        raise UnreadableRecordError(_cut(f"the value is not valid JSON: {error}")) from error
     return read_config_record(key, record)
 
 
@@ -129,21 +129,21 @@ def read_config_record(key: bytes, record: object) -> Resource:
     except UnreadableRecordError:
         raise
     except _FAILURES as error:
-        raise UnreadableRecordError(_cut(f"it does not hold a {kind}: {error}")) from error
+        raise UnreadableRecordError(_cut(f"the value is not a {kind}: {error}")) from error
     raise UnknownRecordVersionError(
-        f"record version {newer}, this software reads {VERSION}: upgrade it"
+        f"the record has version {newer}; this software reads version {VERSION}; upgrade it"
     )
 
 
 def _newer_version(record: object) -> str | None:
     """Return the version of a record if newer software wrote it; otherwise None."""
     if not isinstance(record, Mapping):
-        raise UnreadableRecordError("its value is not a JSON object")
+        raise UnreadableRecordError("the value is not a JSON object")
     if not _is_shallow(record):
-        raise UnreadableRecordError(f"its value is nested deeper than {_MAX_DEPTH} levels")
+        raise UnreadableRecordError(f"the value is nested deeper than {_MAX_DEPTH} levels")
     version = record.get("v")
     if not _is_whole(version) or version < VERSION:
-        raise UnreadableRecordError(f"its v is not {VERSION}")
+        raise UnreadableRecordError(f"v: must be {VERSION}")
     return str(version) if version > VERSION else None
 
 
@@ -166,15 +166,15 @@ def _inner(value: object) -> Iterable[object]:
 def _read_resource(kind: ResourceKind, name: str, record: Mapping[str, Any]) -> Resource:
     resource = Resource.from_record(record)
     if (resource.kind, resource.name) != (kind, name):
-        raise UnreadableRecordError("its key names another resource than its value")
+        raise UnreadableRecordError("the key and the value name different resources")
     if not _is_whole(resource.version) or resource.version < 1:
-        raise UnreadableRecordError("its version is not a number from 1")
+        raise UnreadableRecordError("version: must be a whole number of at least 1")
     if not _is_whole(resource.updated_at_us):
-        raise UnreadableRecordError("its updated_at is not a whole number")
+        raise UnreadableRecordError("updated_at: must be a whole number")
     if not isinstance(resource.document, dict):
-        raise UnreadableRecordError("its document is not a JSON object")
+        raise UnreadableRecordError("document: must be a JSON object")
     if not isinstance(resource.paused, bool):
-        raise UnreadableRecordError("its paused is not true or false")
+        raise UnreadableRecordError("paused: must be true or false")
     _READ[kind](resource)
     return resource
 

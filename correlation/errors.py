@@ -88,7 +88,7 @@ class FieldErrors:
             self._found.append(InvalidFieldError(field, problem, remedy))
 
     def raise_all(self) -> None:
-        """Raise the collected errors; return if there are none.
+        """Raise the collected errors, if any.
 
         Raises
         ------

@@ -26,7 +26,7 @@ def _all_kinds() -> dict[str, ConditionKind]:
     for point in entry_points(group=ENTRY_POINTS):
         for kind in point.load():
             if kind.name in found:
-                raise CorrelationError(f"{point.value}: kind {kind.name!r} is registered already")
+                raise CorrelationError(f"{point.value}: kind {kind.name!r} is already registered")
             found[kind.name] = kind
     return found
 
@@ -56,7 +56,7 @@ def condition_from_document(name: str, version: int, document: Mapping[str, Any]
     kind = KINDS.get(document.get("kind", ""))
     if kind is None:
         raise InvalidFieldError(
-            "kind", f"unknown: {document.get('kind')!r}", f"use one of: {', '.join(KINDS)}"
+            "kind", f"{document.get('kind')!r} is unknown", f"use one of: {', '.join(KINDS)}"
         )
     values = {}
     for field in kind.fields:

@@ -200,7 +200,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise wrong_setting(f"{name}: is given twice; remove one of them")
+            raise wrong_setting(f"{name}: is repeated; remove one of them")
         members[name] = value
     return members
 
@@ -228,8 +228,8 @@ def _check_kafka_properties(properties: Mapping[str, Any]) -> None:
     alone = [name for name in properties if _refusal({name: properties[name]}) == problem]
     culprit = f"{alone[0]}: " if alone else ""
     raise wrong_setting(
-        f"{culprit}{problem}; correct it, or remove it: the names are "
-        "those of librdkafka, which differ from the Java client's"
+        f"{culprit}{problem}; correct or remove it; use the names of "
+        "librdkafka, which differ from those of the Java client"
     )
 
 
@@ -262,17 +262,17 @@ class ClientSettings(BaseSettings):
 
     bootstrap: BootstrapServers = Field(
         default="127.0.0.1:9092",
-        description="Addresses of Kafka brokers, host:port with commas between.",
+        description="Addresses of the Kafka brokers, host:port, separated by commas.",
     )
     prefix: Annotated[
         str, Field(max_length=_PREFIX_LENGTH), AfterValidator(partial(check_topic, of="prefix"))
     ] = Field(
         default="coincide",
-        description="Put before the names of Coincide's own topics, with a dot.",
+        description="Prefix of the names of Coincide's own topics, followed by a dot.",
     )
     kafka_properties: KafkaProperties = Field(
         default_factory=dict,
-        description="More librdkafka properties for every client, as a JSON object "
+        description="Further librdkafka properties of every client, as a JSON object "
         "(security.protocol, sasl.username, ...).",
     )
 

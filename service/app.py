@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _FIRST_ERROR = 400
-_DESCRIPTION = """Streams of events whose times are uncertain, and conditions on when they happen.
+_DESCRIPTION = """Streams of events with uncertain times, and conditions on these times.
 
-Durations are numbers with the unit in the name (`window_us`, `window_ms`, `window_s`) or words
-(`window`: "250ms"). Errors are problem bodies (RFC 9457) with a numeric `error_code`."""
+Durations are numbers with the unit in the field name (`window_us`, `window_ms`, `window_s`) or
+strings (`window`: "250ms"). Errors are problem details (RFC 9457) with a numeric `error_code`."""
 
 
 class CoincideApp(FastAPI):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # Max number of problems in a response.
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class FieldProblem:
     field: Annotated[
         str, Field(description="Name of the field as written; empty: the whole document.")
     ]
-    problem: Annotated[str, Field(description="What is wrong with it.")]
-    remedy: Annotated[str, Field(description="What to write instead.")]
+    problem: Annotated[str, Field(description="Problem of the field.")]
+    remedy: Annotated[str, Field(description="How to correct it.")]
 
 
 def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
@@ -37,11 +37,11 @@ def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]
     problems : iterable of FieldProblem
         Problems of a request; problems beyond the limit are not computed.
     """
-    found = tuple(islice(problems, MOST_PROBLEMS + 1))
-    if len(found) <= MOST_PROBLEMS:
+    found = tuple(islice(problems, MAX_PROBLEMS + 1))
+    if len(found) <= MAX_PROBLEMS:
         return found
-    more = FieldProblem("", "more fields are not valid", "correct these first")
-    return (*found[:MOST_PROBLEMS], more)
+    more = FieldProblem("", "further fields are not valid", "correct these fields first")
+    return (*found[:MAX_PROBLEMS], more)
 
 
 class ServiceError(Exception):

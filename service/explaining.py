@@ -106,7 +106,7 @@ class Explainer:
 def _check_roles(roles: Mapping[str, str], asked: Mapping[str, Document]) -> None:
     """Check that the request has exactly one event for each role."""
     problems = [
-        FieldProblem(role, "is missing", f"give an event of stream {stream}")
+        FieldProblem(role, "is missing", f"add an event of stream {stream}")
         for role, stream in roles.items()
         if role not in asked
     ]
@@ -128,16 +128,16 @@ def read_moment_us(field: str, value: object) -> int:
     InvalidFieldError
         When the value is not valid; names the field.
     """
-    remedy = 'write µs since 1970, or a text such as "2026-01-01T12:00:00Z"'
+    remedy = 'write µs since 1970, or a string such as "2026-01-01T12:00:00Z"'
     if isinstance(value, Decimal) and value != value.to_integral_value():
-        raise InvalidFieldError(field, "is not a whole number of microseconds", remedy)
+        raise InvalidFieldError(field, "must be a whole number of microseconds", remedy)
     try:
         read = _read_iso if isinstance(value, str) else READERS["epoch_us"]
         moment_us = read(value)[0]
     except RejectedEventError as error:
         raise InvalidFieldError(field, error.detail, remedy) from None
     if not 0 <= moment_us <= TIME_LIMIT_US:
-        raise InvalidFieldError(field, "lies before 1970 or 36,000 years after", remedy)
+        raise InvalidFieldError(field, "must be from 1970 to 36,000 years later", remedy)
     return moment_us
 
 
@@ -150,11 +150,11 @@ def _read_given(role: str, document: Document) -> GivenRecord:
     value = document[form]
     if not isinstance(value, Mapping):
         remedy = "write a JSON object"
-        raise InvalidDocumentError.of(f"{role}.{form}", "is not an object", remedy)
+        raise InvalidDocumentError.of(f"{role}.{form}", "must be an object", remedy)
     key, record_timestamp_us = document.get("record_key"), None
     if key is not None and not isinstance(key, str):
         remedy = "write the key of the Kafka record, or leave it out"
-        raise InvalidDocumentError.of(f"{role}.record_key", "is not a text", remedy)
+        raise InvalidDocumentError.of(f"{role}.record_key", "must be a string", remedy)
     if document.get("appended_at") is not None:
         record_timestamp_us = read_moment_us(f"{role}.appended_at", document["appended_at"])
     return GivenRecord(
@@ -173,14 +173,14 @@ def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON valu
         return [_as_parsed(f"{field}[{at}]", found) for at, found in enumerate(value)]
     if isinstance(value, float):
         remedy = "use a finite number of at most 40 characters"
-        raise InvalidDocumentError.of(field, "is no number that can be held", remedy)
+        raise InvalidDocumentError.of(field, "must be a finite number", remedy)
     return Decimal(value) if type(value) is int and value not in _WHOLE else value
 
 
 def _read_id(role: str, value: object) -> bytes:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        remedy = "write the id, or give the event itself"
-        raise InvalidDocumentError.of(f"{role}.id", "is not a text or an integer", remedy)
+        remedy = "write the id, or the event itself"
+        raise InvalidDocumentError.of(f"{role}.id", "must be a string or an integer", remedy)
     return str(value).encode()
 
 
@@ -199,13 +199,13 @@ def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], 
         elif asked_range:
             where += ", all of the range"
         else:
-            where += ", all that there are"
-        remedy = "give the event itself"
+            where += ", all its records"
+        remedy = "send the event itself"
         if not (finding.exhaustive and finding.in_time):
-            remedy += ", or a narrower range of time: since, until"
+            remedy += ", or a narrower time range: since, until"
         event_id = wanted[role].event_id.decode("utf-8", "backslashreplace")[:80]
         problems.append(
-            FieldProblem(f"{role}.id", f"no record has the id {event_id!r} {where}", remedy)
+            FieldProblem(f"{role}.id", f"the id {event_id!r} was not found {where}", remedy)
         )
     if problems:
         raise EventNotFoundError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
@@ -214,7 +214,7 @@ def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], 
 def _describe_matches(role: str, finding: Finding) -> list[str]:
     if finding.matches <= 1:
         return []
-    return [f"{finding.matches} records have the id of {role.upper()}; this is the newest"]
+    return [f"{finding.matches} records have the id of {role.upper()}; the newest is used"]
 
 
 def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> list[str]:
@@ -226,6 +226,7 @@ def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> lis
     known = [it for it in arrivals if it is not None]
     if len(known) == len(given) and max(known) < resource.updated_at_us:
         notes.append(
-            "the events came before the condition was last written; the job went by what held then"
+            "the events arrived before the last change of the condition; the job used the "
+            "condition of that time"
         )
     return notes

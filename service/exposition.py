@@ -30,35 +30,35 @@ Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
 _PREFIX = "coincide_"
 _HELP = {
     "events_consumed_total": "Events read and accepted.",
-    "events_rejected_total": "Records that went to the dead letter.",
-    "events_late_total": "Events that came later than their stream declares.",
-    "transmission_delay_seconds": "Kafka timestamp less the event's latest time.",
+    "events_rejected_total": "Records written to the dead-letter topic.",
+    "events_late_total": "Late events.",
+    "transmission_delay_seconds": "Kafka timestamp minus the event's latest time.",
     "interval_length_seconds": "Length of the events' intervals.",
-    "interval_length_min_seconds": "Shortest event since the stream was declared so.",
-    "interval_length_max_seconds": "Longest event since the stream was declared so.",
-    "transmission_delay_min_seconds": "Least delay since the stream was declared so.",
-    "transmission_delay_max_seconds": "Greatest delay since the stream was declared so.",
+    "interval_length_min_seconds": "Min interval length since the last change of the declaration.",
+    "interval_length_max_seconds": "Max interval length since the last change of the declaration.",
+    "transmission_delay_min_seconds": "Min delay since the last change of the declaration.",
+    "transmission_delay_max_seconds": "Max delay since the last change of the declaration.",
     "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
     "declared_seconds": "Declared min_uncertainty, max_uncertainty or max_delay of the stream.",
     "watermark_timestamp_seconds": "Watermark: events older than this count as late.",
-    "buffered_events": "Events kept for pairs to come; each copy in a grid counts.",
+    "buffered_events": "Number of buffered events; counts each copy in a grid.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
     "state_bytes": "Size of the state.",
     "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
-    "alarms_total": "Alarms written; in factored records, the pairs that these stand for.",
-    "response_time_seconds": "Completion of an alarm less the later of both latest times.",
-    "pipeline_latency_seconds": "Completion of a pair less Kafka's timestamp of its later record.",
+    "alarms_total": "Alarms written; for factored records, the pairs that they represent.",
+    "response_time_seconds": "Completion of an alarm minus the later of both latest times.",
+    "pipeline_latency_seconds": "Completion of a pair minus Kafka timestamp of its later record.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
     "consumer_lag_records": "Records not yet read by the job.",
-    "records_lost_total": "Records lost by retention, deletion or truncation of a topic, at least.",
+    "records_lost_total": "Min records lost by retention, deletion or truncation of a topic.",
     "missing_output_topics": "Output topics of conditions that do not exist.",
-    "event_topic_recreated_timestamp_seconds": "When the job noticed another topic of this name.",
-    "config_applied_offset": "Newest record of the config topic that the job has applied.",
-    "config_head_offset": "Newest record of the config topic.",
-    "job_up": "Whether the job runs and has said so lately.",
-    "topk_stock_pairs": "Pairs kept for the present top-k lists.",
-    "config_records_unreadable": "Newest records of config keys that cannot be read.",
+    "event_topic_recreated_timestamp_seconds": "Time at which the job detected a new topic.",
+    "config_applied_offset": "Offset of the newest config record that the job has applied.",
+    "config_head_offset": "Offset of the newest config record.",
+    "job_up": "Whether the job runs and has reported recently.",
+    "topk_stock_pairs": "Pairs kept for the current top-k lists.",
+    "config_records_unreadable": "Config keys whose newest record cannot be read.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
     **{name: text for kind in KINDS.values() for name, text in kind.metrics.items()},
 }
@@ -153,9 +153,9 @@ def _contract_gauges(stream: Stream, facts: ContractFacts | None) -> Iterator[Sa
         ("transmission_delay", facts.delays),
     ):
         if spread is not None:
-            least, greatest = spread.min_us / 1e6, spread.max_us / 1e6
-            yield _sample(f"{name}_min_seconds", least, stream=stream.name)
-            yield _sample(f"{name}_max_seconds", greatest, stream=stream.name)
+            min_seconds, max_seconds = spread.min_us / 1e6, spread.max_us / 1e6
+            yield _sample(f"{name}_min_seconds", min_seconds, stream=stream.name)
+            yield _sample(f"{name}_max_seconds", max_seconds, stream=stream.name)
     for limit, ratio in facts.near_ratios().items():
         yield _sample("near_limit_ratio", ratio, stream=stream.name, limit=limit)
 

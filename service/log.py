@@ -186,7 +186,7 @@ class TopicLog:
         while True:
             admin = self._admin
             if admin is None:
-                raise LogStoppedError("the log is not started")
+                raise LogStoppedError("the log has not been started")
             left = max(_POLL_SECONDS, deadline - time.monotonic())
             try:
                 self._identity.check(admin, left)
@@ -214,7 +214,7 @@ class TopicLog:
         end = self.end_offset()
         if not self.wait_for(end - 1, timeout_seconds):
             raise BrokerError(
-                f"{self._partition.topic} was read up to offset {self._position} of {end} "
+                f"{self._partition.topic} was read only up to offset {self._position} of {end} "
                 f"in {timeout_seconds:g} s"
             )
         return end
@@ -254,11 +254,11 @@ class TopicLog:
         """
         producer = self._producer
         if producer is None:
-            raise LogStoppedError("the log is not started")
+            raise LogStoppedError("the log has not been started")
         answers: list[tuple[KafkaError | None, Message]] = []
         deadline = time.monotonic() + timeout_seconds
         if producer.flush(timeout_seconds):
-            raise BrokerError("an earlier write is still on its way")
+            raise BrokerError("an earlier write is still in progress")
         try:
             producer.produce(
                 self._partition.topic,
@@ -352,4 +352,8 @@ def _code(error: Exception) -> int | None:
 
 def _sentence(error: Exception) -> str:
     found = error.args[0] if error.args else None
-    return found.str() if isinstance(found, KafkaError) else str(error) or "no answer in time"
+    return (
+        found.str()
+        if isinstance(found, KafkaError)
+        else str(error) or "the broker did not answer in time"
+    )

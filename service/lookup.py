@@ -121,8 +121,8 @@ class RecordFinder:
         """
         limit = self._settings.explain_seconds
         if not self._running.acquire(timeout=limit):
-            detail = f"{_LOOKUPS} lookups are running"
-            raise NotReadyError(detail, (FieldProblem("id", detail, "give the event itself"),))
+            detail = f"{_LOOKUPS} lookups are already running"
+            raise NotReadyError(detail, (FieldProblem("id", detail, "send the event itself"),))
         try:
             properties = self._settings.client_properties("coincide-service-lookup")
             opened = open_consumer(
@@ -132,7 +132,9 @@ class RecordFinder:
                 search = _Search(consumer, self._settings.explain_records, span, limit)
                 return search.find(wanted)
         except KafkaException as error:
-            raise BrokerError(f"looking for records: {error.args[0].str()}") from error
+            raise BrokerError(
+                f"the records could not be searched: {error.args[0].str()}"
+            ) from error
         finally:
             self._running.release()
 

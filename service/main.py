@@ -45,7 +45,7 @@ def serve(settings: Settings) -> int:
     try:
         plane.start()
     except (ServiceError, CorrelationError) as error:
-        _say(f"the service does not start: {error}")
+        _say(f"the service could not start: {error}")
         return FAILED
     server = uvicorn.Server(
         uvicorn.Config(

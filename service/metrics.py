@@ -235,7 +235,7 @@ class MetricsView:
         for slot in self._living():
             for stream, found in slot.watermarks.items():
                 marks[stream].append(found.watermark)
-        return {stream: _least(found) for stream, found in sorted(marks.items())}
+        return {stream: _earliest(found) for stream, found in sorted(marks.items())}
 
     def partition_marks(self, stream: str) -> dict[str, int | None]:
         """Return the watermark of each Kafka partition of a stream in µs: min over slots."""
@@ -244,7 +244,7 @@ class MetricsView:
             if stream in slot.watermarks:
                 for partition, mark in slot.watermarks[stream].partitions.items():
                     marks[partition].append(mark)
-        return {partition: _least(found) for partition, found in sorted(marks.items())}
+        return {partition: _earliest(found) for partition, found in sorted(marks.items())}
 
     def refused_heartbeats(self, stream: str) -> int:
         """Return the number of a stream's refused heartbeats; every slot reads all of them."""
@@ -341,6 +341,6 @@ def _bound(bucket: tuple[str, int]) -> float:
     return float(bucket[0])
 
 
-def _least(marks: list[int | None]) -> int | None:
+def _earliest(marks: list[int | None]) -> int | None:
     known = [mark for mark in marks if mark is not None]
     return min(known) if len(known) == len(marks) and known else None

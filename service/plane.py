@@ -120,7 +120,7 @@ class ControlPlane:
         self.topic_problems = self._topics.ensure_own()
         for problem in self.topic_problems:
             _LOGGER.warning(
-                "topic %s: %s is %s, %s is needed (not changed)",
+                "topic %s: %s is %s but should be %s; Coincide does not change it",
                 problem.topic,
                 problem.setting,
                 problem.found,
@@ -156,7 +156,7 @@ class ControlPlane:
         key = resource_key(kind, name)
         found = next((it for it in self.registry.unreadable() if it.key == key), None)
         if found is None:
-            raise NotFoundError(f"no {kind} is called {name!r}")
+            raise NotFoundError(f"{kind} {name!r} does not exist")
         raise NotFoundError(
             f"{kind} {name!r} is not in force: its newest record, at offset {found.offset}, cannot "
             f"be read: {found.problem}; PUT it again, or remove the record: coincide repair-config"

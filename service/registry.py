@@ -19,7 +19,7 @@ from service.documents.capacity import check_capacity
 from service.documents.cycles import refuse_loop
 from service.documents.models import valid_values
 from service.errors import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     DependedUponError,
     DocumentErrors,
     FieldProblem,
@@ -113,7 +113,7 @@ class Registry:
                     "topic",
                     f"condition {writer.name} reads the stream and writes its alarms to "
                     f"{stream.topic}",
-                    "name another topic, or give the condition another output_topic first",
+                    "use another topic, or first change output_topic of the condition",
                 )
         with errors:
             refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
@@ -125,7 +125,7 @@ class Registry:
         errors.raise_all()
         current = self.get("stream", stream.name)
         if current and current.resource.to_stream().partitioning != stream.partitioning:
-            self.check_unused(stream.name, "the partitioning of a stream in use cannot change")
+            self.check_unused(stream.name, "the partitioning of a stream in use cannot be changed")
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Check that no condition reads the stream.
@@ -227,7 +227,7 @@ class Registry:
         problems : tuple of FieldProblem
             All problems that the model finds.
         """
-        if not isinstance(document, Mapping) or len(problems) > MOST_PROBLEMS:
+        if not isinstance(document, Mapping) or len(problems) > MAX_PROBLEMS:
             return ()
         values, faulty = valid_values(kind, document, problems)
         errors = DocumentErrors(faulty)
@@ -307,8 +307,8 @@ def checked_condition(
                 raise InvalidDocumentError.of(
                     "output_topic",
                     f"{condition.output_topic} is the topic of stream {stream}, "
-                    "which the condition reads",
-                    "name another topic: the alarms would come back as events",
+                    "which the condition reads: the alarms would become events",
+                    "use another topic",
                 )
     if errors.problems:
         raise InvalidDocumentError.of_all(errors.problems)
@@ -327,7 +327,7 @@ def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[st
     problems = tuple(
         FieldProblem(
             field,
-            f"no {kind} is called {name!r}",
+            f"{kind} {name!r} does not exist",
             f"register it first: PUT /v1/{kind}s/{name}",
         )
         for field, name in named.items()
@@ -346,6 +346,6 @@ def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stre
     except InvalidFieldError as error:
         raise InvalidDocumentError.of(
             "histograms" if stream.histograms else "templates",
-            f"condition {reader.name} cannot take them: its {error.field}: {error.problem}",
-            f"leave them out, or change the condition first: {error.remedy}",
+            f"condition {reader.name} does not support them: {error.field}: {error.problem}",
+            f"remove them, or change the condition first: {error.remedy}",
         ) from error

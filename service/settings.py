@@ -18,43 +18,46 @@ class Settings(ClientSettings):
     host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address the service listens on; the default is this machine only.",
+        description="Address that the service listens on; default: local connections only.",
     )
     port: int = Field(
-        default=8080, ge=0, le=65535, description="Port the service listens on; 0 takes a free one."
+        default=8080,
+        ge=0,
+        le=65535,
+        description="Port that the service listens on; 0: a free port.",
     )
     write_timeout_seconds: float = Field(
         default=10.0,
         gt=0,
         le=300,
-        description="How long a write waits until its own record was read back; "
-        "afterwards it answers 202. Also how long it waits for its turn.",
+        description="Max time for which a write waits until its record has been read back; then it "
+        "returns 202. Also the max time that it waits for other writes.",
     )
     broker_timeout_seconds: float = Field(
         default=10.0,
         gt=0,
         le=300,
-        description="How long the service waits for an answer of the broker, also at its start.",
+        description="Max time to wait for a response of the broker, also at the start.",
     )
     start_timeout_seconds: float = Field(
         default=120.0,
         gt=0,
-        description="How long reading the config topic may take at start.",
+        description="Max time to read the config topic at the start.",
     )
     replication_factor: int = Field(
         default=1, ge=1, le=32767, description="Replicas of the topics that the service creates."
     )
     create_event_topics: bool = Field(
         default=True,
-        description="Create the topic of a stream (or a condition's output topic) that does "
-        "not exist yet; otherwise registering it is refused.",
+        description="Create the missing topic of a stream, or the missing output topic of a "
+        "condition; false: reject the registration.",
     )
     output_topics: Annotated[
         tuple[str, ...], NoDecode, BeforeValidator(partial(json_list, example='["siem", "out-*"]'))
     ] = Field(
         default=(),
-        description="Topics that conditions may name as output_topic, as a JSON list: names, or "
-        "their begin and *. Empty: any that no rule forbids.",
+        description="Topics that conditions may use as output_topic, as a JSON list of names or "
+        "of prefixes followed by *. Empty: all topics that no other rule excludes.",
     )
     event_partitions: int = Field(
         default=2,
@@ -66,28 +69,28 @@ class Settings(ClientSettings):
     max_buffered_events: int = Field(
         default=20_000_000,
         ge=1,
-        description="Most events of a stream, over all slots, that a condition may have the job "
-        "keep; checked for streams that declare max_rate. Some 40 to 60 bytes each.",
+        description="Max number of events of a stream that the job buffers for a condition, over "
+        "all slots; checked for streams that declare max_rate. An event takes 40 to 60 bytes.",
     )
     max_body_bytes: int = Field(
-        default=1_048_576, ge=1024, description="Longest request body that is read, in bytes."
+        default=1_048_576, ge=1024, description="Max size of a request body, in bytes."
     )
     explain_records: int = Field(
         default=100_000,
         ge=1,
         le=100_000_000,
-        description="Most records of a topic that are read to find an event by its id: the newest.",
+        description="Max number of records read to find an event by its id, the newest first.",
     )
     explain_seconds: float = Field(
         default=5.0,
         gt=0,
         le=300,
-        description="How long finding events by their ids may take, in seconds.",
+        description="Max time to find events by their ids, in seconds.",
     )
     log_level: str = Field(
         default="info",
         pattern="^(critical|error|warning|info|debug)$",
-        description="Least severity that is logged: critical, error, warning, info or debug.",
+        description="Min severity that is logged: critical, error, warning, info or debug.",
     )
 
     @field_validator("output_topics")

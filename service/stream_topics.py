@@ -63,8 +63,8 @@ class StreamTopics:
     def warnings(self, streams: Iterable[Stream]) -> list[str]:
         """Describe the problems in sentences, and log them; parameters as in `problems`."""
         found = [
-            f"topic: {it.topic} has {it.setting}={it.found}, so a live stream cannot tell events "
-            f"that are dated in the future, and one wrong clock makes all others late; set "
+            f"topic: {it.topic} has {it.setting}={it.found}: a live stream cannot reject events "
+            f"dated in the future, and one wrong clock makes all other events late; set "
             f"{it.setting}={it.needed} on the topic"
             for it in self.problems(streams) or ()
         ]
@@ -117,7 +117,9 @@ class StreamTopics:
         unsent = producer.flush(seconds)
         refused = next((error.str() for error in answers if error is not None), None)
         if unsent or refused is not None:
-            raise BrokerError(f"the reset was not written: {refused or 'no answer in time'}")
+            raise BrokerError(
+                f"the reset was not written: {refused or 'the broker did not answer in time'}"
+            )
         return ends
 
     def _ends(self, topic: str, seconds: float) -> dict[int, int]:
@@ -126,5 +128,5 @@ class StreamTopics:
         try:
             found = list_offsets(admin, places, Edge.END, seconds)
         except KafkaException as error:
-            raise BrokerError(f"no answer from Kafka about the ends of {topic}: {error}") from error
+            raise BrokerError(f"the end offsets of {topic} could not be read: {error}") from error
         return {number: offset for (_, number), offset in found.items()}

@@ -56,7 +56,6 @@ class TopicIdentity:
             self._id = found
         elif self._id != found:
             raise LogStoppedError(
-                f"{self._topic} was deleted and created again: it had id {self._id}, now it has "
-                f"id {found}. What the service has read of it no longer holds; start the service "
-                "again: it reads the new topic"
+                f"{self._topic} was deleted and created again: its id was {self._id} and is now "
+                f"{found}; restart the service, so that it reads the new topic"
             )

@@ -25,7 +25,7 @@ TOPIC_FIELDS: dict[ResourceKind, str] = {
     "condition": "output_topic",
     "template": "",
 }
-_ANOTHER = "name another topic"
+_ANOTHER = "use another topic"
 
 
 class TopicRules:
@@ -74,13 +74,13 @@ class TopicRules:
             if not self._settings.create_event_topics:
                 raise InvalidDocumentError.of(
                     field,
-                    f"there is no topic {topic!r} on the broker",
-                    "create it, or name another",
+                    f"topic {topic!r} does not exist",
+                    "create it, or use another topic",
                 )
             return topic
         owner = _owner(topic, names)
         if kind == "condition" and owner is not None:
-            problem = f"{topic} is a topic of the installation of Coincide with the prefix {owner}"
+            problem = f"{topic} belongs to the Coincide installation with the prefix {owner}"
             raise InvalidFieldError(field, problem, _ANOTHER)
         self._check_facts(kind, field, topic)
         return None
@@ -98,14 +98,14 @@ class TopicRules:
         try:
             self._keeper.create(topic)
         except TopicRefusedError as error:
-            problem = f"the broker refuses to create {topic!r}: {error.detail}"
+            problem = f"the broker did not create {topic!r}: {error.detail}"
             raise InvalidDocumentError.of(TOPIC_FIELDS[kind], problem, _ANOTHER) from error
 
     def _check_name(self, kind: ResourceKind, field: str, topic: str) -> None:
         # A stream must not read the alarm topic either: it would read the alarms of its own
         # conditions and of every condition that is registered later.
         if topic in self._settings.topics.all():
-            problem = f"{topic} is one of Coincide's own topics"
+            problem = f"{topic} is an internal topic of Coincide"
             raise InvalidFieldError(field, problem, _ANOTHER)
         if is_internal(topic):
             problem = f"{topic} is an internal topic of Kafka: its name begins with __"
@@ -115,7 +115,7 @@ class TopicRules:
             raise InvalidFieldError(
                 field,
                 f"{topic} is not one of the allowed output topics",
-                f"name one of {', '.join(allowed)}; or change COINCIDE_OUTPUT_TOPICS",
+                f"use one of {', '.join(allowed)}; or change COINCIDE_OUTPUT_TOPICS",
             )
 
     def _check_facts(self, kind: ResourceKind, field: str, topic: str) -> None:
@@ -126,7 +126,7 @@ class TopicRules:
             raise InvalidFieldError(
                 field,
                 f"{topic} is compacted: Kafka would keep only the newest alarm of each key",
-                "name a topic with cleanup.policy=delete",
+                "use a topic with cleanup.policy=delete",
             )
 
 

@@ -262,7 +262,7 @@ class TopicKeeper:
             found = self._client().list_topics(timeout=self._settings.broker_timeout_seconds)
         except KafkaException as error:
             raise BrokerError(
-                f"no answer from Kafka at {self._settings.bootstrap}: {error.args[0].str()}"
+                f"Kafka does not answer at {self._settings.bootstrap}: {error.args[0].str()}"
             ) from error
         return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
@@ -357,7 +357,11 @@ class TopicKeeper:
             found = error.args[0] if error.args else None
             if isinstance(found, KafkaError) and found.code() in _REFUSALS:
                 raise TopicRefusedError(found.str()) from error
-            reason = found.str() if isinstance(found, KafkaError) else "no answer in time"
+            reason = (
+                found.str()
+                if isinstance(found, KafkaError)
+                else "the broker did not answer in time"
+            )
             raise BrokerError(f"{doing}: {reason}") from error
 
 

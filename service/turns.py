@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Each waiting write occupies one of the 40 threads that answer requests. A write takes about ten
 # milliseconds, so the last one in the queue waits for a fraction of a second.
-MOST_WAITING = 16
+MAX_WAITING = 16
 
 
 class Turns:
@@ -27,7 +27,7 @@ class Turns:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._places = threading.Semaphore(1 + MOST_WAITING)
+        self._places = threading.Semaphore(1 + MAX_WAITING)
         self._turn = threading.Lock()
 
     @contextmanager
@@ -40,7 +40,7 @@ class Turns:
             When too many writes are waiting, or the turn did not come in time.
         """
         if not self._places.acquire(blocking=False):
-            raise BusyError(f"{MOST_WAITING} writes are waiting already; nothing was written")
+            raise BusyError(f"{MAX_WAITING} other writes are already waiting; nothing was written")
         try:
             if not self._turn.acquire(timeout=self._seconds):
                 raise BusyError(

@@ -35,11 +35,11 @@ class StaleCheckpointError(SparkJobError):
 
     def __init__(self, newest: int, written: int) -> None:
         super().__init__(
-            "COINCIDE_CHECKPOINT: the checkpoint is older than what was written to Kafka with it: "
+            "COINCIDE_CHECKPOINT: the checkpoint is older than its output in Kafka: "
             f"its newest batch is {newest}, but batch {written} is in Kafka. Either it was "
-            "restored from a copy made earlier, or another job works with a newer copy of it. "
-            "Restore a newer copy, or start with an empty checkpoint: it reads all topics again, "
-            "and alarms that are still found are written again with the same alarm_id"
+            "restored from an old copy, or another job uses a newer copy. "
+            "Restore a newer copy, or start with an empty checkpoint: the job then reads all "
+            "topics again and writes alarms again with the same alarm_id"
         )
 
     @classmethod
@@ -62,7 +62,7 @@ class CheckpointStoreError(SparkJobError):
 
     def __init__(self, location: str, cause: str) -> None:
         super().__init__(
-            f"the checkpoint's store: {cause}: free space or check permissions at {location}"
+            f"the checkpoint's store: {cause}; free space or check permissions at {location}"
         )
 
 

@@ -124,7 +124,9 @@ class Job:
             except (PySparkException, KafkaException, CheckpointStoreError) as error:
                 self._failures += 1
                 reporter.state("failing", exception=describe(error))
-                _log.error("the query failed (%d in a row): %s", self._failures, describe(error))
+                _log.error(
+                    "the query failed (failure %d in a row): %s", self._failures, describe(error)
+                )
                 if self._failures >= self._parts.settings.max_failures:
                     raise QueryFailedError(describe(error)) from error
                 stop.wait(min(2.0**self._failures, _LONGEST_PAUSE_SECONDS))
@@ -148,7 +150,7 @@ class Job:
             begun = begun.without(gone)
             if accepting or begun != wanted:
                 # With the streams of its own run, including streams of recreated topics.
-                _log.info("completing the batch that was begun")
+                _log.info("completing the unfinished batch")
                 self._complete(begun, recreated)
                 return
         changed = others | self._begun.topics.keys() - wanted.topics.keys()
@@ -157,7 +159,7 @@ class Job:
         checkpoint.write(_FILE, wanted.to_bytes())
         self._begun = wanted
         if accepting:
-            _log.warning("the config topic takes the place of the one before, as accepted")
+            _log.warning("the new config topic replaces the previous one, as accepted")
             self._parts.config_topic.accept()
         self._follow(wanted)
 
@@ -274,7 +276,7 @@ class Job:
                     # The query ends by itself; later registrations take effect in the next job.
                     watched.tick_when_due()
                 elif watched.needs_restart(self._wanted):
-                    _log.info("the streams or their topics have changed: the query starts again")
+                    _log.info("the streams or their topics have changed; the query restarts")
                     reporter.state("restarting")
                     break
             else:
@@ -289,7 +291,7 @@ class Job:
         if parts.settings.until_end and not parts.stop.is_set():
             watched.take_progress(query.lastProgress)
             self._is_done = True
-            _log.info("everything that was there is read")
+            _log.info("all existing records have been read")
 
     def _end(self, query: StreamingQuery) -> None:
         """Stop the query.

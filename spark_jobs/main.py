@@ -140,11 +140,13 @@ def run(settings: Settings, stop: threading.Event) -> int:
         except (Py4JError, ConnectionError) as error:
             # A signal to the whole process group ends Spark at once.
             if stop.is_set():
-                _log.warning("Spark ended first; the next start completes the running batch")
+                _log.warning(
+                    "Spark stopped before the job; the next start completes the running batch"
+                )
                 reporter.state("stopped")
                 return 0
             # A Java exception proves that the JVM still runs.
-            cause = "Spark failed" if isinstance(error, Py4JJavaError) else "Spark is gone"
+            cause = "Spark failed" if isinstance(error, Py4JJavaError) else "Spark stopped"
             _log.error("the job ends: %s: %s", cause, error)
             reporter.state("failed", exception=describe(error))
             return 1
@@ -185,9 +187,7 @@ def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: thread
             reason = f"topics {', '.join(missing)} are missing; the service creates them"
         except KafkaException as error:
             missing = list(needed)
-            reason = (
-                f"no broker answers ({error.args[0].str()}); COINCIDE_BOOTSTRAP has its address"
-            )
+            reason = f"no broker answers ({error.args[0].str()}); check COINCIDE_BOOTSTRAP"
         if not missing:
             return True
         if time.monotonic() - said_at >= _SAY_SECONDS:

@@ -59,7 +59,7 @@ def _offsets(value: object) -> Mapping[str, object]:
     for topic, partitions in found.items():
         if not isinstance(partitions, dict):
             raise wrong_setting(
-                f"{topic}: must be an object of partitions and offsets; write one like {example}"
+                f"{topic}: must be an object of partitions and offsets; write for example {example}"
             )
     return found
 
@@ -71,8 +71,8 @@ class Settings(ClientSettings):
         str,
         Field(
             min_length=1,
-            description="Folder or URL of the job's state: local, or any file system that Spark "
-            "reaches. A job that starts again with it goes on where it stopped.",
+            description="Folder or URL of the job's state, on any file system that Spark supports. "
+            "A job that restarts with it continues where it stopped.",
         ),
     ] = "checkpoint"
     slots: Annotated[
@@ -80,24 +80,26 @@ class Settings(ClientSettings):
         Field(
             ge=1,
             le=SLOTS_LIMIT,
-            description="Units of state: the greatest parallelism of this checkpoint, fixed by it.",
+            description="Number of state partitions: the max parallelism; fixed for a checkpoint.",
         ),
     ] = 2
     trigger_seconds: Annotated[
-        float, Field(ge=0, description="Least time between the starts of two batches, in seconds.")
+        float, Field(ge=0, description="Min time between the starts of two batches, in seconds.")
     ] = 0.2
     max_events_per_batch: Annotated[
-        int, Field(ge=1, description="Most records read in one batch, over all topics.")
+        int, Field(ge=1, description="Max number of records read in one batch, over all topics.")
     ] = 400_000
     max_record_bytes: Annotated[
         int,
-        Field(ge=1, description="A longer record goes to the dead letter unread, in bytes."),
+        Field(
+            ge=1, description="Max size of a record, in bytes; longer records are rejected unread."
+        ),
     ] = 1_000_000
     until_end: Annotated[
         bool,
         Field(
-            description="Read what stands in the topics when the job starts, and end with exit "
-            "code 0; otherwise the job goes on with what comes."
+            description="Read the records that exist at the start, then exit with code 0; false: "
+            "continue with new records."
         ),
     ] = False
     until_offsets: Annotated[
@@ -106,8 +108,8 @@ class Settings(ClientSettings):
         BeforeValidator(_offsets),
     ] = Field(
         default_factory=dict,
-        description="Records of event topics from these offsets on are passed over: a JSON "
-        "object, topic → partition → offset. Partitions that are not named are read whole.",
+        description="End offsets of event topics, as a JSON object, topic → partition → offset. "
+        "Later records are skipped. Other partitions are read completely.",
     )
     heartbeat_seconds: Annotated[
         float,
@@ -117,23 +119,23 @@ class Settings(ClientSettings):
         float,
         Field(
             gt=0,
-            description="How long a stop waits for the running batch, in seconds; a batch that "
-            "takes longer is given up and done again at the next start.",
+            description="Max time a stop waits for the running batch, in seconds; a batch that "
+            "takes longer is aborted and repeated at the next start.",
         ),
     ] = 20.0
     max_failures: Annotated[
         int,
-        Field(ge=1, description="The job ends after so many failures without a batch between."),
+        Field(ge=1, description="Number of consecutive failures after which the job exits."),
     ] = 5
     accept_config_topic: Annotated[
         str | None,
         Field(
-            description="Id of a config topic that was created again and takes the place of the "
-            "one that the checkpoint goes with; the job names it when it refuses the topic."
+            description="Id of a config topic that was created again and replaces the config topic "
+            "of the checkpoint; the error message of the job contains it."
         ),
     ] = None
     spark_master: Annotated[
-        str, Field(description="Spark master, where spark-submit has not given one.")
+        str, Field(description="Spark master; used if spark-submit does not set one.")
     ] = "local[*]"
     spark_kafka_properties: Annotated[
         dict[str, str],
@@ -141,8 +143,8 @@ class Settings(ClientSettings):
         BeforeValidator(_spark_kafka_properties),
     ] = Field(
         default_factory=dict,
-        description="Further Kafka properties of Spark's source, a JSON object with the Java "
-        "client's names: the same security settings as in KAFKA_PROPERTIES.",
+        description="Further Kafka properties of Spark's source, as a JSON object with the names "
+        "of the Java client: the same security settings as in KAFKA_PROPERTIES.",
     )
     spark_properties: Annotated[
         dict[str, str],
@@ -150,20 +152,20 @@ class Settings(ClientSettings):
         BeforeValidator(_spark_properties),
     ] = Field(
         default_factory=dict,
-        description="Further Spark properties, a JSON object; they win over ours.",
+        description="Further Spark properties, as a JSON object; they override other values.",
     )
     jars: Annotated[
         Path | None,
         Field(
-            description="Folder with the jars of Spark's Kafka connector; none where spark-submit "
-            "is given them by --packages or --jars."
+            description="Folder with the jars of Spark's Kafka connector; not set: spark-submit "
+            "loads them with --packages or --jars."
         ),
     ] = None
     umask: Annotated[
         Umask,
         Field(
-            description="Rights that others do not get on files that the job makes, as octal "
-            "digits: 027 lets the group read."
+            description="Permissions removed from files that the job creates, as octal digits: "
+            "027 lets the group read."
         ),
     ] = DEFAULT_UMASK
 

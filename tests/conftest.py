@@ -76,7 +76,7 @@ def spark_jar_paths() -> list[Path]:
 
 
 def _docker_engine_answers() -> bool:
-    """Tell whether a Docker engine runs; the client alone is not enough."""
+    """Return whether a Docker engine runs; the client alone is not enough."""
     docker = shutil.which("docker")
     if docker is None:
         return False

@@ -57,13 +57,13 @@ class ResultReaders:
         """
         record = orjson.loads(value or b"")
         if not isinstance(record, dict):
-            raise ValueError("not a JSON object")  # noqa: TRY004 - callers catch one class
+            raise ValueError("the record is not a JSON object")  # noqa: TRY004 - callers catch one class
         reader = next((it for it in self._readers if it.claims(record)), None)
         if reader is None:
-            raise ValueError("of no kind that is known")
+            raise ValueError("the kind of the record is unknown")
         for result in reader.read(record):
             if not _has_origin(result):
-                raise ValueError("without condition and time")
+                raise ValueError("condition or time is missing")
             yield Found(result, reader.describe(result))
 
 
@@ -72,7 +72,7 @@ def follow_alarms(
     topic: str | None = None,
     *,
     from_beginning: bool = False,
-    tell: Callable[[str], object],
+    report: Callable[[str], object],
 ) -> Iterator[Found | None]:
     """Yield the results of conditions as they arrive, and None while no record arrives.
 
@@ -84,7 +84,7 @@ def follow_alarms(
         Output topic of a condition; the common alarm topic by default.
     from_beginning
         Start at the oldest record, not at the end of the topic.
-    tell
+    report
         Called with a line about each record that is not a result.
 
     Raises
@@ -101,13 +101,13 @@ def follow_alarms(
         try:
             yield from readers.read(message.value())
         except CorrelationError as error:
-            tell(f"{_place(message)}: {error}")
+            report(f"{_place(message)}: {error}")
         except ValueError:
-            tell(f"{_place(message)} is not an alarm")
+            report(f"{_place(message)}: is not an alarm; it is skipped")
 
 
 def follow_set_aside(
-    settings: Settings, *, from_beginning: bool = False, tell: Callable[[str], object]
+    settings: Settings, *, from_beginning: bool = False, report: Callable[[str], object]
 ) -> Iterator[SetAside | None]:
     """Yield dead letters and late events as they arrive; otherwise like ``follow_alarms``."""
     topics = [settings.topics.dead_letter, settings.topics.late]
@@ -115,11 +115,11 @@ def follow_set_aside(
         if message is None:
             yield None
             continue
-        told: SetAside = headers_of(message)
-        if "reason" in told:
-            yield {**told, "value": as_text(message.value())}
+        headers: SetAside = headers_of(message)
+        if "reason" in headers:
+            yield {**headers, "value": as_text(message.value())}
         else:
-            tell(f"{_place(message)} is no record that was set aside")
+            report(f"{_place(message)}: is not a rejected or late record; it is skipped")
 
 
 def _has_origin(result: Mapping[str, Any]) -> bool:

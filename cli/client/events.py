@@ -85,7 +85,7 @@ class EventSender:
             waiting += self._producer.flush(_FLUSH_SECONDS)
         if waiting:
             self._failed += waiting
-            self._first_error = self._first_error or "no answer from the broker"
+            self._first_error = self._first_error or "the broker did not answer"
         return Delivery(self._sent, self._failed, self._first_error)
 
     def _hand_over(self, topic: str, key: bytes | None, value: bytes) -> None:

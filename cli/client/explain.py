@@ -57,7 +57,9 @@ def read_request(events: Mapping[str, str], since: str | None, until: str | None
         A file cannot be read or is not one JSON object.
     """
     if list(events.values()).count(_STDIN) > 1:
-        raise UsageError("only one event can come from standard input")
+        raise UsageError(
+            "only one event can be read from standard input; use a file for the others"
+        )
     request: Document = {role: _read_event(text, f"event {role}") for role, text in events.items()}
     for name, moment in (("since", since), ("until", until)):
         if moment is not None:
@@ -87,9 +89,9 @@ def _parse(content: bytes, place: str) -> Document:
         orjson.loads(content)
         found = json.loads(content, parse_float=Decimal, parse_int=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:
-        raise UsageError(f"{place} is not one JSON document: {error}") from error
+        raise UsageError(f"{place} must be one JSON document: {error}") from error
     if not isinstance(found, dict):
-        raise UsageError(f"{place} is not a JSON object")
+        raise UsageError(f"{place} must be a JSON object")
     return found
 
 
@@ -124,7 +126,7 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     if answer.get("decided_by"):
         console.print(f"decided by {_describe_ways(answer)}")
     if answer.get("swapped"):
-        console.print("A and B are exchanged: a stream with itself has the earlier event as A")
+        console.print("A and B were swapped: in a stream with itself, A is the earlier event")
     for note in answer["notes"]:
         console.print(f"[yellow]note:[/] {escape(note)}")
 
@@ -169,4 +171,6 @@ def _describe_ways(answer: Mapping[str, Any]) -> str:
     ways = [str(way).replace("_", " ") for way in answer["decided_by"]]
     if len(ways) == 1:
         return f"{ways[0]} ({answer['algorithm']})"
-    return f"{', '.join(ways[:-1])} or {ways[-1]}, by what else is there ({answer['algorithm']})"
+    return (
+        f"{', '.join(ways[:-1])} or {ways[-1]}, depending on other events ({answer['algorithm']})"
+    )

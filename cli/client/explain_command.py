@@ -11,7 +11,7 @@ from rich.console import Console
 from cli.client.lines import write_json_line
 from cli.settings import read_settings
 
-_EVENT_HELP = "An event: a file with one JSON document, - for standard input, JSON, or an id."
+_EVENT_HELP = "Event: a file with one JSON document, - for standard input, JSON, or an id."
 
 
 def explain(
@@ -24,20 +24,21 @@ def explain(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help="Event of another role, for kinds of conditions that have more than A and B. "
-            "Repeatable.",
+            help="Event of another role, for conditions with other roles than A and B. Repeatable.",
             metavar="ROLE=FILE|JSON|ID",
         ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="Look for ids among records of then or later: µs or RFC 3339."),
+        typer.Option(help="Search ids in records from this time on: µs or RFC 3339."),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="And up to then.")] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Search ids in records up to this time.")
+    ] = None,
     url: Annotated[
-        str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")
+        str | None, typer.Option(help="URL of the service; default: COINCIDE_URL.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> None:
     """Explain why events are reported or not; exit code 1 if they do not satisfy the condition."""
     # Imported here: slow to import, and --help does not need it.
@@ -49,7 +50,9 @@ def explain(
     for text in event or ():
         role, equals, given = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{text!r}: write ROLE=EVENT", param_hint="--event")
+            raise typer.BadParameter(
+                f"{text!r} is not valid; write ROLE=EVENT", param_hint="--event"
+            )
         events[role] = given
     request = read_request(events, since, until)
     with (

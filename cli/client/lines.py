@@ -73,8 +73,8 @@ def describe_set_aside(letter: Mapping[str, Any]) -> str:
         place += f"-{letter['partition']}@{letter.get('offset')}"
     value = letter["value"]
     shown = "no value" if value is None else value[:_SHOWN_CHARACTERS]
-    told = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
-    return printable("  ".join([*(str(part) for part in told if part), shown]))
+    parts = [letter.get("reason"), place, letter.get("stream"), letter.get("detail")]
+    return printable("  ".join([*(str(part) for part in parts if part), shown]))
 
 
 def write_json_line(value: object) -> None:

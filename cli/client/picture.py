@@ -90,8 +90,8 @@ def draw_pair(answer: Mapping[str, Any]) -> list[str]:
 
 
 LEGEND = (
-    f"{_CERTAIN} B here is in the window whatever A's time, {_POSSIBLE} depending on it",
-    f"{_SATISFIED} B ending here is satisfied, {_PROBED} depends on its length, elsewhere violated",
+    f"{_CERTAIN} B is in the window for every time of A, {_POSSIBLE} for some times of A",
+    f"{_SATISFIED} B that ends here is satisfied, {_PROBED} depends on its length, else violated",
     "axis: from the end of A",
 )
 

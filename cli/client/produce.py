@@ -73,20 +73,22 @@ class ProduceOptions:
             self._check_without_file()
             return
         if (self.topic is None) == (self.stream is None):
-            raise UsageError("give either --topic or --stream")
+            raise UsageError("use either --topic or --stream")
         if self.rate is not None and self.speed is not None:
-            raise UsageError("--rate and --speed exclude each other")
+            raise UsageError("--rate and --speed cannot be combined; remove one of them")
         if self.speed is not None and self.stream is None:
-            raise UsageError("--speed needs --stream: the stream knows the events' times")
+            raise UsageError(
+                "--speed requires --stream: the stream defines the times of the events"
+            )
 
     def _check_without_file(self) -> None:
         if not self.closes:
-            raise UsageError("give a file of events, or streams to close with --close-stream")
+            raise UsageError("the file of events is missing; add it, or use --close-stream")
         of_file = (self.topic, self.stream, self.rate, self.speed, self.key_path)
         if any(option is not None for option in of_file):
             raise UsageError(
-                "--topic, --stream, --rate, --speed and --key say how a file is sent: give a file, "
-                "or leave them out"
+                "--topic, --stream, --rate, --speed and --key require a file; add a file, or "
+                "remove these options"
             )
 
 
@@ -159,8 +161,8 @@ def _refuse_live(name: str, stream: Stream) -> None:
     """Raise UsageError when a stream to be closed is live."""
     if stream.clock == "live":
         raise UsageError(
-            f"stream {name} is live, and live streams are never closed: the job's heartbeats say "
-            "how far they are; --close-stream is for recorded streams (clock: replay)"
+            f"--close-stream: stream {name} is live, and only recorded streams (clock: replay) can "
+            "be closed; remove the option"
         )
 
 

@@ -102,8 +102,10 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
     except KafkaException as error:
         raise broker_error(settings, error) from error
     if failures or left:
-        reason = failures[0].str() if failures else "no answer in time"
-        raise BrokerError(f"not removed: {counted(len(failures) + left, 'record')}: {reason}")
+        reason = failures[0].str() if failures else "the broker did not answer in time"
+        raise BrokerError(
+            f"{counted(len(failures) + left, 'record')} could not be removed: {reason}"
+        )
     return removed
 
 

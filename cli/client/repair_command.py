@@ -14,15 +14,18 @@ from cli.settings import read_settings
 
 def repair_config(
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Remove the records without confirmation.")
+    ] = False,
     newer: Annotated[
         bool,
-        typer.Option("--newer", help="Remove also what a newer version of Coincide wrote."),
+        typer.Option("--newer", help="Also remove records of a newer version of Coincide."),
     ] = False,
     bootstrap: Annotated[
-        str | None, typer.Option(help="Addresses of Kafka brokers; COINCIDE_BOOTSTRAP by default.")
+        str | None,
+        typer.Option(help="Addresses of the Kafka brokers; default: COINCIDE_BOOTSTRAP."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> None:
     """List the unreadable records of the config topic, and remove them after confirmation.
 
@@ -49,7 +52,7 @@ def repair_config(
         )
     if wanted and not yes:
         # A script must pass --yes; only an interactive user is asked.
-        yes = not as_json and typer.confirm(f"Remove {counted(len(wanted), 'record')} for good?")
+        yes = not as_json and typer.confirm(f"Remove {counted(len(wanted), 'record')} permanently?")
     removed = remove(settings, wanted) if yes and wanted else []
     if not as_json:
         console.print(

@@ -132,10 +132,10 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
     """
     found = [resource for path in paths for resource in _read_file(path)]
     if not found:
-        raise UsageError("the files hold no document")
+        raise UsageError("the files contain no document")
     for (kind, name), times in Counter((it.kind, it.name) for it in found).items():
         if times > 1:
-            raise UsageError(f"{kind} {name} is there {times} times; keep one of them")
+            raise UsageError(f"{kind} {name} occurs {times} times; keep one of them")
     return sorted(found, key=lambda resource: _ORDER.index(resource.kind))
 
 
@@ -197,11 +197,11 @@ def _read_file(path: Path) -> Iterable[ResourceFile]:
             place += f", column {mark.column + 1}"
         problem, remedy = error.problem or error.context, error.note
         if problem == _TAB:
-            problem, remedy = "a tab, which YAML does not take there", "write spaces instead of it"
+            problem, remedy = "a tab, which YAML does not allow here", "write spaces instead"
         remedy = remedy or "write YAML or JSON, each key of a mapping once"
         raise UsageError(f"{where}{place}: {problem}; {remedy}") from error
     except RecursionError:
-        raise UsageError(f"{where} nests too deeply") from None
+        raise UsageError(f"{where} is nested too deeply; use fewer levels") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{where} is neither YAML nor JSON: {error}") from error
     for number, (line, document) in enumerate(documents, start=1):
@@ -225,13 +225,13 @@ def _documents(content: str) -> Iterator[tuple[int, object]]:
 def _resource(document: object, place: str, line: int) -> ResourceFile:
     """Split a document into kind, name and REST document."""
     if not isinstance(document, dict):
-        raise UsageError(f"{place} is not a mapping of fields")
+        raise UsageError(f"{place} must be a mapping of fields")
     rest = dict(document)
     name = rest.pop("name", None)
     if isinstance(name, int | Decimal | date):
-        raise UsageError(f"{place}: name: {_as_read(name)}, not text; put it in quotes")
+        raise UsageError(f"{place}: name: must be a string; {_as_read(name)}; put it in quotes")
     if not isinstance(name, str) or not name:
-        raise UsageError(f"{place} has no name")
+        raise UsageError(f"{place}: name: is missing; add it")
     _check_json(document, place)
     kind = rest.get("kind")
     begin = f"{place} (line {line})"
@@ -239,18 +239,20 @@ def _resource(document: object, place: str, line: int) -> ResourceFile:
         del rest["kind"]
         return ResourceFile(_NAMED[kind], name, rest, begin)
     if not isinstance(kind, str):
-        raise UsageError(f"{place} has no kind: write template, stream, or the kind of condition")
+        raise UsageError(
+            f"{place}: kind: is missing; write template, stream, or the kind of condition"
+        )
     return ResourceFile("condition", name, rest, begin)
 
 
 def _check_json(value: object, place: str, depth: int = 0) -> None:
     """Raise UsageError if JSON cannot represent a value."""
     if depth > _DEEPEST:
-        raise UsageError(f"{place} goes deeper than {_DEEPEST} levels")
+        raise UsageError(f"{place} is nested deeper than {_DEEPEST} levels")
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise UsageError(f"{place}: the key {key} is not text; put it in quotes")
+                raise UsageError(f"{place}: the key {key} must be a string; put it in quotes")
             _check_json(item, f"{place}: {key}", depth + 1)
     elif isinstance(value, list):
         for number, item in enumerate(value, start=1):
@@ -262,9 +264,11 @@ def _check_json(value: object, place: str, depth: int = 0) -> None:
 def _check_scalar(value: object, place: str) -> None:
     """Raise UsageError if JSON cannot represent a scalar."""
     if isinstance(value, str) and any("\ud800" <= found <= "\udfff" for found in value):
-        raise UsageError(f"{place} holds half of a surrogate pair; write valid Unicode")
+        raise UsageError(f"{place} contains half of a surrogate pair; write valid Unicode")
     if not isinstance(value, str | int | Decimal | None):
-        raise UsageError(f"{place}: {_as_read(value)}, which JSON does not have; put it in quotes")
+        raise UsageError(
+            f"{place}: {_as_read(value)}, which JSON does not support; put it in quotes"
+        )
 
 
 def _as_read(value: object) -> str:
@@ -272,7 +276,7 @@ def _as_read(value: object) -> str:
     if isinstance(value, date):
         return f"{value} is a date"
     if isinstance(value, bool):
-        return f"{str(value).lower()} is a truth value"
+        return f"{str(value).lower()} is a boolean"
     if isinstance(value, int | Decimal):
         return f"{value} is a number"
-    return f"this is a {type(value).__name__}"
+    return f"it is a {type(value).__name__}"

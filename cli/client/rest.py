@@ -18,7 +18,7 @@ _NOT_FOUND = 404
 _CREATED = 201
 _FIRST_ERROR = 400
 # Max page size of a list.
-_MOST_NAMES = 1000
+_MAX_NAMES = 1000
 Change = Literal["created", "changed", "unchanged"]
 Document = dict[str, Any]
 
@@ -90,7 +90,7 @@ class ServiceClient:
 
     def names(self, kind: str) -> list[str]:
         """Return the first thousand names of resources; errors as in ``get``."""
-        items = self.get(f"/v1/{kind}s?limit={_MOST_NAMES}")["items"]
+        items = self.get(f"/v1/{kind}s?limit={_MAX_NAMES}")["items"]
         return [str(item["name"]) for item in items]
 
     def text(self, path: str) -> str:
@@ -140,7 +140,7 @@ class ServiceClient:
         except httpx.HTTPError as error:
             raise ServiceError(
                 f"no service answers at {self.url} ({error or type(error).__name__}); start it "
-                "with `coincide serve`, or give its address with --url or COINCIDE_URL"
+                "with `coincide serve`, or set its address with --url or COINCIDE_URL"
             ) from error
 
     def _check(self, answer: httpx.Response) -> None:

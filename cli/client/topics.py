@@ -87,7 +87,7 @@ def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
     if found.code() not in _SILENCE:
         return BrokerError(f"Kafka at {settings.bootstrap}: {found.str()}")
     return BrokerError(
-        f"no broker answers at {settings.bootstrap} ({found.str()}); start it, or give its address "
+        f"no broker answers at {settings.bootstrap} ({found.str()}); start it, or set its address "
         "with --bootstrap or COINCIDE_BOOTSTRAP"
     )
 
@@ -107,22 +107,20 @@ def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Pl
         return [(topic, number) for number in sorted(found.partitions)]
     there = [name for name in consumer.list_topics(timeout=METADATA_SECONDS).topics if name]
     raise BrokerError(
-        f"there is no topic {topic} at {settings.bootstrap}; {_remedy(settings, topic, there)}"
+        f"topic {topic} does not exist at {settings.bootstrap}; {_remedy(settings, topic, there)}"
     )
 
 
 def refuse_own(settings: Settings, topic: str) -> None:
     """Raise UsageError when a topic is one of the installation's own topics."""
     if topic in settings.topics.all():
-        raise UsageError(
-            f"{topic} is a topic of Coincide's own, where events do harm; name a topic of events"
-        )
+        raise UsageError(f"{topic} is an internal topic of Coincide; use a topic of events")
 
 
 def _remedy(settings: Settings, topic: str, there: list[str]) -> str:
     """Return the remedy for a missing topic."""
     if topic in settings.topics.all():
-        return "the service makes it when it starts (with the same COINCIDE_PREFIX)"
+        return "start the service (with the same COINCIDE_PREFIX), which creates it"
     similar = difflib.get_close_matches(topic, there)
-    made = f"registering a stream makes its topic (coincide apply{options_to(settings, 'url')})"
-    return f"similar ones: {', '.join(similar)}" if similar else made
+    created = f"register a stream to create its topic: coincide apply{options_to(settings, 'url')}"
+    return f"did you mean {' or '.join(similar)}?" if similar else created

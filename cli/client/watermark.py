@@ -16,9 +16,9 @@ def reset_watermark(
     stream: Annotated[str, typer.Argument(help="Name of the stream.")],
     *,
     url: Annotated[
-        str | None, typer.Option(help="Where the service is; COINCIDE_URL by default.")
+        str | None, typer.Option(help="URL of the service; default: COINCIDE_URL.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> None:
     """Reset the watermark of a stream that a wrong clock or heartbeat moved ahead."""
     # Imported here: slow to import, and --help does not need it.

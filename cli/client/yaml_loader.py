@@ -27,11 +27,11 @@ _LONGEST_WHOLE = 40
 _QUOTES = "or put it in quotes if it is a string"
 # Scalars that only YAML 1.1 reads as numbers, with problem and remedy.
 _ODDITIES = (
-    (re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE), "is not a number of JSON", "write digits"),
-    (re.compile(r".*:.*"), "is a number to the base of 60 in YAML", "write a decimal number"),
+    (re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE), "is not a valid JSON number", "write digits"),
+    (re.compile(r".*:.*"), "is a base-60 number in YAML", "write a decimal number"),
     (re.compile(r"[-+]?0[xX].*"), "is a hexadecimal number", "write a decimal number"),
     (re.compile(r"[-+]?0[bB].*"), "is a binary number", "write a decimal number"),
-    (re.compile(r"[-+]?0.*"), "is an octal number to some readers of YAML", "write no leading 0"),
+    (re.compile(r"[-+]?0.*"), "is an octal number for some YAML parsers", "remove the leading 0"),
 )
 
 
@@ -45,7 +45,7 @@ class Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     raise yaml.MarkedYAMLError(
-                        problem=f"the key {key.value} is there twice",
+                        problem=f"the key {key.value} is repeated",
                         problem_mark=key.start_mark,
                     )
                 seen.add(key.value)
@@ -68,7 +68,7 @@ def _number(_: Loader, node: yaml.ScalarNode) -> int | Decimal:
     for pattern, problem, remedy in _ODDITIES:
         if pattern.fullmatch(text):
             raise _refusal(node, problem, f"{remedy}, {_QUOTES}")
-    raise _refusal(node, "is not a number", f"write a decimal number, {_QUOTES}")
+    raise _refusal(node, "is not a valid number", f"write a decimal number, {_QUOTES}")
 
 
 def _truth(_: Loader, node: yaml.ScalarNode) -> bool:
@@ -77,8 +77,8 @@ def _truth(_: Loader, node: yaml.ScalarNode) -> bool:
     if found is None:
         text = str(node.value)[:_LONGEST_WHOLE]
         truth = "false" if text.lower() in _FALSE else "true"
-        remedy = f'write {truth}, "{text}" in quotes, or the number that the field takes'
-        raise _refusal(node, "is a boolean to some readers of YAML and a string to others", remedy)
+        remedy = f'write {truth}, "{text}" in quotes, or a number'
+        raise _refusal(node, "is a boolean for some YAML parsers and a string for others", remedy)
     return found
 
 

@@ -84,8 +84,8 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
     counts = Counter(event.stream for event in run.events)
     console.print(
         f"New York's airports, {counted(days, 'day')} of 2013: {counts['departures']} delayed "
-        f"departures (stamped to the minute), {counts['takeoffs']} takeoffs of these (some time "
-        f"after), {counts['bad-weather']} hours of bad weather",
+        f"departures (recorded to the minute), {counts['takeoffs']} of their takeoffs (at a later, "
+        f"uncertain time), {counts['bad-weather']} hours of bad weather",
         soft_wrap=True,
     )
     options = StackOptions(data=None, broker_port=0, service_port=0)
@@ -101,11 +101,11 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
         # Without a terminal, the live view does not end its last line.
         console.print()
     _show_report(report, console)
-    with console.status("comparing with the plain reference"):
+    with console.status("comparing with the reference"):
         expected = reference_pairs(streams, conditions, run.events)
     _verify(run.pairs, expected)
     console.print(
-        f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the plain "
+        f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the "
         "reference, each once",
         soft_wrap=True,
     )
@@ -119,11 +119,13 @@ def _register(service: ServiceClient, stack: LocalStack, console: Console) -> No
     for name, document in CONDITIONS.items():
         service.put(f"/v1/conditions/{name}", document)
     deadline = time.monotonic() + _STALLED_SECONDS
-    with console.status("waiting until the job follows the conditions"):
+    with console.status("waiting until the job evaluates the conditions"):
         while not all(_status(service, name)["state"] == "running" for name in CONDITIONS):
             stack.check()
             if time.monotonic() > deadline:
-                raise ProcessError(f"the job did not follow the conditions in {_STALLED_SECONDS} s")
+                raise ProcessError(
+                    f"the job did not evaluate the conditions within {_STALLED_SECONDS} s"
+                )
             time.sleep(_POLL_SECONDS)
     console.print(f"[green]✓[/] {len(STREAMS)} streams, {len(CONDITIONS)} conditions over REST")
 
@@ -139,7 +141,7 @@ def _replay(
     with Live(
         console=console, refresh_per_second=_REFRESH_PER_SECOND, get_renderable=lambda: _view(run)
     ):
-        for found in follow_alarms(stack.settings, from_beginning=True, tell=console.print):
+        for found in follow_alarms(stack.settings, from_beginning=True, report=console.print):
             now = time.monotonic()
             if found is not None:
                 _take(run, found.result, now)
@@ -152,7 +154,7 @@ def _replay(
                     return
                 if now - max(run.sending_ended, run.last_alarm) > _STALLED_SECONDS:
                     raise ProcessError(
-                        f"not every alarm was read: none came for {_STALLED_SECONDS} s"
+                        f"alarms are missing: no alarm arrived for {_STALLED_SECONDS} s"
                     )
 
 
@@ -174,7 +176,7 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
     delivery = sender.finish()
     if delivery.failed:
         lost = counted(delivery.failed, "event")
-        raise BrokerError(f"the broker did not take {lost}: {delivery.first_error}")
+        raise BrokerError(f"the broker did not store {lost}: {delivery.first_error}")
     for name, document in STREAMS.items():
         close_stream(settings, name, document["topic"])
     run.sending_ended = time.monotonic()
@@ -270,12 +272,12 @@ def _show_report(report: dict[str, Any], console: Console) -> None:
     for name in CONDITIONS:
         ratio = report["hit_ratio"][name]
         table.add_row(
-            name, str(report["pairs"][name]), "no probing" if ratio is None else f"{ratio:.3f}"
+            name, str(report["pairs"][name]), "no probes" if ratio is None else f"{ratio:.3f}"
         )
     console.print(table)
     console.print(
         f"{report['events']} events in {report['seconds']} s ({report['events_per_second']} "
-        f"events/s); from sending the later event to reading the alarm: median "
+        f"events/s); time from sending the later event to reading the alarm: median "
         f"{report['latency_p50_seconds']} s, 99 % within {report['latency_p99_seconds']} s",
         soft_wrap=True,
     )

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
 # Bad weather: low visibility (miles), rain or snow (inches in the hour), or gusts (miles per hour).
-_LEAST_VISIBILITY = 3
-_LEAST_PRECIPITATION = 0.01
-_LEAST_GUST = 35
+_MIN_VISIBILITY = 3
+_MIN_PRECIPITATION = 0.01
+_MIN_GUST = 35
 # A longer taxi time is probably a wrong timestamp.
 _LONGEST_TAXI_US = 3 * _HOUR_US
 
@@ -226,9 +226,9 @@ def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEven
     """Yield the observations of bad weather before a time (UTC)."""
     hours = _hours(weather)
     bad = (
-        (weather["visib"].to_numpy() < _LEAST_VISIBILITY)
-        | (weather["precip"].to_numpy() >= _LEAST_PRECIPITATION)
-        | (weather["wind_gust"].to_numpy() >= _LEAST_GUST)
+        (weather["visib"].to_numpy() < _MIN_VISIBILITY)
+        | (weather["precip"].to_numpy() >= _MIN_PRECIPITATION)
+        | (weather["wind_gust"].to_numpy() >= _MIN_GUST)
     )
     chosen = bad & (hours < end)
     rows = weather[chosen].fillna({"wind_gust": 0.0})

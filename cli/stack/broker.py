@@ -141,8 +141,8 @@ class EmbeddedBroker:
         classpath = ":".join(str(jar) for jar in broker_jars(self._jars))
         if _answers_tcp(self.port):
             raise BrokerError(
-                f"port {self.port} on {HOST} is in use; give another one with --broker-port, "
-                f"or use the Kafka that is there with --bootstrap {self.bootstrap}"
+                f"port {self.port} on {HOST} is in use; use another port with --broker-port, "
+                f"or use the Kafka at this port with --bootstrap {self.bootstrap}"
             )
         properties = self._write_properties()
         command = [java, *_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._unpacked()}", "-cp", classpath]
@@ -227,7 +227,7 @@ class EmbeddedBroker:
         )
         if said.returncode != 0:
             raise BrokerError(
-                f"the broker's data folder {self.data} could not be made ready:\n"
+                f"the broker's data folder {self.data} could not be formatted:\n"
                 f"{(said.stdout + said.stderr).strip()}"
             )
 

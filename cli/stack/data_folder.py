@@ -32,7 +32,7 @@ _LOGS = frozenset(f"{name}.log{end}" for name in ("service", "job") for end in _
 _BROKER = frozenset(
     {"kafka", "server.properties", "tmp", *(f"broker.log{end}" for end in _ROTATED)}
 )
-_REMEDY = "name another folder with --data or COINCIDE_DATA"
+_REMEDY = "use another folder with --data or COINCIDE_DATA"
 
 
 def check_data(data: Path) -> None:
@@ -50,7 +50,7 @@ def check_data(data: Path) -> None:
             raise UsageError(f"{data} is not a folder; {_REMEDY}")
     except OSError as error:
         raise UsageError(
-            f"the folder of data {data} cannot be read: {error.strerror}; {_REMEDY}"
+            f"the data folder {data} cannot be read: {error.strerror}; {_REMEDY}"
         ) from error
 
 
@@ -76,14 +76,14 @@ def exclusive(data: Path) -> Iterator[None]:
         raise UsageError(f"{data} is not a folder; {_REMEDY}") from None
     except OSError as error:
         raise UsageError(
-            f"the folder of data {data} cannot be made or written: {error.strerror}; {_REMEDY}"
+            f"the data folder {data} cannot be created or written: {error.strerror}; {_REMEDY}"
         ) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"another local stack uses {data}; stop it, or name another folder with --data"
+                f"another local stack uses {data}; stop it, or use another folder with --data"
             ) from None
         if not (data / MARKER).exists():
             (data / MARKER).write_text(_MARKER_TEXT, encoding="utf-8")
@@ -99,7 +99,7 @@ def remove_data(data: Path) -> None:
         The folder has no marker, or a file in it cannot be removed.
     """
     if not (data / MARKER).is_file():
-        raise UsageError(f"{data} is not marked as the local stack's own; {_REMEDY}")
+        raise UsageError(f"{data} is not marked as a folder of the local stack; {_REMEDY}")
     folders = [path for path in data.iterdir() if _CHECKPOINT.fullmatch(path.name)]
     try:
         for path in (data / "broker", *folders):
@@ -122,8 +122,8 @@ def _refuse_foreign(data: Path) -> None:
     foreign = next(_foreign(data), None)
     if foreign is not None:
         raise UsageError(
-            f"{data.absolute()} is not a folder of the local stack: {foreign} is not Coincide's; "
-            f"{_REMEDY}, one that is new or empty"
+            f"{data.absolute()} is not a folder of the local stack: {foreign} is a foreign file; "
+            f"{_REMEDY}; it must be new or empty"
         )
 
 

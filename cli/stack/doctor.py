@@ -118,7 +118,7 @@ def _packages() -> Iterator[Check]:
             yield Check(name, ok=False, essential=True, found="is not installed")
             continue
         fits = _fits(version, bounds)
-        found = version if fits else f"{version}, but {bounds.strip()} is needed"
+        found = version if fits else f"{version}, but {bounds.strip()} is required"
         yield Check(name, fits, essential=True, found=found)
 
 
@@ -150,7 +150,7 @@ def _jars(settings: Settings, name: Configuration) -> Check:
     folder = settings.jars.absolute()
     title = f"Java archives, {name}"
     if not present(folder, name):
-        return Check(title, ok=False, essential=False, found="not fetched yet: coincide jars")
+        return Check(title, ok=False, essential=False, found="not fetched; run: coincide jars")
     try:
         verified_jars(folder, name)
     except CliError as error:
@@ -166,7 +166,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
         found = f"nothing answers at {settings.bootstrap}"
         if settings.bootstrap == f"{HOST}:{_BROKER_PORT}":
             found += f"; {_port_state(_BROKER_PORT)}"
-        found += "; --bootstrap and COINCIDE_BOOTSTRAP name another address"
+        found += "; use another address with --bootstrap or COINCIDE_BOOTSTRAP"
         yield Check("broker", ok=False, essential=False, found=found)
     with ServiceClient(settings.url, _ASK_SECONDS) as client:
         if client.ready():
@@ -177,7 +177,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
     # Whether `coincide up` could use the port is checked on this machine only.
     if url.hostname in {HOST, "localhost"} and url.port:
         found += f"; {_port_state(url.port)}"
-    found += "; --url and COINCIDE_URL name another address"
+    found += "; use another address with --url or COINCIDE_URL"
     yield Check("service", ok=False, essential=False, found=found)
 
 
@@ -188,5 +188,5 @@ def _port_state(port: int) -> str:
         try:
             probe.bind((HOST, port))
         except OSError:
-            return f"port {port} is taken by something else"
+            return f"port {port} is used by another program"
     return f"port {port} is free for `coincide up`"

@@ -151,8 +151,8 @@ def _fetch(folder: Path, configuration: Configuration) -> None:
         for path in fetched.glob("*.jar"):
             if path.name not in pinned(_PINS[configuration]):
                 raise JarsError(
-                    f"{path.name}: was fetched but is not pinned; the descriptor and the lists of "
-                    "hashes are of different versions: install Coincide again"
+                    f"{path.name}: was fetched but is not pinned: the descriptor and the lists of "
+                    "hashes have different versions; install Coincide again"
                 )
         (fetched / MARKER).write_text(_fingerprint(), encoding="ascii")
         home = folder / configuration
@@ -184,7 +184,7 @@ def _resolve(folder: Path, configuration: Configuration, fetched: Path) -> None:
     _run_ivy(command, configuration)
     if not any(fetched.glob(_ESSENTIAL[configuration])):
         raise JarsError(
-            f"the {configuration} jars were not found where the Ivy settings in force look "
+            f"the {configuration} jars were not found with the current Ivy settings "
             f"(COINCIDE_IVY_SETTINGS: {Settings().ivy_settings or 'not set'})"
         )
 
@@ -213,9 +213,9 @@ def _run_ivy(command: list[str], configuration: Configuration) -> None:
                 status.update(f"Java archives ({configuration}): {loaded} fetched")
     if process.returncode != 0:
         raise JarsError(
-            f"the {configuration} jars could not be fetched; with a mirror of your own set "
-            "COINCIDE_IVY_SETTINGS, without a network set COINCIDE_JARS to a folder that has "
-            "them. Ivy's last words:\n  " + "\n  ".join(last)
+            f"the {configuration} jars could not be fetched; set COINCIDE_IVY_SETTINGS to use a "
+            "mirror, or COINCIDE_JARS to a folder that contains them. Last lines of Ivy's "
+            "output:\n  " + "\n  ".join(last)
         )
 
 
@@ -225,7 +225,7 @@ def _settings_option() -> list[str]:
     if given is None:
         return []
     if not given.is_file():
-        raise JarsError(f"COINCIDE_IVY_SETTINGS names {given}, which is not a file")
+        raise JarsError(f"COINCIDE_IVY_SETTINGS: {given} is not a file; correct the path")
     return ["-settings", str(given)]
 
 
@@ -236,7 +236,7 @@ def _ivy_archive() -> Path:
     folders = found.submodule_search_locations if found else None
     archives = sorted(Path(folders[0]).glob("jars/ivy-*.jar")) if folders else []
     if not archives:
-        raise JarsError("pyspark is not installed, or its jars folder holds no Ivy")
+        raise JarsError("pyspark is not installed, or its jars folder does not contain Ivy")
     return archives[-1]
 
 
@@ -256,6 +256,6 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise JarsError(
-            f"the folder of jars {folder} cannot be made or written: {error.strerror or error}; "
-            "name another one in COINCIDE_JARS"
+            f"the jars folder {folder} cannot be created or written: {error.strerror or error}; "
+            "use another folder with COINCIDE_JARS"
         ) from error

@@ -49,7 +49,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     variables = os.environ if environment is None else environment
     path = _java_path(variables)
     if path is None:
-        raise MissingJavaError(f"Java {MINIMUM_MAJOR} is needed and was not found; {_advice()}")
+        raise MissingJavaError(f"Java {MINIMUM_MAJOR} or newer was not found; {_advice()}")
     try:
         # The path comes from the user's JAVA_HOME or PATH.
         said = subprocess.run(  # noqa: S603
@@ -63,10 +63,10 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         raise MissingJavaError(f"{path} does not run ({error}); {_advice()}") from error
     major = parse_major(said.stderr + said.stdout)
     if major is None:
-        raise MissingJavaError(f"{path} does not tell its version; {_advice()}")
+        raise MissingJavaError(f"{path} does not print its version; {_advice()}")
     if major < MINIMUM_MAJOR:
         raise MissingJavaError(
-            f"Java {MINIMUM_MAJOR} is needed and {path} is Java {major}; {_advice()}"
+            f"Java {MINIMUM_MAJOR} or newer is required, but {path} is Java {major}; {_advice()}"
         )
     return Java(path=path, major=major)
 
@@ -98,7 +98,7 @@ def install_line(system: str, os_release: Mapping[str, str]) -> str:
         return f"sudo apt-get install openjdk-{21 if newest else 17}-jre-headless"
     if family & {"fedora", "rhel", "centos"}:
         return "sudo dnf install java-21-openjdk-headless"
-    return "install OpenJDK 17 or 21 and put its java on PATH, or name its folder in JAVA_HOME"
+    return "install OpenJDK 17 or 21 and put its java on PATH, or set JAVA_HOME to its folder"
 
 
 def _advice() -> str:

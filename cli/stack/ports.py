@@ -30,17 +30,17 @@ def check_ports(options: StackOptions) -> None:
     broker = options.broker_port if options.bootstrap is None else 0
     if broker and (problem := _problem(HOST, broker)):
         raise BrokerError(
-            f"{problem}; give another port with --broker-port, or use the Kafka that is there "
+            f"{problem}; use another port with --broker-port, or use the Kafka at this port "
             f"with --bootstrap {HOST}:{broker}"
         )
     service, host = options.service_port, ServiceSettings().host
     if service and service == broker:
         raise ServiceError(
-            f"port {service} is given to broker and service; give another one with --port"
+            f"port {service} is set for both broker and service; use another port with --port"
         )
     if service and (problem := _problem(host, service)):
         raise ServiceError(
-            f"{problem}; give another port with --port or COINCIDE_PORT, or another address of "
+            f"{problem}; use another port with --port or COINCIDE_PORT, or another address of "
             "this machine with COINCIDE_HOST"
         )
 

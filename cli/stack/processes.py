@@ -165,7 +165,7 @@ class ChildProcess:
         except OSError:
             return ""
         shown = text.rstrip().splitlines()[-lines:]
-        return f"; the end of {self.log_path}:\n  " + "\n  ".join(shown)
+        return f"; last lines of {self.log_path}:\n  " + "\n  ".join(shown)
 
     def stop(self, patience_seconds: float = 30) -> int | None:
         """Stop the process with SIGTERM, and with SIGKILL if it does not end in time.

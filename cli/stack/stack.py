@@ -61,8 +61,8 @@ def check_start(options: StackOptions) -> None:
 def _check_broker(bootstrap: str) -> None:
     if not answers(bootstrap, _ANSWER_SECONDS):
         raise BrokerError(
-            f"no broker answers at {bootstrap}; start it, give another address with --bootstrap, "
-            "or leave --bootstrap out to start the embedded broker"
+            f"no broker answers at {bootstrap}; start it, use another address with --bootstrap, "
+            "or remove --bootstrap to start the embedded broker"
         )
 
 
@@ -129,7 +129,7 @@ class LocalStack:
         with self._step(f"service at {self.url}"), ServiceClient(self.url) as client:
             if client.ready():
                 raise ServiceError(
-                    f"something answers at {self.url} already; give another port with --port"
+                    f"another program answers at {self.url}; use another port with --port"
                 )
             self._service.start()
             self._service.wait_until(client.ready, _SERVICE_SECONDS, self.check)

@@ -93,7 +93,7 @@ def _say_where(stack: LocalStack, console: Console) -> None:
         f"  send events         coincide produce FILE --bootstrap {stack.bootstrap} "
         f"--url {stack.url} --stream acoustic\n"
         f"  follow alarms       coincide tail --bootstrap {stack.bootstrap}\n"
-        "Ctrl-C takes everything down.",
+        "Ctrl-C stops the stack.",
         soft_wrap=True,
         markup=False,
     )

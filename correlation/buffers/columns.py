@@ -272,7 +272,7 @@ def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
         `pack_columns` did not write the byte string.
     """
     if blob[:8] != _MAGIC:
-        raise UnknownRecordVersionError(f"no packed columns: begins with {blob[:8]!r}")
+        raise UnknownRecordVersionError(f"not packed columns: begins with {blob[:8]!r}")
     length = int.from_bytes(blob[8:16], "little")
     header = json.loads(blob[16 : 16 + length])
     position = 16 + length + (-length % _ALIGNMENT)

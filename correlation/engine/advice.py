@@ -34,7 +34,7 @@ _COMMON = 0.99
 _DECLARED = {
     Reason.LONGER_THAN_DECLARED: ("longer than max_uncertainty", "max_uncertainty_us"),
     Reason.SHORTER_THAN_DECLARED: ("shorter than min_uncertainty", "min_uncertainty_us"),
-    Reason.FUTURE_DATED: ("dated later than their arrival and max_skew", "max_skew_us"),
+    Reason.FUTURE_DATED: ("dated more than max_skew after their arrival", "max_skew_us"),
 }
 
 
@@ -59,7 +59,7 @@ def advise(
     """
     if facts is None or not (facts.events or facts.rejected):
         return (
-            "no event was read since the stream was declared so",
+            "no event was read since the declaration was last changed",
             *_on_groups(stream.partitioning.groups, slots),
         )
     return (
@@ -79,7 +79,7 @@ def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
             name = field.removesuffix("_us")
             remedy = f"lower {name}" if name == "min_uncertainty" else f"raise {name}"
             yield (
-                f"{_records(count)} {what} ({declared}) and went to the dead letter: {remedy}, or "
+                f"{_records(count)} rejected: {what} ({declared}); {remedy}, or "
                 "correct the producer"
             )
     others = {
@@ -87,7 +87,7 @@ def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     }
     if others:
         listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(others.items()))
-        yield f"records went to the dead letter that no declaration would save: {listed}"
+        yield f"records were rejected for reasons that do not depend on the declaration: {listed}"
 
 
 def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     share = f"{facts.late:,} of {facts.events:,} events ({_percent(facts.late, facts.events)})"
     if delays is None:
         if facts.late:
-            yield f"{share} were late, and pairs may have been missed: raise max_delay ({declared})"
+            yield f"{share} were late, and pairs may have been missed; raise max_delay ({declared})"
         return
     slowest = f"the slowest event {_took(delays.max_us)}"
     early_us = max(0, -delays.min_us)
@@ -107,23 +107,23 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         missed = f"{share} were late, and pairs may have been missed:"
         remedy = f"raise it to {describe_duration(needed_us)} or more"
         if needed_us > declared_us:
-            yield f"{missed} {slowest}, max_delay is {declared}; {remedy}"
+            yield f"{missed} {slowest}, but max_delay is {declared}; {remedy}"
         else:
             yield (
-                f"{missed} though {slowest}, and max_delay is {declared}: it was raised meanwhile, "
-                "or the topic has the producers' own timestamps, or the clocks of Kafka and the "
+                f"{missed} {slowest}, and max_delay is {declared}: max_delay was raised since, or "
+                "the topic keeps the producers' own timestamps, or the clocks of Kafka and of the "
                 "job differ"
             )
     elif needed_us > declared_us:
         yield (
-            f"{slowest}, more than max_delay ({declared}): the next such event may be late; raise "
+            f"{slowest}, more than max_delay ({declared}): another such event may be late; raise "
             "max_delay"
         )
     elif needed_us > declared_us * _NEAR:
         near = _percent(facts.near.get("max_delay", 0), facts.events)
         yield (
-            f"{slowest}; max_delay is {declared}, and {near} of the events took over nine tenths "
-            "of it: one that takes longer is late and may miss pairs; raise max_delay"
+            f"{slowest}; max_delay is {declared}, and {near} of the events took more than 90 % of "
+            "it: an event that exceeds it is late and may miss pairs; raise max_delay"
         )
     elif facts.events >= ENOUGH:
         yield from _on_large_delay(declared_us, delays, needed_us)
@@ -134,14 +134,14 @@ def _on_large_delay(declared_us: int, delays: Spread, needed_us: int) -> Iterato
     common_us = max(delays.quantile(_COMMON).at_most_us, 0)
     shown = (
         f"99 % of the events arrive within {describe_duration(common_us)} and the slowest "
-        f"{_took(delays.max_us)}, max_delay is {describe_duration(declared_us)}: buffers are"
+        f"{_took(delays.max_us)}, but max_delay is {describe_duration(declared_us)}: buffers are"
     )
     if declared_us >= _HALF * needed_us:
         yield f"{shown} {_larger(declared_us, needed_us)} than needed; lower max_delay"
     elif declared_us >= _FIVE * common_us:
         yield (
             f"{shown} {_larger(declared_us, common_us)} than 99 % of the events need; with a lower "
-            "max_delay the slow ones are late, and their pairs may be missed"
+            "max_delay, slow events are late and their pairs may be missed"
         )
 
 
@@ -158,32 +158,34 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     if fixed is not None:
         spread = describe_duration(fixed)
         yield (
-            f"the mapping makes every event {spread} long, declared are {shortest} to {longest}: "
-            f"with min_uncertainty and max_uncertainty {spread} positions decide more pairs"
+            f"the mapping makes every event {spread} long, but the stream declares {shortest} to "
+            f"{longest}; set min_uncertainty and max_uncertainty to {spread}: regions then "
+            "decide more pairs"
         )
         return
     enough = facts.events >= ENOUGH
-    most = f"the longest event seen is {describe_duration(lengths.max_us)}"
-    least = f"the shortest event seen is {describe_duration(lengths.min_us)}"
+    max_seen = f"the longest event observed is {describe_duration(lengths.max_us)}"
+    min_seen = f"the shortest event observed is {describe_duration(lengths.min_us)}"
     if lengths.max_us > max_uncertainty_us * _NEAR:
         near = _percent(facts.near.get("max_uncertainty", 0), facts.events)
         yield (
-            f"{most} of {longest} declared ({near} of the events are over nine tenths of it): a "
-            "longer one is a dead letter; raise max_uncertainty, unless the producer makes none"
+            f"{max_seen}; max_uncertainty is {longest}, and {near} of the events exceed 90 % of "
+            "it: longer events are rejected; raise max_uncertainty if the producer may send them"
         )
     elif enough and max_uncertainty_us >= _HALF * lengths.max_us:
         yield (
-            f"{most}, max_uncertainty is {longest}: with a lower one positions decide more pairs, "
-            "and events are forgotten earlier"
+            f"{max_seen}, but max_uncertainty is {longest}; lower max_uncertainty: regions then "
+            "decide more pairs, and buffers are smaller"
         )
     if min_uncertainty_us and facts.near.get("min_uncertainty", 0):
         yield (
-            f"{least}, min_uncertainty is {shortest}: a shorter one is a dead letter; lower "
-            "min_uncertainty, unless the producer makes none"
+            f"{min_seen}; min_uncertainty is {shortest}: shorter events are rejected; lower "
+            "min_uncertainty if the producer may send them"
         )
     elif enough and lengths.min_us - min_uncertainty_us >= max_uncertainty_us // _QUARTER:
         yield (
-            f"{least}, min_uncertainty is {shortest}: with a higher one positions decide more pairs"
+            f"{min_seen}, but min_uncertainty is {shortest}; raise min_uncertainty: the order "
+            "then decides more pairs"
         )
 
 
@@ -191,9 +193,10 @@ def _on_groups(groups: int, slots: int | None) -> Iterator[str]:
     """Yield advice if a grid has more groups than slots: one per slot balances the work."""
     if slots is not None and groups > slots:
         yield (
-            f"the grid has {groups} groups, the job {slots} slot{'' if slots == 1 else 's'}: with "
-            f"{slots} the work is spread as evenly, and each further one is one more copy of every "
-            f"event; lower groups to at most {slots}, or give the job more slots"
+            f"the grid has {groups} groups, but the job has {slots} "
+            f"slot{'' if slots == 1 else 's'}: {slots} groups balance the work as well, and each "
+            f"further group stores another copy of every event; lower groups to at most {slots}, "
+            "or increase the number of slots"
         )
 
 

@@ -242,5 +242,5 @@ def _spread_from_record(record: list[int] | None) -> Spread | None:
         return None
     min_us, max_us, *counts = map(int, record)
     if len(counts) != len(_ENDS_US) + 1:
-        raise ValueError(f"{len(counts)} buckets, not {len(_ENDS_US) + 1}")
+        raise ValueError(f"counts: must have {len(_ENDS_US) + 1} buckets; got {len(counts)}")
     return Spread(min_us, max_us, tuple(counts))

@@ -73,27 +73,27 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
         A field is missing or not valid.
     """
     if not isinstance(record, Mapping):
-        raise InvalidFieldError("heartbeat", "is not an object", 'use {"stream", "read_up_to"}')
+        raise InvalidFieldError("heartbeat", "must be an object", 'write {"stream", "read_up_to"}')
     if record.get("v", VERSION) != VERSION:
         # The message omits the value: `repr` of a deeply nested value raises RecursionError.
-        raise InvalidFieldError("v", f"is not {VERSION}", f"use {VERSION}, or leave it out")
+        raise InvalidFieldError("v", f"must be {VERSION}", f"write {VERSION}, or leave it out")
     stream = require(record, "stream")
     if not isinstance(stream, str):
-        raise InvalidFieldError("stream", "is not a text", "write the stream's name")
+        raise InvalidFieldError("stream", "must be a string", "write the name of the stream")
     read_up_to = require(record, "read_up_to")
     if isinstance(read_up_to, str) and read_up_to in _READ_UP_TO:
         read_up_to = _READ_UP_TO[read_up_to]
     elif not _is_whole(read_up_to) or abs(read_up_to) > TIME_LIMIT_US:
-        remedy = 'use µs since 1970, "end", or "reset"'
-        raise InvalidFieldError("read_up_to", "is not a time", remedy)
+        remedy = 'write µs since 1970, "end", or "reset"'
+        raise InvalidFieldError("read_up_to", "is not a valid time", remedy)
     for field in ("partition", "offset"):
         value = record.get(field)
         if value is not None and not (_is_whole(value) and 0 <= value < 2**63):
             raise InvalidFieldError(
-                field, "is not a whole number from 0", "leave it out, or fix it"
+                field, "must be a whole number of at least 0", "correct it, or leave it out"
             )
     if record.get("offset") is not None and record.get("partition") is None:
-        raise InvalidFieldError("partition", "is missing", "name the partition of the offset")
+        raise InvalidFieldError("partition", "is missing", "add the partition of the offset")
     return Heartbeat(
         check_name(stream, "stream"), record.get("partition"), read_up_to, record.get("offset")
     )

@@ -3,7 +3,7 @@
 A heartbeat with an offset takes effect when the partition has been read up to that offset. A reset
 makes the watermark unknown when it arrives. At its offset, it discards the progress of the events
 read since: from there on the watermark follows only from later records (docs/proofs.md, P-RESET).
-Cost: O(1) per block, O(MOST_WAITING) per waiting heartbeat.
+Cost: O(1) per block, O(MAX_WAITING) per waiting heartbeat.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from correlation.engine.heartbeats import CLOSED
 from correlation.limits import UNKNOWN_WATERMARK
 
 # Maximum number of heartbeats that wait for an offset; each takes some bytes in every manifest.
-MOST_WAITING = 64
+MAX_WAITING = 64
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class PartitionWatermark:
         offset = max(offset, self.next_offset)
         self.waiting[offset] = max(self.waiting.get(offset, watermark), watermark)
         ahead = sorted(it for it in self.waiting if it > self.next_offset)
-        if len(ahead) > MOST_WAITING:
+        if len(ahead) > MAX_WAITING:
             self._drop_waiting(ahead)
 
     def reset(self, offset: int) -> None:
@@ -114,7 +114,7 @@ class PartitionWatermark:
         return True
 
     def _drop_waiting(self, ahead: list[int]) -> None:
-        """Drop the waiting heartbeats whose loss delays the watermark the least.
+        """Drop the waiting heartbeats whose loss delays the watermark by the min time.
 
         A heartbeat is redundant if a heartbeat at a smaller offset has the same or a larger
         watermark. The other heartbeats are dropped in the order of their loss: the increase of the
@@ -126,7 +126,7 @@ class PartitionWatermark:
         for offset in ahead:
             if self.waiting[offset] > (self.waiting[kept[-1]] if kept else base):
                 kept.append(offset)
-        while len(kept) > MOST_WAITING:
+        while len(kept) > MAX_WAITING:
             watermarks = [base, *(self.waiting[offset] for offset in kept)]
             losses = [
                 (watermarks[i + 1] - watermarks[i]) * (kept[i + 1] - kept[i])

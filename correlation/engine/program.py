@@ -106,8 +106,8 @@ class Program:
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
         self._next_number += len(fresh)
         now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
-        told = (watermarks, numbers, now_us, *changes)
-        view = View(fresh, record_timestamp_us, self._buffers, *told, cache=self._cache)
+        context = (watermarks, numbers, now_us, *changes)
+        view = View(fresh, record_timestamp_us, self._buffers, *context, cache=self._cache)
         evaluations = [
             (entry, entry.operator.evaluate(view))
             for entry in self._conditions.values()
@@ -345,8 +345,9 @@ class Program:
         """
         if manifest["v"] != MANIFEST_VERSION:
             raise UnknownRecordVersionError(
-                f"state of version {manifest['v']!r}, this software reads {MANIFEST_VERSION}: "
-                "use the one that wrote it, or begin with an empty checkpoint"
+                f"the state has version {manifest['v']!r}; this software reads "
+                f"{MANIFEST_VERSION}; use the software that wrote it, or start with an "
+                "empty checkpoint"
             )
         program = cls(streams, partitions, origin, cache)
         before, now = manifest["topic_ids"], origin.topic_ids

@@ -18,7 +18,7 @@ from correlation.engine.partition_watermark import PartitionWatermark
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 
 # Maximum number of heartbeats kept for unknown streams; the oldest are dropped.
-_MOST_UNCLAIMED = 1_000
+_MAX_UNCLAIMED = 1_000
 
 
 class Progress(NamedTuple):
@@ -117,8 +117,8 @@ class Watermarks:
                     self._note_reset(stream)
                 if was_closed:
                     closed.add(stream)
-            least = min(partition.watermark for partition in partitions.values())
-            self._watermarks[stream] = max(self._watermarks[stream], least)
+            watermark = min(partition.watermark for partition in partitions.values())
+            self._watermarks[stream] = max(self._watermarks[stream], watermark)
         reset, self._reset = self._reset, set()
         return Changes(closed, reset)
 
@@ -185,7 +185,7 @@ class Watermarks:
             return  # a heartbeat at the earliest possible time has no effect
         self._unclaimed.pop(heartbeat, None)
         self._unclaimed[heartbeat] = None
-        if len(self._unclaimed) > _MOST_UNCLAIMED:
+        if len(self._unclaimed) > _MAX_UNCLAIMED:
             del self._unclaimed[next(iter(self._unclaimed))]
 
     def describe(self) -> dict[str, Any]:
@@ -268,11 +268,11 @@ def time_of_records(
         Maximum of the timestamps and of `read_up_to` plus max_skew, in µs since 1970; None if the
         block has neither. A wrong clock falsifies the time of this block only.
     """
-    told = [
+    promised = [
         heartbeat.read_up_to_us + skews_us[heartbeat.stream]
         for heartbeat in heartbeats
         if heartbeat.stream in skews_us
         and heartbeat.read_up_to_us not in {CLOSED, RESET}
         and not heartbeat.is_ahead(skews_us[heartbeat.stream])
     ]
-    return max([*told, *(int(column.max()) for column in record_timestamp_us)], default=None)
+    return max([*promised, *(int(column.max()) for column in record_timestamp_us)], default=None)

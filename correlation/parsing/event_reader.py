@@ -60,9 +60,9 @@ def compile_mapping(stream: Stream) -> EventReader:
     read_id = None if id_path is None else _text_reader(id_path, "id")
     read_key = None if key_path is None or not keyed else _text_reader(key_path, "key")
     no_key = (
-        f"no field {'.'.join(mapping.key_path)!r}"
+        f"field {'.'.join(mapping.key_path)!r} is missing"
         if mapping.key_path is not None
-        else "the record has no key and the event none either"
+        else "neither the record nor the event has a key"
     )
 
     def read(
@@ -70,7 +70,7 @@ def compile_mapping(stream: Stream) -> EventReader:
     ) -> MappedEvent:
         if not isinstance(value, dict):
             raise RejectedEventError(
-                Reason.NOT_AN_OBJECT, f"a JSON object is needed, not {type_name(value)}"
+                Reason.NOT_AN_OBJECT, f"the value must be a JSON object; got {type_name(value)}"
             )
         earliest, latest, shape = read_timestamp(value, text)
         check(earliest, latest, record_timestamp_us)
@@ -135,21 +135,23 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
             )
         if not (-TIME_LIMIT_US <= earliest and latest <= TIME_LIMIT_US):
             raise RejectedEventError(
-                Reason.TIME_OUT_OF_RANGE, "times lie within 36,000 years of 1970"
+                Reason.TIME_OUT_OF_RANGE, "times must be within 36,000 years of 1970"
             )
         if length < shortest:
             raise RejectedEventError(
-                Reason.SHORTER_THAN_DECLARED, f"{length} us long, at least {shortest} declared"
+                Reason.SHORTER_THAN_DECLARED,
+                f"length {length} us is below min_uncertainty, {shortest} us",
             )
         if length > longest:
             raise RejectedEventError(
-                Reason.LONGER_THAN_DECLARED, f"{length} us long, at most {longest} declared"
+                Reason.LONGER_THAN_DECLARED,
+                f"length {length} us exceeds max_uncertainty, {longest} us",
             )
         if live and earliest > record_timestamp_us + skew:
             raise RejectedEventError(
                 Reason.FUTURE_DATED,
-                f"earliest is {earliest - record_timestamp_us} us after the record was appended, "
-                f"at most {skew} allowed",
+                f"earliest is {earliest - record_timestamp_us} us after the record's Kafka "
+                f"timestamp; max_skew is {skew} us",
             )
 
     return check
@@ -167,7 +169,7 @@ def _text_reader(path: Path, name: str) -> Callable[[Mapping[str, object]], byte
             return None
         if isinstance(found, bool) or not isinstance(found, str | int):
             raise RejectedEventError(
-                Reason.WRONG_TYPE, f"{name} is a text or an integer, not {type_name(found)}"
+                Reason.WRONG_TYPE, f"{name} must be a string or an integer; got {type_name(found)}"
             )
         try:
             return str(found).encode()

@@ -70,13 +70,13 @@ def template_reader(
 def _no_template(name: object, known: Mapping[object, object]) -> RejectedEventError:
     if not isinstance(name, str):
         return RejectedEventError(
-            Reason.WRONG_TYPE, f"a template is named by a text, not {type_name(name)}"
+            Reason.WRONG_TYPE, f"the template's name must be a string; got {type_name(name)}"
         )
     declared = ", ".join(map(str, known))
     if len(declared) > _SHOWN:
-        declared = f"{len(known)} others"
+        declared = f"{len(known)} templates"
     return RejectedEventError(
-        Reason.UNKNOWN_TEMPLATE, f"{name[:_SHOWN]!r} is none of the stream's templates: {declared}"
+        Reason.UNKNOWN_TEMPLATE, f"the stream has no template {name[:_SHOWN]!r}; it has: {declared}"
     )
 
 
@@ -111,9 +111,11 @@ def histogram_reader(path: Path, read_time: TimeReader) -> HistogramReader:
 
 def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
     if not isinstance(found, list):
-        raise InvalidFieldError("buckets", f"is {type_name(found)}", "use [[lo, hi, p], …]")
+        raise InvalidFieldError(
+            "buckets", f"must be a list; got {type_name(found)}", "write [[lo, hi, p], …]"
+        )
     if len(found) > BUCKET_LIMIT:
-        raise InvalidFieldError("buckets", f"are {len(found)}", f"use 1 to {BUCKET_LIMIT}")
+        raise InvalidFieldError("buckets", f"got {len(found)} buckets", f"use 1 to {BUCKET_LIMIT}")
     parts = [bucket_parts(bucket, f"buckets[{place}]") for place, bucket in enumerate(found)]
     masses = [read_mass(part[2], f"buckets[{place}].p") for place, part in enumerate(parts)]
     # Last bucket of the support. Its end, and all bounds after it, are rounded up.
@@ -128,5 +130,7 @@ def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
 
 def _in_range(time_us: int) -> int:
     if abs(time_us) > TIME_LIMIT_US:
-        raise RejectedEventError(Reason.TIME_OUT_OF_RANGE, "times lie within 36,000 years of 1970")
+        raise RejectedEventError(
+            Reason.TIME_OUT_OF_RANGE, "times must be within 36,000 years of 1970"
+        )
     return time_us

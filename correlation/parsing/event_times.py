@@ -123,13 +123,13 @@ def _no_time(value: Mapping[str, object]) -> RejectedEventError:
     """Return the error of an event without a time."""
     if value.get("histogram") is not None:
         return RejectedEventError(
-            Reason.UNDECLARED_HISTOGRAM, "the stream does not declare that events have histograms"
+            Reason.UNDECLARED_HISTOGRAM, "the stream does not declare histograms"
         )
     if value.get("template") is not None:
         return RejectedEventError(Reason.UNKNOWN_TEMPLATE, "the stream declares no templates")
     return RejectedEventError(
         Reason.MISSING_FIELD,
-        "an event has earliest and latest, or time, or detected and template, or histogram",
+        "an event needs earliest and latest, or time, or detected and template, or histogram",
     )
 
 
@@ -146,6 +146,6 @@ def _read_duration(value: Mapping[str, object], name: str, text: bytes | None) -
         raise RejectedEventError(Reason.WRONG_TYPE, str(error)) from None
     if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
         raise RejectedEventError(
-            Reason.WRONG_TYPE, f"{name} is not a duration: microseconds, or a text such as '2s'"
+            Reason.WRONG_TYPE, f"{name} must be a duration: microseconds, or a string such as '2s'"
         )
     return duration

@@ -38,15 +38,18 @@ def why_unreadable(value: bytes, error: ValueError) -> Problem:
     try:
         text = value.decode()
     except UnicodeDecodeError as wrong:
-        return Problem(Reason.WRONG_ENCODING, f"not UTF-8: {wrong.reason} at byte {wrong.start}")
+        return Problem(
+            Reason.WRONG_ENCODING,
+            f"the value is not valid UTF-8: {wrong.reason} at byte {wrong.start}",
+        )
     if text.startswith("\N{BOM}"):
-        return Problem(Reason.WRONG_ENCODING, "begins with a byte order mark")
+        return Problem(Reason.WRONG_ENCODING, "the value begins with a byte order mark")
     return Problem(Reason.MALFORMED_JSON, str(error))
 
 
-def too_large(length: int, most_bytes: int) -> Problem:
+def too_large(length: int, max_bytes: int) -> Problem:
     """Return the problem of a record that exceeds the maximum size, in bytes."""
-    return Problem(Reason.TOO_LARGE, f"{length} bytes, at most {most_bytes} are read")
+    return Problem(Reason.TOO_LARGE, f"the record has {length} bytes; at most {max_bytes} are read")
 
 
 class StreamReader:

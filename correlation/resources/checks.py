@@ -17,8 +17,8 @@ def check_name(name: str, of: str = "name") -> str:
     if NAME.fullmatch(name) is None:
         raise InvalidFieldError(
             of,
-            f"{name[:80]!r} is not a name",
-            "use 1 to 63 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit",
+            f"{name[:80]!r} is not a valid name",
+            "use 1 to 63 of a-z, 0-9, '.', '_', '-', starting with a letter or digit",
         )
     return name
 
@@ -28,23 +28,23 @@ def check_topic(topic: str, of: str = "topic") -> str:
     if _TOPIC.fullmatch(topic) is None or topic in {".", ".."}:
         raise InvalidFieldError(
             of,
-            f"{topic[:80]!r} is not a name for a topic",
+            f"{topic[:80]!r} is not a valid topic name",
             "use 1 to 249 of A-Z, a-z, 0-9, '.', '_', '-'",
         )
     return topic
 
 
-def check_duration(duration_us: int, of: str, least: int, most: int) -> int:
+def check_duration(duration_us: int, of: str, min_us: int, max_us: int) -> int:
     """Return the duration; raise InvalidFieldError if it is out of range."""
-    if least <= duration_us <= most:
+    if min_us <= duration_us <= max_us:
         return duration_us
-    limit = describe_limit(most)
-    if duration_us > most:
-        problem, remedy = f"more than {limit}", f"use at most {limit}"
-    elif least == 0:
-        turned = f'"{format_duration(-duration_us)}" or ' if -duration_us <= most else ""
-        problem, remedy = "a duration is not negative", f'write {turned}"0s"'
+    limit = describe_limit(max_us)
+    if duration_us > max_us:
+        problem, remedy = f"must be at most {limit}", f"use at most {limit}"
+    elif min_us == 0:
+        turned = f'"{format_duration(-duration_us)}" or ' if -duration_us <= max_us else ""
+        problem, remedy = "must not be negative", f'write {turned}"0s"'
     else:
-        problem, remedy = f"more than {limit} back", f"use at most {limit} either way"
+        problem, remedy = f"must be at least -{limit}", f"use -{limit} to {limit}"
     shown = format_duration(duration_us)[:_SHOWN]
-    raise InvalidFieldError(of, f"is {shown}: {problem}", remedy)
+    raise InvalidFieldError(of, f"{problem}; got {shown}", remedy)

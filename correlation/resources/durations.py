@@ -43,7 +43,7 @@ def parse_duration_us(text: str, field: str = "duration") -> int:
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise InvalidFieldError(field, f"{text[:60]!r} is not a duration", _REMEDY)
+        raise InvalidFieldError(field, f"{text[:60]!r} is not a valid duration", _REMEDY)
     unit = match[2].replace("µs", "us")
     return whole_us(EXACTLY.multiply(Decimal(match[1]), UNITS_US[unit]), field)
 
@@ -52,7 +52,7 @@ def whole_us(value: Decimal, field: str) -> int:
     """Return a number of microseconds as an integer; raise InvalidFieldError if not whole."""
     if value != value.to_integral_value():
         raise InvalidFieldError(
-            field, "is not a whole number of microseconds", "round it to 1 us or coarser"
+            field, "must be a whole number of microseconds", "round it to 1 us or coarser"
         )
     return int(value)
 

@@ -32,7 +32,7 @@ from correlation.resources.decimals import read_decimal, without_zeros
 WHOLE_MASS = 10**MASS_PLACES
 _UNIT_MASS = Decimal(1).scaleb(-MASS_PLACES)
 _EXACTLY = Context(traps=[Inexact, InvalidOperation])
-_DECIMAL = f"use a decimal from 0 to 1 with at most {MASS_PLACES} places, as 0.15"
+_DECIMAL = f"use a decimal from 0 to 1 with at most {MASS_PLACES} places, for example 0.15"
 _MICROSECONDS = "use whole microseconds"
 
 
@@ -168,7 +168,7 @@ class Histogram:
             A field is missing or not valid.
         """
         if not isinstance(buckets, Sequence) or isinstance(buckets, str | bytes):
-            raise InvalidFieldError("buckets", "is not a list", "use [[lo, hi, p], …]")
+            raise InvalidFieldError("buckets", "must be a list", "write [[lo, hi, p], …]")
         check_count(len(buckets))
         return cls(tuple(_read_bucket(bucket, f"buckets[{i}]") for i, bucket in enumerate(buckets)))
 
@@ -184,7 +184,7 @@ def check_count(count: int) -> None:
     """Raise InvalidFieldError if a histogram has too few or too many buckets."""
     if not 1 <= count <= BUCKET_LIMIT:
         raise InvalidFieldError(
-            "buckets", f"are {count}", f"use 1 to {BUCKET_LIMIT}, uniting neighbours"
+            "buckets", f"got {count} buckets", f"use 1 to {BUCKET_LIMIT}; merge neighbours"
         )
 
 
@@ -192,48 +192,54 @@ def _check_bucket(bucket: Bucket, field: str, *, alone: bool) -> None:
     for end, end_us in (("lo", bucket.lo_us), ("hi", bucket.hi_us)):
         if abs(end_us) > TIME_LIMIT_US:
             raise InvalidFieldError(
-                f"{field}.{end}", f"{end_us} us is out of range", f"stay within ±{TIME_LIMIT_US} us"
+                f"{field}.{end}", f"{end_us} us is out of range", f"use at most ±{TIME_LIMIT_US} us"
             )
     if bucket.lo_us > bucket.hi_us:
         raise InvalidFieldError(
-            f"{field}.hi", f"{bucket.hi_us} us is below {bucket.lo_us} us", "swap lo and hi"
+            f"{field}.hi", f"{bucket.hi_us} us is below lo, {bucket.lo_us} us", "swap lo and hi"
         )
     if bucket.lo_us == bucket.hi_us and not alone:
         raise InvalidFieldError(
             f"{field}.hi",
             "the bucket is empty",
-            "make it 1 us or longer; only a single bucket may be an exact time",
+            "make it at least 1 us long; only a single bucket may be an exact time",
         )
     if bucket.mass < 0:
-        raise InvalidFieldError(f"{field}.p", f"{_format_mass(bucket.mass)} is negative", _DECIMAL)
+        raise InvalidFieldError(
+            f"{field}.p", f"must not be negative; got {_format_mass(bucket.mass)}", _DECIMAL
+        )
 
 
 def _check_contact(before: Bucket, bucket: Bucket, field: str) -> None:
     if bucket.lo_us < before.hi_us:
         raise InvalidFieldError(
             field,
-            f"{bucket.lo_us} us lies below {before.hi_us} us, where the bucket before ends",
-            "sort the buckets and let each begin where the one before ends",
+            f"lo, {bucket.lo_us} us, is below {before.hi_us} us, the end of the previous bucket",
+            "sort the buckets; each must begin at the end of the previous bucket",
         )
     if bucket.lo_us > before.hi_us:
         raise InvalidFieldError(
             field,
-            f"{bucket.lo_us} us leaves a gap after {before.hi_us} us, where the bucket before ends",
-            'fill it with a bucket whose "p" is 0, or let the two meet',
+            f"lo, {bucket.lo_us} us, is above {before.hi_us} us, the end of the previous bucket",
+            'fill the gap with a bucket whose "p" is 0, or change lo',
         )
 
 
 def _check_sum(mass: int) -> None:
     if mass != WHOLE_MASS:
         raise InvalidFieldError(
-            "buckets", f'the "p" sum to {_format_mass(mass)}', "make them sum to exactly 1"
+            "buckets",
+            f'the sum of the "p" must be exactly 1; got {_format_mass(mass)}',
+            'correct a "p"',
         )
 
 
 def _check_length(length_us: int) -> None:
     if length_us > LENGTH_LIMIT_US:
         raise InvalidFieldError(
-            "buckets", f"span {length_us} us", f"use a span of at most {LENGTH_LIMIT_US} us"
+            "buckets",
+            f"span {length_us} us",
+            f"use a span of at most {LENGTH_LIMIT_US} us",
         )
 
 
@@ -251,7 +257,9 @@ def bucket_parts(bucket: object, field: str) -> tuple[Any, Any, Any]:
                 raise InvalidFieldError(f"{field}.{part}", "is missing", "add it")
         return bucket["lo"], bucket["hi"], bucket["p"]
     if not isinstance(bucket, list | tuple) or len(bucket) != len(Bucket._fields):
-        raise InvalidFieldError(field, "is no bucket", 'use [lo, hi, p] or {"lo", "hi", "p"}')
+        raise InvalidFieldError(
+            field, "is not a valid bucket", 'write [lo, hi, p] or {"lo", "hi", "p"}'
+        )
     lo, hi, mass = bucket
     return lo, hi, mass
 
@@ -260,7 +268,7 @@ def _read_bucket(bucket: object, field: str) -> Bucket:
     lo, hi, mass = bucket_parts(bucket, field)
     for end, value in (("lo", lo), ("hi", hi)):
         if type(value) is not int:
-            raise InvalidFieldError(f"{field}.{end}", "is not a whole number", _MICROSECONDS)
+            raise InvalidFieldError(f"{field}.{end}", "must be a whole number", _MICROSECONDS)
     return Bucket(lo, hi, read_mass(mass, f"{field}.p"))
 
 
@@ -279,13 +287,15 @@ def read_mass(value: object, field: str) -> int:
     """
     mass = read_decimal(value)
     if mass is None:
-        raise InvalidFieldError(field, "is not a decimal", _DECIMAL)
+        raise InvalidFieldError(field, "must be a decimal", _DECIMAL)
     if not 0 <= mass <= 1:
         raise InvalidFieldError(field, f"is {str(value)[:40]}", _DECIMAL)
     try:
         return int(mass.quantize(_UNIT_MASS, context=_EXACTLY).scaleb(MASS_PLACES))
     except Inexact:
-        raise InvalidFieldError(field, f"{str(value)[:40]} has too many places", _DECIMAL) from None
+        raise InvalidFieldError(
+            field, f"{str(value)[:40]} has too many decimal places", _DECIMAL
+        ) from None
 
 
 def _format_mass(mass: int) -> str:

@@ -76,7 +76,7 @@ class EventMapping:
         errors = FieldErrors()
         errors.refuse(
             "mapping.format",
-            f"unknown: {self.format!r}",
+            f"{self.format!r} is unknown",
             f"use one of {', '.join(get_args(TimeFormat))}",
             when=self.format not in get_args(TimeFormat),
         )
@@ -93,8 +93,8 @@ class EventMapping:
             path = getattr(self, f"{name}_path")
             errors.refuse(
                 f"mapping.{name}",
-                "is missing" if path is None else "does not go with the other fields",
-                "give either time, or earliest and latest, or detected and template, or histogram",
+                "is missing" if path is None else "cannot be combined with the other fields",
+                "use either time, or earliest and latest, or detected and template, or histogram",
                 when=name in _TIME_FIELDS and (name in _FIELDS[self.form]) != (path is not None),
             )
             errors.refuse(
@@ -111,7 +111,7 @@ class EventMapping:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise InvalidFieldError(
                 "mapping.timezone",
-                f"unknown: {self.timezone[:80]!r}",
+                f"{self.timezone[:80]!r} is unknown",
                 "use an IANA name such as UTC or America/New_York",
             ) from None
 

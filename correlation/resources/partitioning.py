@@ -36,17 +36,17 @@ class Partitioning:
 
     def __post_init__(self) -> None:
         if self.by not in {"key", "grid"}:
-            raise InvalidFieldError("partitioning.by", f"unknown: {self.by!r}", "use key or grid")
+            raise InvalidFieldError("partitioning.by", f"{self.by!r} is unknown", "use key or grid")
         if not 1 <= self.groups <= GROUPS_LIMIT:
             raise InvalidFieldError(
                 "partitioning.groups",
-                f"{self.groups} is not from 1 to {GROUPS_LIMIT}",
-                f"use at most {GROUPS_LIMIT}: more would be more cells than a job has slots",
+                f"must be from 1 to {GROUPS_LIMIT}; got {self.groups}",
+                f"use at most {GROUPS_LIMIT}: more groups make more cells than a job has slots",
             )
         if self.by == "key" and self.groups != 1:
             raise InvalidFieldError(
                 "partitioning.groups",
-                "goes with a grid only",
+                "requires a grid",
                 'leave it out, or write "by": "grid"',
             )
 

@@ -24,7 +24,7 @@ def find(value: object, path: Path) -> object:
             break
         found = found.get(name, _MISSING)
     if found is _MISSING:
-        raise RejectedEventError(Reason.MISSING_FIELD, f"no field {'.'.join(path)!r}")
+        raise RejectedEventError(Reason.MISSING_FIELD, f"field {'.'.join(path)!r} is missing")
     return found
 
 
@@ -39,5 +39,5 @@ def has_path(value: object, path: Path) -> bool:
 
 def type_name(value: object) -> str:
     """Return the name of a value's JSON type."""
-    names = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
     return "null" if value is None else names.get(type(value), "a number")

@@ -91,7 +91,7 @@ class Resource:
         try:
             kind: ResourceKind = record["kind"]
             if kind not in get_args(ResourceKind):
-                raise UnknownRecordVersionError(f"config record of unknown kind {kind!r}")
+                raise UnknownRecordVersionError(f"the config record has the unknown kind {kind!r}")
             return cls(
                 kind=kind,
                 name=record["name"],
@@ -101,7 +101,7 @@ class Resource:
                 paused=record.get("paused", False),
             )
         except KeyError as error:
-            raise UnknownRecordVersionError(f"config record without {error}") from None
+            raise UnknownRecordVersionError(f"the config record has no field {error}") from None
 
     def to_stream(self) -> Stream:
         """Return the stream that the document describes."""
@@ -122,7 +122,9 @@ def check_version(record: Mapping[str, Any]) -> None:
     """Raise UnknownRecordVersionError if this software cannot read the record."""
     if not isinstance(record, Mapping) or record.get("v") != VERSION:
         found = record.get("v") if isinstance(record, Mapping) else type(record).__name__
-        raise UnknownRecordVersionError(f"record version {found!r}, this software reads {VERSION}")
+        raise UnknownRecordVersionError(
+            f"the record has version {found!r}; this software reads version {VERSION}"
+        )
 
 
 def require(document: Mapping[str, Any], field: str) -> Any:  # noqa: ANN401 - any JSON value

@@ -98,34 +98,32 @@ class Stream:
         errors = FieldErrors()
         errors.refuse(
             "templates",
-            "are missing: the mapping reads templates",
-            "name those of its events",
+            "must not be empty: the mapping reads templates",
+            "add the templates of the events",
             when=form == "template" and not self.templates,
         )
         errors.refuse(
             "templates",
             "are not read by the mapping",
-            "leave them out, or give mapping.detected and mapping.template",
+            "remove them, or set mapping.detected and mapping.template",
             when=form not in {"template", "canonical"} and bool(self.templates),
         )
         errors.refuse(
             "histograms",
-            f"is {str(self.histograms).lower()}, and the mapping reads "
-            f"{'none' if self.histograms else 'histograms'}",
+            f"is {str(self.histograms).lower()}, but the mapping "
+            f"{'does not read' if self.histograms else 'reads'} histograms",
             "leave it out" if self.histograms else "set it to true",
             when=(form == "histogram") != self.histograms and form != "canonical",
         )
         names = Counter(template.name for template in self.templates)
         errors.refuse(
             "templates",
-            f"are {len(self.templates)}",
-            f"use at most {TEMPLATE_LIMIT}, or more streams",
+            f"got {len(self.templates)} templates",
+            f"use at most {TEMPLATE_LIMIT}, or several streams",
             when=len(self.templates) > TEMPLATE_LIMIT,
         )
         for name, count in names.items():
-            errors.refuse(
-                "templates", f"{name!r} stands there twice", "name it once", when=count > 1
-            )
+            errors.refuse("templates", f"{name!r} is repeated", "write it once", when=count > 1)
         errors.raise_all()
 
     def _check_durations(self) -> None:
@@ -143,17 +141,16 @@ class Stream:
         if low > high:
             raise InvalidFieldError(
                 "min_uncertainty",
-                f"{format_duration(low)} is more than max_uncertainty ({format_duration(high)})",
+                f"{format_duration(low)} exceeds max_uncertainty ({format_duration(high)})",
                 "use at most max_uncertainty",
             )
-        outside = f"long, outside {format_duration(low)} to {format_duration(high)}"
-        between = "declare min_uncertainty and max_uncertainty with"
+        outside = f"long, which is not from {format_duration(low)} to {format_duration(high)}"
         spread = self.mapping.spread_us
         if spread is not None:
             errors.refuse(
                 "max_uncertainty",
                 f"the mapping makes every event {format_duration(spread)} {outside}",
-                f"{between} before + after between them",
+                "choose min_uncertainty and max_uncertainty that include before + after",
                 when=not low <= spread <= high,
             )
         for template in self.templates:
@@ -161,7 +158,7 @@ class Stream:
             errors.refuse(
                 "max_uncertainty",
                 f"template {template.name} is {format_duration(length)} {outside}",
-                f"{between} its length between them",
+                "choose min_uncertainty and max_uncertainty that include its length",
                 when=not low <= length <= high,
             )
         errors.raise_all()

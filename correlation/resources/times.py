@@ -54,7 +54,7 @@ def _epoch_reader(shift: int, unit: str) -> TimeReader:
         if not -TIME_LIMIT_US <= low <= high <= TIME_LIMIT_US:
             raise RejectedEventError(
                 Reason.TIME_OUT_OF_RANGE,
-                f"{str(value)[:_LONGEST_TEXT]} lies over 36,000 years from 1970",
+                f"{str(value)[:_LONGEST_TEXT]} is not within 36,000 years of 1970",
             )
         return low, high
 
@@ -81,7 +81,7 @@ def iso8601_reader(timezone: str) -> TimeReader:
 
     def read(value: object) -> Span:
         if not isinstance(value, str):
-            raise _not_a_time(value, "an ISO 8601 text")
+            raise _not_a_time(value, "an ISO 8601 string")
         if len(value) > _LONGEST_TEXT:
             raise _not_a_time(value, "an ISO 8601 time")
         try:

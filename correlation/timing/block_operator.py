@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # Prefix of the stored state of waiting events; it includes the format version.
 _PREFIX = b"CoinBlk2"
 # Maximum number of micro-batches that wait: other conditions search each one separately.
-_MOST_PARTS = 64
+_MAX_PARTS = 64
 
 
 class BlockOperator:
@@ -149,7 +149,7 @@ class BlockOperator:
             return False
         parts = max(map(len, self._waiting.values()))
         is_closed = any(name in view.closed for name in self._condition.streams)
-        if count >= self._size() or is_closed or parts >= _MOST_PARTS:
+        if count >= self._size() or is_closed or parts >= _MAX_PARTS:
             return True
         if view.now_us is None or self._waiting_since_us is None:
             return False
@@ -161,8 +161,8 @@ class BlockOperator:
             segment = view.fresh.get(name)
             if segment is not None:
                 waiting[view.numbers[name]] = len(segment)
-                least = self._min_waiting.get(name, segment.min_latest)
-                self._min_waiting[name] = min(least, segment.min_latest)
+                waiting_min = self._min_waiting.get(name, segment.min_latest)
+                self._min_waiting[name] = min(waiting_min, segment.min_latest)
 
     def _parts(self, view: View) -> Iterator[View]:
         """Cut the waiting and the fresh events into blocks; yield a view of each."""

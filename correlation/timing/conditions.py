@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
 DEFAULT_ALGORITHM = "lazy_lookup"
 # How long events wait for a block to fill.
-DEFAULT_INTERVAL_US, MOST_INTERVAL_US = 1_000_000, 3_600_000_000
+DEFAULT_INTERVAL_US, MAX_INTERVAL_US = 1_000_000, 3_600_000_000
 PAIRS, BEST, UNMATCHED = EMIT_CHOICES = ("pairs", "best", "unmatched")
 # Output formats: one record for each pair, or many pairs in one record.
 FACTORED = "factored"
@@ -121,7 +121,7 @@ def build_condition(
     ):
         found = values.get(field, choices[0])
         remedy = f"use one of: {', '.join(choices)}"
-        errors.refuse(field, f"unknown: {found!r}", remedy, when=found not in choices)
+        errors.refuse(field, f"{found!r} is unknown", remedy, when=found not in choices)
     if values.get("output") == FACTORED:
         with errors:
             _check_factored(values)
@@ -157,8 +157,8 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
         if interval != DEFAULT_INTERVAL_US:
             raise InvalidFieldError(
                 "block_interval",
-                "goes with block_size only",
-                "give block_size too, or leave it out",
+                "requires block_size",
+                "set block_size, or remove block_interval",
             )
         return {}
     errors = FieldErrors()
@@ -170,12 +170,12 @@ def _read_block(values: Mapping[str, Any]) -> dict[str, Any]:
     )
     errors.refuse(
         "block_size",
-        "does not go with emit best or unmatched, which wait for the watermark",
-        "leave block_size out, or emit pairs",
+        "cannot be combined with emit best or unmatched, which wait for the watermark",
+        "remove block_size, or use emit pairs",
         when=values.get("emit", PAIRS) != PAIRS,
     )
     with errors:
-        check_duration(interval, "block_interval", 0, MOST_INTERVAL_US)
+        check_duration(interval, "block_interval", 0, MAX_INTERVAL_US)
     errors.raise_all()
     return {"block_size": size, "block_interval_us": interval}
 
@@ -187,20 +187,20 @@ def _check_factored(values: Mapping[str, Any]) -> None:
     errors = FieldErrors()
     errors.refuse(
         "emit",
-        f"{emit} reports each A once, not factored",
+        f"{emit} cannot be combined with factored output",
         f"use pairs, {instead}",
         when=emit != PAIRS,
     )
     errors.refuse(
         "algorithm",
-        f"{algorithm} writes pair by pair, not factored",
+        f"{algorithm} cannot write factored output",
         f"use {DEFAULT_ALGORITHM}, {instead}",
         when=algorithm != DEFAULT_ALGORITHM,
     )
     errors.refuse(
         "output",
-        "the pairs of a stream with itself have no factored form: which of its two orders is "
-        "reported is decided pair by pair",
+        "factored output does not support a stream with itself: the order of A and B is decided "
+        "pair by pair",
         "use output pairs",
         when="a" in values and values["a"] == values.get("b"),
     )
@@ -229,22 +229,21 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     errors = FieldErrors()
     errors.refuse(
         "b",
-        f"is partitioned by {b} ({condition.b}), a by {a} ({condition.a}), so their events "
-        "cannot meet",
+        f"is partitioned by {b}, but a by {a}: their events do not meet",
         "register both streams with the same partitioning",
         when=a != b,
     )
     errors.refuse(
         "emit",
-        f"{condition.emit} needs every B of an A in one place, and {condition.a} is "
+        f"{condition.emit} requires that every B of an A is in one slot, but {condition.a} is "
         f"partitioned by {a}",
         "use emit pairs, or register the streams with a grid of 1 group",
         when=condition.emit != PAIRS and a.groups > 1,
     )
     errors.refuse(
         "output",
-        f"factored records tell intervals, and events of stream {', '.join(shaped)} may carry "
-        "histograms",
+        f"factored output does not support histograms, which events of stream "
+        f"{', '.join(shaped)} may have",
         "use output pairs",
         when=condition.output == FACTORED and bool(shaped),
     )
@@ -253,24 +252,26 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
 
 def read_threshold(value: object) -> Decimal:
     """Read a confidence threshold exactly: 0 < ct <= 1, at most 10 decimals."""
-    remedy = f"use a decimal over 0 and up to 1 with at most {THRESHOLD_PLACES} places, as 0.7"
+    remedy = f"use a decimal over 0, at most 1, with at most {THRESHOLD_PLACES} places, such as 0.7"
     threshold = read_decimal(value)
     if threshold is None:
-        raise InvalidFieldError("threshold", "is not a decimal", remedy)
+        raise InvalidFieldError("threshold", "must be a decimal", remedy)
     if not 0 < threshold <= 1:
         raise InvalidFieldError("threshold", f"is {str(value)[:40]}", remedy)
     threshold = without_zeros(threshold)
     if -int(threshold.as_tuple().exponent) > THRESHOLD_PLACES:
-        raise InvalidFieldError("threshold", f"{str(value)[:40]} has too many places", remedy)
+        raise InvalidFieldError(
+            "threshold", f"{str(value)[:40]} has too many decimal places", remedy
+        )
     return threshold
 
 
 def _read_ends(kind: str, values: Mapping[str, Any]) -> _Ends:
     """Return lower, upper, floor and ceiling of the window, in µs; None is infinite."""
 
-    def read(field: str, least: int = 0) -> int:
+    def read(field: str, min_us: int = 0) -> int:
         duration_us: int = require(values, f"{field}_us")
-        return check_duration(duration_us, field, least, DURATION_LIMIT_US)
+        return check_duration(duration_us, field, min_us, DURATION_LIMIT_US)
 
     if kind == "mutual_deadline":
         window = read("window")
@@ -285,8 +286,8 @@ def _read_ends(kind: str, values: Mapping[str, Any]) -> _Ends:
         if lower > upper:
             raise InvalidFieldError(
                 "upper",
-                f"{format_duration(upper)} is less than lower ({format_duration(lower)})",
-                "write the smaller one as lower",
+                f"{format_duration(upper)} is below lower ({format_duration(lower)})",
+                "swap lower and upper",
             )
         return lower, upper, None, None
     with errors:
@@ -298,6 +299,6 @@ def _read_ends(kind: str, values: Mapping[str, Any]) -> _Ends:
         raise InvalidFieldError(
             "horizon",
             f"{format_duration(horizon)} ends before the {kind} ({format_duration(end)})",
-            f"use a horizon that reaches past the {kind}",
+            f"use a horizon beyond the {kind}",
         )
     return (None, end, -horizon, None) if kind == "deadline" else (end, None, None, horizon)

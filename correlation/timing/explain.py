@@ -80,7 +80,7 @@ def explain_pair(
         a, b = b, a
     steps = Steps(_SELF_STEPS if condition.a == condition.b else _STEPS)
     wrong = _describe_breach("A", a) or _describe_breach("B", b)
-    steps.take(passed=not wrong, detail=wrong or "both keep the contracts of their streams")
+    steps.take(passed=not wrong, detail=wrong or "A and B are valid events of their streams")
     found: dict[str, Any] = dict.fromkeys(_NUMBERS)
     if a.event is not None and b.event is not None:
         pair = _Pair(condition, streams, a.event, b.event)
@@ -158,29 +158,29 @@ class _Pair:
 
     def expired_by_us(self) -> int:
         """Return the distance of s from the reach; 0 inside the reach."""
-        least, greatest = self.reach()
-        if least > greatest:
+        min_s, max_s = self.reach()
+        if min_s > max_s:
             # The reach is empty: only the horizon, if any, limits the distance.
             floor, ceiling = self.window.floor_us, self.window.ceiling_us
-            least = self.s_us if floor is None else floor
-            greatest = self.s_us if ceiling is None else ceiling
-        return max(least - self.s_us, self.s_us - greatest, 0)
+            min_s = self.s_us if floor is None else floor
+            max_s = self.s_us if ceiling is None else ceiling
+        return max(min_s - self.s_us, self.s_us - max_s, 0)
 
     def check_reach(self, steps: Steps) -> None:
-        least, greatest = self.reach()
+        min_s, max_s = self.reach()
         apart = f"B ends {_describe_place(self.s_us)} A"
         expired_us = self.expired_by_us()
         if not expired_us:
-            steps.take(passed=True, detail=f"{apart}: near enough for some pairs of these streams")
+            steps.take(passed=True, detail=f"{apart}: within reach of these streams")
             return
-        limits = "the horizon allows no such pair"
-        if least <= greatest:
+        limits = "the horizon excludes such pairs"
+        if min_s <= max_s:
             limits = (
-                f"pairs of these streams can match from {describe_duration(least)} "
-                f"to {describe_duration(greatest)}"
+                f"pairs of these streams can match from {describe_duration(min_s)} "
+                f"to {describe_duration(max_s)}"
             )
         too_far = f"{apart}; {limits}: {describe_duration(expired_us)} too far"
-        forgotten = "the job forgets the one before the other can come"
+        forgotten = "the job drops one event before the other can arrive"
         steps.take(passed=False, detail=f"{too_far}; {forgotten}")
 
     def check_threshold(self, steps: Steps) -> None:
@@ -190,9 +190,9 @@ class _Pair:
             steps.take(passed=True, detail=f"{shown}, the threshold is {threshold:f}")
             return
         missing = _describe_fraction(self.window.threshold - exact)
-        detail = f"{shown}: {missing} less than the threshold {threshold:f}"
+        detail = f"{shown}: {missing} below the threshold {threshold:f}"
         if self.reach()[0] > self.reach()[1]:
-            detail += "; no pair of these streams can reach it, the window is too narrow"
+            detail += "; the window is too narrow for any pair of these streams"
         steps.take(passed=False, detail=detail)
 
     def describe(self, *, decided: bool) -> dict[str, Any]:
@@ -295,26 +295,26 @@ def _is_swapped(condition: TimingCondition, a: ReadEvent, b: ReadEvent) -> bool:
 
 def _check_identity(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:
     same = a.given.place is not None and a.given.place == b.given.place
-    detail = "A and B are the same record" if same else "A and B are two records"
+    detail = "A and B are the same record" if same else "A and B are different records"
     steps.take(passed=not same, detail=detail)
 
 
 def _check_keys(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:
     if a.stream.partitioning.by != "key":
-        steps.take(passed=True, detail="the streams have no keys: all events meet")
+        steps.take(passed=True, detail="the streams are not partitioned by key: all events meet")
         return
     key_a, key_b = a.describe()["key"], b.describe()["key"]
     if a.event is not None and b.event is not None and a.event.key == b.event.key:
-        steps.take(passed=True, detail=f"both have the key {key_a!r}")
+        steps.take(passed=True, detail=f"A and B have the key {key_a!r}")
     else:
-        detail = f"A has the key {key_a!r}, B {key_b!r}: only events with equal keys meet"
+        detail = f"A has the key {key_a!r}, B has {key_b!r}: only events with equal keys meet"
         steps.take(passed=False, detail=detail)
 
 
 def _describe_breach(role: str, read: ReadEvent) -> str:
     if read.event is not None:
         return ""
-    return f"{role} is no event of stream {read.stream.name}: {read.reason}, {read.detail}"
+    return f"{role} is not a valid event of stream {read.stream.name}: {read.reason}, {read.detail}"
 
 
 def _describe_delay(role: str, read: ReadEvent) -> list[str]:
@@ -323,17 +323,20 @@ def _describe_delay(role: str, read: ReadEvent) -> list[str]:
         return []
     late = f"{describe_duration(delay_us)} after its latest time"
     promise = f"max_delay is {describe_duration(promised_us)}"
-    missed = "if the other event had been forgotten by then, the pair was missed"
-    return [f"{role} reached Kafka {late}, {promise}: {missed}"]
+    missed = "the pair was missed if the job had dropped the other event"
+    return [f"{role} reached Kafka {late}, but {promise}: {missed}"]
 
 
 def _describe_emit(emit: str, *, satisfied: bool) -> list[str]:
     """Return the further requirements for a report, if `emit` is best or unmatched."""
     if emit == BEST and satisfied:
-        return ["emit is best: reported if no other B is better for this A"]
+        return [
+            "emit is best: the pair is reported if no other B of this A has a higher probability"
+        ]
     if emit == UNMATCHED:
-        effect = "this B keeps A from being reported" if satisfied else "this B does not"
-        return [f"emit is unmatched: A is reported if no B satisfies with it; {effect}"]
+        effect = "prevents" if satisfied else "does not prevent"
+        note = "emit is unmatched: A is reported if it has no satisfied pair"
+        return [f"{note}; this B {effect} the report"]
     return []
 
 

@@ -386,6 +386,6 @@ def _read_state(dumped: bytes) -> dict[str, Any] | None:
     state: dict[str, Any] = json.loads(dumped)
     if state.get("v") not in _READ_VERSIONS:
         raise UnknownRecordVersionError(
-            f"operator state of version {state.get('v')!r}, this software reads {_VERSION}"
+            f"the operator state has version {state.get('v')!r}; this software reads {_VERSION}"
         )
     return state

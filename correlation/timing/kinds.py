@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 _COMMON = (
     Field("a", "stream", "Stream A."),
     Field("b", "stream", "Stream B; the same as A for a self-correlation."),
-    Field("threshold", "decimal", "Confidence threshold: the least probability, 0 < ct <= 1."),
+    Field("threshold", "decimal", "Confidence threshold: the min probability, 0 < ct <= 1."),
     Field(
         "report_probability",
         "flag",
-        "Whether alarms carry their probability.",
+        "Whether alarms contain their probability.",
         required=False,
         default=True,
     ),
     Field(
         "algorithm",
         "choice",
-        "How pairs are found; the result is the same.",
+        "Algorithm that finds the pairs; all return the same pairs.",
         required=False,
         default=DEFAULT_ALGORITHM,
         choices=ALGORITHM_CHOICES,
@@ -55,8 +55,8 @@ _COMMON = (
     Field(
         "emit",
         "choice",
-        "What is reported: every satisfied pair, the most probable B of each A, or each A without "
-        "a B. The latter two wait until no B can come any more.",
+        "pairs: report every satisfied pair; best: the most probable B of each A; unmatched: each "
+        "A without a B. best and unmatched wait until no further B can arrive.",
         required=False,
         default=PAIRS,
         choices=EMIT_CHOICES,
@@ -64,8 +64,8 @@ _COMMON = (
     Field(
         "output",
         "choice",
-        "How pairs are written: a record for each, or factored: a record for each event of a "
-        "block, with the range and the bitmaps of all that it is a pair with.",
+        "pairs: write one record per pair; factored: one record per event of a block, which "
+        "contains the range and the bitmaps of its matching events.",
         required=False,
         default=PAIRS,
         choices=OUTPUT_CHOICES,
@@ -73,52 +73,52 @@ _COMMON = (
     Field(
         "block_size",
         "count",
-        "So many events are evaluated together; without it, what a micro-batch brings.",
+        "Number of events evaluated as one block; default: the events of a micro-batch.",
         required=False,
     ),
     Field(
         "block_interval",
         "duration",
-        "Events wait no longer than this for a block to fill; only with block_size.",
+        "Max time that events wait for a full block; requires block_size.",
         required=False,
         default=DEFAULT_INTERVAL_US,
     ),
 )
 _HORIZON = Field(
-    "horizon", "duration", "Pairs whose latest times are farther apart are not looked at."
+    "horizon", "duration", "Max distance of the latest times of A and B; other pairs are ignored."
 )
 # Durations of the warm-up's conditions: the horizon must reach past the others.
 _WARM_UP_US = {"horizon_us": 10_000_000, "lower_us": 0}
 _METRICS = {
-    "pairs_total": "Pairs found, by what decided them.",
+    "pairs_total": "Pairs found, by method of decision.",
     "probe_region_events_total": "Events found in a probe region.",
     "lookup_hits_total": "Events in probe regions decided by the look-up tables.",
-    "pair_evaluations_total": "Events in probe regions that were decided one by one.",
+    "pair_evaluations_total": "Events in probe regions decided by computing a probability.",
     "searches_total": "Searches of a block's events in a segment, by algorithm.",
-    "factored_records_total": "Factored records written: tables of targets, and base events.",
+    "factored_records_total": "Factored records written: tables of targets and base events.",
 }
 _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
     "mutual_deadline": (
-        "A and B happen within a window of each other: |T_A - T_B| <= window.",
-        (Field("window", "duration", "Greatest distance of A and B."),),
+        "A and B occur within a window of each other: |T_A - T_B| <= window.",
+        (Field("window", "duration", "Max time between A and B."),),
         {"window": "2s"},
     ),
     "within": (
-        "B happens lower to upper after A: lower <= T_B - T_A <= upper.",
+        "B occurs lower to upper after A: lower <= T_B - T_A <= upper.",
         (
-            Field("lower", "duration", "Least time from A to B; may be negative."),
-            Field("upper", "duration", "Greatest time from A to B."),
+            Field("lower", "duration", "Min time from A to B; may be negative."),
+            Field("upper", "duration", "Max time from A to B."),
         ),
         {"lower": "0s", "upper": "30s"},
     ),
     "deadline": (
-        "B happens by T_A + deadline: T_B - T_A <= deadline.",
-        (Field("deadline", "duration", "Greatest time from A to B."), _HORIZON),
+        "B occurs by T_A + deadline: T_B - T_A <= deadline.",
+        (Field("deadline", "duration", "Max time from A to B."), _HORIZON),
         {"deadline": "10s", "horizon": "1min"},
     ),
     "delay": (
-        "B happens no sooner than T_A + delay: T_B - T_A >= delay.",
-        (Field("delay", "duration", "Least time from A to B."), _HORIZON),
+        "B occurs at T_A + delay or later: T_B - T_A >= delay.",
+        (Field("delay", "duration", "Min time from A to B."), _HORIZON),
         {"delay": "10s", "horizon": "1min"},
     ),
 }

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 # Evaluation of conditions that report each A once; their `algorithm` field is not used.
 _WHY = {
-    BEST: "emit: every B in reach of an A is compared with the best one so far, exactly",
-    UNMATCHED: "emit: regions tell most A that have a B; all between them is decided one by one up "
-    "to the first B that satisfies the condition",
+    BEST: "emit: each B within reach of an A is compared exactly with the best B so far",
+    UNMATCHED: "emit: satisfaction regions find the B of most A; for the others, probabilities are "
+    "computed until one B satisfies the condition",
 }
 # Evaluation of streams that declare templates or histograms.
 _WHY_SHAPED = (
-    "a stream declares templates or histograms: each two templates have their s-windows, computed "
-    "once, little by little from the registration on, which decide by position; until these are "
-    "known, and where each event has a histogram of its own, the supports decide what they can "
-    "(the regions below) and the rest is decided one by one: most of it by quantiles of either "
-    "histogram, the others by their probability. indexed and lazy_lookup need all s-windows of a "
-    "search and do as lazy does without (coincide_searches_total counts what ran)"
+    "a stream declares templates or histograms: the s-windows of two templates decide their pairs. "
+    "They are computed once, step by step from the registration on. Until then, and for events "
+    "with their own histogram, the supports decide as many pairs as possible (the regions below), "
+    "quantiles of the histograms decide most of the others, and the probability decides the rest. "
+    "indexed and lazy_lookup require all s-windows of a search; without them they behave as lazy "
+    "(coincide_searches_total counts the algorithms used)"
 )
 _WHY_COMPUTED = (
-    "asked for: every pair (ssort: every pair near enough) is decided one by one, simple by the "
-    "probability of the two histograms, ssort by their quantiles where these tell"
+    "requested: simple computes the probability of every pair; ssort computes it for the pairs "
+    "within reach that quantiles of the histograms cannot decide"
 )
 
 
@@ -68,8 +68,8 @@ def derive_costs(
         histograms of their own.
     """
     a, b = streams[condition.a], streams[condition.b]
-    least, greatest = stream_reach(condition.window, a, b)
-    horizon_a, horizon_b = max(greatest, 0) + b.max_delay_us, max(-least, 0) + a.max_delay_us
+    min_s, max_s = stream_reach(condition.window, a, b)
+    horizon_a, horizon_b = max(max_s, 0) + b.max_delay_us, max(-min_s, 0) + a.max_delay_us
     latency = max(a.max_delay_us, b.max_delay_us)
     if condition.block_size is not None:
         latency += condition.block_interval_us
@@ -78,17 +78,17 @@ def derive_costs(
         horizon_b += condition.block_interval_us
     if condition.emit != PAIRS:
         # Events of B are kept until every A that may need them is final.
-        horizon_b = max(max(a.max_delay_us, greatest + b.max_delay_us) - least, 0)
+        horizon_b = max(max(a.max_delay_us, max_s + b.max_delay_us) - min_s, 0)
         # The heartbeats of a silent live stream advance its watermark, minus the skew.
         skew = b.max_skew_us if b.clock == "live" else 0
-        latency = max(a.max_delay_us, greatest + b.max_delay_us + skew)
+        latency = max(a.max_delay_us, max_s + b.max_delay_us + skew)
     horizons = {condition.a: horizon_a, condition.b: horizon_b}
     if condition.a == condition.b:
         horizons = {condition.a: max(horizon_a, horizon_b)}
     derived: dict[str, Any] = {
         "buffer_horizon_us": horizons,
         "worst_case_alarm_latency_us": latency,
-        "can_be_satisfied": least <= greatest,
+        "can_be_satisfied": min_s <= max_s,
     }
     if all(name in load.rates for name in condition.streams):
         derived["expected_buffered_events"] = {
@@ -119,7 +119,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         b.min_uncertainty_us,
         b.max_uncertainty_us,
     )
-    least, greatest = stream_reach(condition.window, a, b)
+    min_s, max_s = stream_reach(condition.window, a, b)
     shaped = a.has_shapes or b.has_shapes
     locate = locate_supports if shaped else locate_regions
     return {
@@ -129,15 +129,15 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         "output": condition.output,
         "reported": _describe_block(condition)
         if condition.emit == PAIRS
-        else f"when the watermark of {condition.b} has passed latest of {condition.a} "
-        f"+ ({format_duration(greatest)}): no {condition.b} can come for it any more",
-        "keep": _describe_keep(condition, least, greatest),
-        "sharing": "one buffer per stream and slot, kept for all conditions on the stream; "
+        else f"when the watermark of {condition.b} exceeds latest of {condition.a} "
+        f"+ ({format_duration(max_s)}): no further {condition.b} can match",
+        "keep": _describe_keep(condition, min_s, max_s),
+        "sharing": "one buffer per stream and slot, shared by all conditions on the stream; "
         + (
-            "which events are near enough is searched once for all conditions on these streams "
-            "with similar windows"
+            "conditions on these streams with similar windows share the search for events within "
+            "reach"
             if condition.emit == PAIRS and condition.algorithm != "simple"
-            else "searched for this condition alone"
+            else "the search is not shared"
         ),
         "partitioning": _describe_partitioning(a.partitioning),
     }
@@ -146,10 +146,10 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
 def _describe_block(condition: TimingCondition) -> str:
     """Return a description of when a pair is reported."""
     if condition.block_size is None:
-        return "as soon as both events of a pair are read"
+        return "when both events of a pair have been read"
     return (
-        f"when {condition.block_size} events of the slot wait for it, or the first of them has for "
-        f"{format_duration(condition.block_interval_us)}"
+        f"when {condition.block_size} events of the slot wait for a block, or the first of them "
+        f"has waited for {format_duration(condition.block_interval_us)}"
     )
 
 
@@ -157,12 +157,12 @@ def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
     """Return a description of where events meet, and how many copies of each are held."""
     by, groups, cells = partitioning.by, partitioning.groups, partitioning.cells
     if by == "key":
-        return {"by": by, "copies": 1, "why": "events with equal keys meet, in the slot of the key"}
-    why = "all events meet, in one slot"
+        return {"by": by, "copies": 1, "why": "events with equal keys meet in the slot of the key"}
+    why = "all events meet in one slot"
     if groups > 1:
         why = (
-            f"events of {groups} groups, each event in the {groups} cells of its group; any two "
-            f"meet in one of the {cells} cells, which are spread over the slots"
+            f"each event is stored in the {groups} cells of its group; any two events meet in one "
+            f"of the {cells} cells, which are distributed over the slots"
         )
     return {"by": by, "groups": groups, "cells": cells, "copies": groups, "why": why}
 
@@ -181,14 +181,14 @@ def _describe_search(
     return {"algorithm": condition.emit, "why": _WHY[condition.emit]}
 
 
-def _describe_keep(condition: TimingCondition, least: int, greatest: int) -> dict[str, str]:
+def _describe_keep(condition: TimingCondition, min_s: int, max_s: int) -> dict[str, str]:
     """Return the formula of the keep value of each stream."""
     a, b = condition.a, condition.b
     mark_a, mark_b = f"watermark of {a}", f"watermark of {b}"
     if a == b:
-        ago = max(greatest, -least, *([] if condition.emit == PAIRS else [greatest - least]))
+        ago = max(max_s, -min_s, *([] if condition.emit == PAIRS else [max_s - min_s]))
         return {a: f"{mark_a} - ({format_duration(ago)})"}
-    keep_a, keep_b = f"{mark_b} - ({format_duration(greatest)})", mark_a
+    keep_a, keep_b = f"{mark_b} - ({format_duration(max_s)})", mark_a
     if condition.emit != PAIRS:
-        keep_b = f"the lesser of {mark_a} and {keep_a},"
-    return {a: keep_a, b: f"{keep_b} + ({format_duration(least)})"}
+        keep_b = f"min({mark_a}, {keep_a})"
+    return {a: keep_a, b: f"{keep_b} + ({format_duration(min_s)})"}

@@ -20,7 +20,7 @@ from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaType
 _DEPTH = 16
 # Max number of values in one body. The longest useful document, a template of 100 buckets written
 # as objects, has about 400; checking many more values would keep the service busy.
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 # Max number of bodies parsed concurrently; parsing holds the GIL, so more are not faster.
 PARSED_AT_ONCE = 2
 # Numbers that fit any field are shorter; a longer number is read as infinity, hence rejected.
@@ -29,18 +29,22 @@ _EXPONENT = 30
 _INFINITE = float("inf")
 # Messages of the json module, by prefix.
 _SYNTAX = (
-    ("Expecting property name", "no name in double quotes", "put every name in double quotes"),
+    (
+        "Expecting property name",
+        "a name in double quotes is missing",
+        "put every name in double quotes",
+    ),
     (
         "Expecting value",
-        "no value",
-        "write a text, number, true, false, null, list or object there",
+        "a value is missing",
+        "write a string, number, true, false, null, list or object",
     ),
     ("Expecting ','", "a comma is missing", "write a comma between values"),
     ("Expecting ':'", "a colon is missing", "write a colon between a name and its value"),
-    ("Extra data", "something follows the document", "remove what follows"),
-    ("Invalid control character", "a line break or the like in a text", r"write \n for it"),
-    ("Invalid \\", "a backslash that begins nothing", "write two backslashes"),
-    ("Unterminated string", "a text without its end", "close it with a double quote"),
+    ("Extra data", "text follows the document", "remove it"),
+    ("Invalid control character", "a control character in a string", r"write \n for a line break"),
+    ("Invalid \\", "a backslash that is not valid", "write two backslashes"),
+    ("Unterminated string", "a string is not closed", "close it with a double quote"),
     ("Unexpected UTF-8 BOM", "a byte order mark", "save it as UTF-8 without one"),
 )
 # Common mistakes that are not valid JSON.
@@ -82,12 +86,12 @@ def parse_json(body: bytes) -> object:
             object_pairs_hook=_unique,
         )
     except UnicodeDecodeError as error:
-        raise BodyError(f"the body is not UTF-8 from byte {error.start} on") from None
+        raise BodyError(f"the body is not valid UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         problem = _not_json(error)
-        raise BodyError(f"the body is not JSON: {problem.problem}", (problem,)) from None
+        raise BodyError(f"the body is not valid JSON: {problem.problem}", (problem,)) from None
     except RecursionError:
-        raise BodyError(f"the body is nested deeper than {_DEPTH}") from None
+        raise BodyError(f"the body is nested deeper than {_DEPTH} levels") from None
     _check_values(document)
     return document
 
@@ -132,14 +136,16 @@ class _ParsedRequest(Request):
 async def _parsed(request: Request) -> _ParsedRequest:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise MediaTypeError("send JSON and the header Content-Type: application/json")
+        raise MediaTypeError(
+            "the body must be JSON; send the header Content-Type: application/json"
+        )
     state = request.app.state
     limit = state.plane.settings.max_body_bytes
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > limit:
-            raise BodyTooLargeError(f"a body has at most {limit} bytes")
+            raise BodyTooLargeError(f"the body must have at most {limit} bytes")
     found = _ParsedRequest(request.scope, request.receive)
     # Parsed in a thread, so that other requests are answered meanwhile.
     found.parsed = await to_thread.run_sync(parse_json, bytes(body), limiter=state.parsing)
@@ -165,8 +171,8 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:
-            problem = FieldProblem(name, "is given twice", "give it once")
-            raise BodyError(f"{name!r} is given twice in one object", (problem,))
+            problem = FieldProblem(name, "is repeated", "write it once")
+            raise BodyError(f"{name!r} is repeated in one object", (problem,))
         found[name] = value
     return found
 
@@ -177,14 +183,14 @@ def _not_json(error: json.JSONDecodeError) -> FieldProblem:
     at = _place(error.doc, error.pos)
     if before.endswith(",") and here[:1] in {"}", "]"}:
         comma = _place(error.doc, len(before) - 1)
-        return FieldProblem("", f"a comma too many at {comma}", f"remove the comma at {comma}")
+        return FieldProblem("", f"an extra comma at {comma}", f"remove the comma at {comma}")
     if not here and not before:
-        return FieldProblem("", "it is empty", "send a JSON object: {…}")
+        return FieldProblem("", "is empty", "send a JSON object: {…}")
     found = (it for it in _SYNTAX if error.msg.startswith(it[0]))
-    _, what, remedy = next(found, ("", "something unexpected", f"correct it at {at}"))
+    _, what, remedy = next(found, ("", "a syntax error", "correct the syntax"))
     problem = f"{what} at {at}"
     if not here.strip():
-        problem, remedy = "it ends too early", "close what is open: texts, objects, lists"
+        problem, remedy = "ends too early", "close all strings, objects and lists"
     for beginning, what, instead in _SLIPS:
         if here.startswith(beginning):
             problem, remedy = f"{what} at {at}", instead
@@ -219,12 +225,12 @@ def _check_values(document: object) -> None:
     while waiting:
         place, value, depth = waiting.pop()
         if depth > _DEPTH:
-            raise BodyError(f"the body is nested deeper than {_DEPTH}")
+            raise BodyError(f"the body is nested deeper than {_DEPTH} levels")
         if isinstance(value, str):
             _check_text(place, value)
         elif isinstance(value, dict | list):
             count += len(value)
-            if count > MOST_VALUES:
+            if count > MAX_VALUES:
                 raise _too_many(place)
             inner = value.items() if isinstance(value, dict) else enumerate(value)
             for part, found in inner:
@@ -235,12 +241,14 @@ def _check_values(document: object) -> None:
 
 
 def _too_many(place: _Place) -> BodyError:
-    problem = f"the body has more than {MOST_VALUES:,} values"
+    problem = f"the body has more than {MAX_VALUES:,} values"
     found = FieldProblem(str(place), problem, "send fewer values, in several documents")
     return BodyError(problem, (found,))
 
 
 def _check_text(place: _Place, text: str) -> None:
     if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        problem = FieldProblem(str(place), "holds half of a surrogate pair", "write valid Unicode")
-        raise BodyError("a text holds half of a surrogate pair", (problem,))
+        problem = FieldProblem(
+            str(place), "contains half of a surrogate pair", "write valid Unicode"
+        )
+        raise BodyError("a string contains half of a surrogate pair", (problem,))

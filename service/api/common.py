@@ -14,7 +14,7 @@ from service.fold import Stored
 from service.metrics import MetricsView
 from service.plane import ControlPlane, Written
 
-MOST_ON_A_PAGE = 1000
+MAX_ON_A_PAGE = 1000
 
 
 # Async, like every route that does not wait: reads need no thread and do not queue behind writes.
@@ -27,11 +27,13 @@ Plane = Annotated[ControlPlane, Depends(_plane)]
 Name = Annotated[ResourceName, Path(description="Name of the resource.", examples=["acoustic"])]
 DryRun = Annotated[
     Literal["true", "false"],
-    Query(description="true: check everything and answer as if, but write nothing."),
+    Query(description="true: check the request and return the result without writing anything."),
 ]
-Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE, description="Most resources on the page.")]
+Limit = Annotated[
+    int, Query(ge=1, le=MAX_ON_A_PAGE, description="Max number of resources on the page.")
+]
 After = Annotated[
-    str, Query(max_length=63, description="Name after which the page begins: `next` of the last.")
+    str, Query(max_length=63, description="Start after this name: `next` of the previous page.")
 ]
 
 
@@ -39,39 +41,37 @@ class StoredResource(BaseModel):
     """A registered resource."""
 
     name: str = Field(description="Name of the resource.")
-    version: int = Field(description="Counts the documents of this name, from 1.")
-    updated_at: int = Field(description="When it was written, in µs since 1970.")
-    document: dict[str, Any] = Field(
-        description="The document with every default in it, durations in µs."
-    )
+    version: int = Field(description="Version of the document, counted from 1.")
+    updated_at: int = Field(description="Time of the last write, in µs since 1970.")
+    document: dict[str, Any] = Field(description="The document with all defaults, durations in µs.")
 
 
 class StoredCondition(StoredResource):
     """A registered condition."""
 
-    paused: bool = Field(description="Registered, but not evaluated.")
+    paused: bool = Field(description="true: registered, but not evaluated.")
 
 
 class WrongTopic(BaseModel):
     """A setting of an existing topic that differs from the required value."""
 
     topic: str = Field(description="Name of the topic.")
-    setting: str = Field(description="Kafka's name of the setting.")
-    found: str = Field(description="What it is.")
-    needed: str = Field(description="What it should be; it is not changed.")
+    setting: str = Field(description="Kafka name of the setting.")
+    found: str = Field(description="Value found.")
+    needed: str = Field(description="Value needed; Coincide does not change it.")
 
 
 class StreamStatus(BaseModel):
     """State of a stream in the job."""
 
     watermark: int | None = Field(
-        description="No event still to come is later than promised before this time, in µs."
+        description="Watermark: events older than this count as late, in µs."
     )
     partitions: dict[str, int | None] = Field(description="Watermark per Kafka partition, in µs.")
     buffered_events: int | None = Field(
-        description="Events kept for pairs to come; each copy in a grid counts."
+        description="Number of buffered events; counts each copy in a grid."
     )
-    late_events: int = Field(description="Events that came later than the stream declares.")
+    late_events: int = Field(description="Number of late events.")
 
 
 def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
@@ -94,10 +94,12 @@ def describe_stream(view: MetricsView, stream: str) -> dict[str, Any]:
 
 async def _preconditions(
     if_match: Annotated[
-        str | None, Header(description="ETag the resource must have, or *: it must exist.")
+        str | None,
+        Header(description="ETag that the resource must have; *: the resource must exist."),
     ] = None,
     if_none_match: Annotated[
-        str | None, Header(description="ETag it must not have, or *: it must not exist.")
+        str | None,
+        Header(description="ETag that the resource must not have; *: the resource must not exist."),
     ] = None,
 ) -> Callable[[Stored | None], None]:
     return make_precondition(if_match, if_none_match)
@@ -204,9 +206,11 @@ def make_precondition(
     def check(current: Stored | None) -> None:
         found = None if current is None else etag(current.offset)
         if if_match is not None and not _names(if_match, found):
-            raise PreconditionError(f"If-Match: the ETag is {found or 'none'}, not {if_match}")
+            raise PreconditionError(
+                f"If-Match: must be the current ETag, {found or 'not set'}; got {if_match}"
+            )
         if if_none_match is not None and _names(if_none_match, found):
-            raise PreconditionError(f"If-None-Match: the ETag is {found}")
+            raise PreconditionError(f"If-None-Match: must not be the current ETag, {found}")
 
     return check
 

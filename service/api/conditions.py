@@ -35,13 +35,13 @@ from service.plane import Written
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 # Far above the throughput of any broker; keeps every derived number finite.
-_MOST_PER_SECOND = 1e12
+_MAX_PER_SECOND = 1e12
 Rate = Annotated[
-    float, BeforeValidator(read_number), Field(ge=0, le=_MOST_PER_SECOND, allow_inf_nan=False)
+    float, BeforeValidator(read_number), Field(ge=0, le=_MAX_PER_SECOND, allow_inf_nan=False)
 ]
 
 Keys = Annotated[
-    float, BeforeValidator(read_number), Field(ge=1, le=_MOST_PER_SECOND, allow_inf_nan=False)
+    float, BeforeValidator(read_number), Field(ge=1, le=_MAX_PER_SECOND, allow_inf_nan=False)
 ]
 
 
@@ -49,33 +49,35 @@ class ConditionPage(BaseModel):
     """A page of conditions, sorted by name."""
 
     items: list[StoredCondition] = Field(description="The conditions.")
-    next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
+    next: str | None = Field(description="Value of `after` for the next page; null: last page.")
 
 
 class ConditionStatus(BaseModel):
     """State of a condition in the job."""
 
     name: str = Field(description="Name of the condition.")
-    version: int = Field(description="Version registered.")
+    version: int = Field(description="Registered version.")
     config_offset: int = Field(description="Offset of its record in the config topic.")
-    paused: bool = Field(description="Whether it is to be paused.")
+    paused: bool = Field(description="Whether the condition is registered as paused.")
     state: str = Field(
-        description="running, paused, waiting or failed, as the slot that is furthest "
-        "behind says; pending: not every slot has taken it up."
+        description="running, paused, waiting or failed, as reported by the slot that is furthest "
+        "behind; pending: some slots have not applied it."
     )
     detail: str | None = Field(
-        description="What it waits for, why it failed, or what is wrong with its output topic."
+        description="Reason for waiting or for the failure, or the problem of its output topic."
     )
-    applied: bool = Field(description="Whether every slot follows its newest record.")
+    applied: bool = Field(description="Whether all slots have applied its newest record.")
     applied_version: int | None = Field(description="Version that the job evaluates.")
-    applied_config_offset: int | None = Field(description="Newest record the job has applied.")
-    streams: dict[str, StreamStatus] = Field(description="By name of the stream.")
+    applied_config_offset: int | None = Field(
+        description="Offset of the newest record that the job has applied."
+    )
+    streams: dict[str, StreamStatus] = Field(description="Status of each stream, by name.")
     hit_ratio: float | None = Field(
         description="Share of the events in probe regions decided by the look-up tables."
     )
-    alarms: int = Field(description="Alarms written since the job began.")
-    last_alarm_at: int | None = Field(description="When the last alarm was found, in µs.")
-    job_up: bool = Field(description="Whether the job runs and has said so lately.")
+    alarms: int = Field(description="Number of alarms since the start of the job.")
+    last_alarm_at: int | None = Field(description="Time of the last alarm, in µs.")
+    job_up: bool = Field(description="Whether the job runs and has reported recently.")
 
 
 class ValidationRequest(BaseModel):
@@ -99,22 +101,22 @@ class ValidationRequest(BaseModel):
             ]
         },
     )
-    condition: dict[str, Any] = Field(description="Document as for PUT /v1/conditions/{name}.")
+    condition: dict[str, Any] = Field(description="Document as in PUT /v1/conditions/{name}.")
     rates: dict[ResourceName, Rate] = Field(
         default_factory=dict, description="Events per second, by stream."
     )
     keys: Keys = Field(
         default=1.0,
-        description="Equally frequent keys of the events, for chance alarms; of streams that are "
-        "partitioned by key.",
+        description="Number of equally frequent keys of streams partitioned by key; used to "
+        "estimate chance alarms.",
     )
 
 
 class ValidationAnswer(BaseModel):
     """The problems of a condition, or its cost."""
 
-    valid: bool = Field(description="Whether PUT would take it.")
-    errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
+    valid: bool = Field(description="Whether PUT would accept the document.")
+    errors: list[FieldProblem] = Field(description="Problems, one for each field.")
     document: dict[str, Any] | None = Field(description="The document as it would be stored.")
     derived: dict[str, Any] | None = Field(
         description="Buffer horizon, worst-case alarm latency, expected buffered events and chance "
@@ -133,7 +135,7 @@ def _unknown_rates(
         return ()
     remedy = f"use {', '.join(sorted(set(read)))}"
     return tuple(
-        FieldProblem(f"rates.{name}", "is no stream of the condition", remedy)
+        FieldProblem(f"rates.{name}", "is not a stream of the condition", remedy)
         for name in rates
         if name not in read
     )
@@ -247,7 +249,7 @@ def get_status(name: Name, plane: Plane) -> ConditionStatus:
 def _missing_output(topic: str | None, job: Mapping[str, Any]) -> str | None:
     if topic not in job.get("missing_topics", ()):
         return None
-    return f"the topic {topic} does not exist: the alarms are written to the dead letter"
+    return f"topic {topic} does not exist: alarms go to the dead-letter topic; create it"
 
 
 def _switched(name: str, written: Written, response: Response) -> StoredCondition:

@@ -22,9 +22,9 @@ from service.lookup import Span
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _EVENT = (
-    "A record as it stands in Kafka, or a canonical event: the one whose times it has. Or, named: "
-    '{"record": {…}} or {"event": {…}}, with "record_key" and "appended_at" (µs or RFC 3339) where '
-    'they matter. Or {"id": "…"}: the newest record with this id in the stream\'s topic.'
+    "A record as in Kafka, or a canonical event: the time fields decide which. Or, explicitly, "
+    '{"record": {…}} or {"event": {…}}, with optional "record_key" and "appended_at" (µs or RFC '
+    '3339). Or {"id": "…"}: the newest record with this id in the topic of the stream.'
 )
 Asked = Annotated[
     dict[str, Any],
@@ -75,10 +75,10 @@ class ExplainRequest(BaseModel):
     __pydantic_extra__: dict[str, Asked] = Field(init=False)
     since: Moment = Field(
         default=None,
-        description="Of ids: only records that Kafka took then or later; µs or RFC 3339.",
+        description="For ids: min Kafka timestamp of the records searched; µs or RFC 3339.",
     )
     until: Moment = Field(
-        default=None, description="Of ids: only records that Kafka took up to then."
+        default=None, description="For ids: max Kafka timestamp of the records searched."
     )
 
 
@@ -86,8 +86,8 @@ class ExplainedStep(BaseModel):
     """A step of the evaluation of a pair."""
 
     step: str = Field(description="contract, same_event, key, expired or threshold.")
-    passed: bool | None = Field(description="null: an earlier step failed.")
-    detail: str | None = Field(description="What was found.")
+    passed: bool | None = Field(description="Result; null: an earlier step failed.")
+    detail: str | None = Field(description="Explanation of the result.")
 
 
 class ExplainAnswer(BaseModel):
@@ -95,14 +95,18 @@ class ExplainAnswer(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     condition: str = Field(description="Name of the condition.")
-    version: int = Field(description="Version that was asked.")
+    version: int = Field(description="Version of the condition.")
     kind: str = Field(description="Kind of condition.")
-    verdict: str = Field(description="satisfied or not_satisfied: the job's own exact decision.")
+    verdict: str = Field(
+        description="satisfied or not_satisfied, decided exactly as the job decides."
+    )
     failed_step: str | None = Field(description="The first step that failed.")
     explanation: str = Field(description="The verdict in a sentence.")
     steps: list[ExplainedStep] = Field(description="Every step, in order.")
-    roles: list[str] = Field(description="Fields of the answer with the events as they were read.")
-    notes: list[str] = Field(description="Other reasons why the job may not have reported them.")
+    roles: list[str] = Field(description="Names of the fields that contain the events.")
+    notes: list[str] = Field(
+        description="Further reasons why the job may not have reported the events."
+    )
 
 
 @router.post("/conditions/{name}/explain", responses=responses(404, 413, 415, 422, 503))
@@ -110,6 +114,6 @@ def explain_events(name: Name, body: ExplainRequest, plane: Plane) -> ExplainAns
     """Explain why events are reported or not, and which step failed first."""
     since_ms, until_ms = (None if it is None else it // 1000 for it in (body.since, body.until))
     if since_ms is not None and until_ms is not None and since_ms > until_ms:
-        raise InvalidDocumentError.of("until", "is before since", "exchange the two")
+        raise InvalidDocumentError.of("until", "must not be before since", "swap since and until")
     answer = plane.explain(name, body.__pydantic_extra__, Span(since_ms, until_ms))
     return ExplainAnswer(**answer)

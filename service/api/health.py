@@ -33,62 +33,72 @@ class UnreadableRecord(BaseModel):
     """The newest record of a key of the config topic, which cannot be read."""
 
     key: str = Field(
-        description="Its key, up to 200 characters; bytes that are not UTF-8 are escaped."
+        description="Key of the record, up to 200 characters; invalid UTF-8 is escaped."
     )
-    offset: int = Field(description="Its offset in the config topic.")
-    problem: str = Field(description="Why it cannot be read, up to 200 characters.")
+    offset: int = Field(description="Offset in the config topic.")
+    problem: str = Field(description="Reason why it cannot be read, up to 200 characters.")
 
 
 class Ready(BaseModel):
     """The service has read the whole config topic and the broker answers."""
 
-    ready: bool = Field(description="Always true; otherwise the answer is 503.")
+    ready: bool = Field(description="Always true; otherwise the status is 503.")
     config_position: int = Field(description="Offset of the next record of the config topic.")
     topic_problems: list[WrongTopic] = Field(
-        description="Topics that were there with other settings than Coincide needs."
+        description="Existing topics whose settings differ from those that Coincide needs."
     )
     unreadable_records: list[UnreadableRecord] = Field(
-        description="The first 20 records of the config topic that cannot be read; not in force."
+        description="First 20 config records that cannot be read; they are not in force."
     )
-    unreadable_records_total: int = Field(description="Number of all such records.")
+    unreadable_records_total: int = Field(
+        description="Number of config records that cannot be read."
+    )
 
 
 class RecreatedTopic(BaseModel):
     """An event topic that was deleted and created again while the job was reading it."""
 
-    former_id: str = Field(description="Kafka's id of the topic that was read before.")
-    id: str = Field(description="Kafka's id of the topic that is read now, from its beginning.")
-    at: int = Field(description="When the job noticed it, in µs since 1970.")
+    former_id: str = Field(description="Kafka id of the previous topic.")
+    id: str = Field(description="Kafka id of the new topic, which is read from its beginning.")
+    at: int = Field(description="Time of detection, in µs since 1970.")
 
 
 class JobState(BaseModel):
     """The last reported state of the streaming job."""
 
-    up: bool = Field(description="Whether it runs and has said so lately.")
-    state: str = Field(description="As the job says; unknown: it has never said anything.")
-    query_id: str | None = Field(description="Of the Spark query.")
-    batch: int | None = Field(description="Number of its newest batch.")
-    at: int | None = Field(description="When it last spoke, in µs since 1970.")
+    up: bool = Field(description="Whether the job runs and has reported recently.")
+    state: str = Field(
+        description="State reported by the job; unknown: the job has never reported."
+    )
+    query_id: str | None = Field(description="Id of the Spark query.")
+    batch: int | None = Field(description="Number of the newest batch.")
+    at: int | None = Field(description="Time of the last report, in µs since 1970.")
     input_rate: float | None = Field(description="Records read per second.")
     lag: dict[str, dict[str, int]] = Field(description="Records not yet read, topic → partition.")
     lost: dict[str, dict[str, int]] = Field(
-        description="Least number of records lost by retention, or with a topic that was deleted "
-        "or truncated, topic → partition."
+        description="Min number of records lost by retention, deletion or truncation of a topic, "
+        "topic → partition."
     )
     missing_topics: list[str] = Field(
-        description="Output topics of conditions that do not exist; their alarms are dead letters."
+        description="Output topics that do not exist; their alarms go to the dead-letter topic."
     )
     unreadable_records: list[UnreadableRecord] = Field(
-        description="The first 20 records of the config topic that the job cannot read."
+        description="First 20 config records that the job cannot read."
     )
-    unreadable_records_total: int = Field(description="Number of all such records.")
+    unreadable_records_total: int = Field(
+        description="Number of config records that cannot be read."
+    )
     recreated_topics: dict[str, RecreatedTopic] = Field(
-        description="Event topics that were deleted and created again since the job was started."
+        description="Event topics that were deleted and created again since the start of the job."
     )
-    durations: dict[str, float] = Field(description="Seconds of the newest batch, by phase.")
-    exception: str | None = Field(description="What stopped it last.")
-    applied_config_offset: int | None = Field(description="Newest config record it has applied.")
-    config_head_offset: int = Field(description="Newest config record.")
+    durations: dict[str, float] = Field(
+        description="Duration of the newest batch in seconds, by phase."
+    )
+    exception: str | None = Field(description="Last exception that stopped the query.")
+    applied_config_offset: int | None = Field(
+        description="Offset of the newest config record that the job has applied."
+    )
+    config_head_offset: int = Field(description="Offset of the newest config record.")
 
 
 class Monitoring:
@@ -143,7 +153,7 @@ def _readiness(plane: ControlPlane) -> Ready:
         raise NotReadyError(error.detail, (problem,)) from error
     # The position is read before the end; wait for a record written in between.
     if position < end and not plane.log.wait_for(end - 1, _BROKER_SECONDS):
-        detail = f"the config topic is read up to offset {plane.log.position} of {end}"
+        detail = f"the config topic has been read up to offset {plane.log.position} of {end}"
         raise NotReadyError(detail, (FieldProblem("registry", detail, "wait"),))
     unreadable = plane.registry.unreadable()
     return Ready(

@@ -47,21 +47,24 @@ TABLE: Mapping[type[Exception], Entry] = {
     InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
-    errors.NotFoundError: Entry(404, 40401, "No such resource"),
-    errors.EventNotFoundError: Entry(404, 40402, "No such event"),
+    errors.NotFoundError: Entry(404, 40401, "The resource does not exist"),
+    errors.EventNotFoundError: Entry(404, 40402, "The event was not found"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.TemplateInUseError: Entry(409, 40902, "Streams use the template"),
-    errors.PreconditionError: Entry(412, 41201, "The resource is not as expected"),
+    errors.PreconditionError: Entry(412, 41201, "A precondition failed"),
     errors.BrokerError: Entry(503, 50301, "Kafka does not answer"),
-    errors.TopicRefusedError: Entry(422, 42205, "The broker refuses the topic"),
-    errors.LogStoppedError: Entry(503, 50302, "The config topic is no longer read"),
+    errors.TopicRefusedError: Entry(422, 42205, "The broker rejected the topic"),
+    errors.LogStoppedError: Entry(503, 50302, "The service no longer reads the config topic"),
     errors.NotReadyError: Entry(503, 50303, "Not ready"),
-    errors.BusyError: Entry(503, 50304, "Too many writes at once"),
+    errors.BusyError: Entry(503, 50304, "Too many concurrent writes"),
     ServiceError: Entry(500, 50001, "Internal error"),
     CorrelationError: Entry(500, 50001, "Internal error"),
 }
 _INTERNAL = Entry(500, 50001, "Internal error")
-_ROUTING = {404: (40400, "No such path"), 405: (40500, "The path does not take this method")}
+_ROUTING = {
+    404: (40400, "The path does not exist"),
+    405: (40500, "The path does not support this method"),
+}
 RETRY_AFTER_SECONDS = 5
 # Kind of the document in the body, by route.
 _DOCUMENTS: Mapping[str, ResourceKind] = {
@@ -75,11 +78,11 @@ class Problem(BaseModel):
     """An error (RFC 9457)."""
 
     type: str = Field(description="URI of the kind of problem.")
-    title: str = Field(description="The kind of problem in words.")
+    title: str = Field(description="Title of the kind of problem.")
     status: int = Field(description="HTTP status.")
-    detail: str = Field(description="What happened this time.")
-    error_code: int = Field(description="Number of the kind of problem; never changes its meaning.")
-    errors: list[FieldProblem] = Field(description="What is wrong, field by field.")
+    detail: str = Field(description="Description of this occurrence.")
+    error_code: int = Field(description="Stable number of the kind of problem.")
+    errors: list[FieldProblem] = Field(description="Problems, one for each field.")
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -205,7 +208,7 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     detail = str(getattr(error, "detail", phrase))
     if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_allowed_methods(request))
-        detail = f"{request.method} is not one of {headers['Allow']}"
+        detail = f"{request.method} is not supported; use {headers['Allow']}"
     return _answer(Entry(status, code, title), detail, headers=headers)
 
 
@@ -218,12 +221,12 @@ async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
         problems = first_problems(problem_of_field(it, document) for it in error.problems)
         return _answer(entry, error.detail, problems)
     _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
-    return _answer(entry, "see the log of the service")
+    return _answer(entry, "the service failed; see its log")
 
 
 async def _on_anything(request: Request, error: Exception) -> JSONResponse:
     _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
-    return _answer(_INTERNAL, "see the log of the service")
+    return _answer(_INTERNAL, "the service failed; see its log")
 
 
 def _allowed_methods(request: Request) -> list[str]:

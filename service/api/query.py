@@ -71,7 +71,7 @@ def query_problems(request: Request) -> tuple[FieldProblem, ...]:
     return first_problems(
         _unknown(name, known)
         if name not in known
-        else FieldProblem(name, f"is given {times} times", "give it once")
+        else FieldProblem(name, f"occurs {times} times", "write it once")
         for name, times in given.items()
         if name not in known or times > 1
     )

@@ -19,63 +19,68 @@ _SHARES = (0.5, 0.9, 0.99, 0.999)
 class QuantileStatus(BaseModel):
     """A quantile of the durations."""
 
-    share: float = Field(description="Of the events.")
+    share: float = Field(description="Share of the events.")
     estimate_us: int = Field(description="Estimated from a histogram, in µs.")
-    at_most_us: int = Field(description="For certain no more than this, in µs.")
+    at_most_us: int = Field(description="Upper bound, in µs.")
 
 
 class SpreadStatus(BaseModel):
     """Distribution of observed durations."""
 
-    min_us: int = Field(description="Least, in µs.")
-    max_us: int = Field(description="Greatest, in µs.")
+    min_us: int = Field(description="Min, in µs.")
+    max_us: int = Field(description="Max, in µs.")
     quantiles: list[QuantileStatus] = Field(description="Estimates.")
 
 
 class NearLimits(BaseModel):
     """Share of the events within a tenth of a limit."""
 
-    min_uncertainty: float = Field(description="Hardly longer than `min_uncertainty`.")
-    max_uncertainty: float = Field(description="Over nine tenths of `max_uncertainty`.")
-    max_delay: float | None = Field(description="Took over nine tenths of `max_delay`; live only.")
+    min_uncertainty: float = Field(
+        description="Share of the events whose length is near `min_uncertainty`."
+    )
+    max_uncertainty: float = Field(
+        description="Share of the events whose length exceeds 90 % of `max_uncertainty`."
+    )
+    max_delay: float | None = Field(
+        description="Share of the events with a delay over 90 % of `max_delay`; live only."
+    )
 
 
 class SeenStatus(BaseModel):
     """Observed values of a stream under its present declaration."""
 
-    events: int = Field(description="Accepted events.")
-    late: int = Field(description="Those of them that came later than promised.")
-    rejected: dict[str, int] = Field(description="Records that went to the dead letter, by reason.")
-    lengths: SpreadStatus | None = Field(description="Of the events' intervals.")
+    events: int = Field(description="Number of accepted events.")
+    late: int = Field(description="Number of accepted events that were late.")
+    rejected: dict[str, int] = Field(description="Number of rejected records, by reason.")
+    lengths: SpreadStatus | None = Field(description="Lengths of the events' intervals.")
     delays: SpreadStatus | None = Field(
-        description="Kafka's timestamp less the latest time; of live streams. Negative: the record "
-        "came before its interval ended."
+        description="Kafka timestamp minus latest time, for live streams. Negative: the record "
+        "arrived before the end of its interval."
     )
-    near_limits: NearLimits | None = Field(description="Shares of the events.")
+    near_limits: NearLimits | None = Field(description="Shares of events near the declared limits.")
 
 
 class StreamReport(StreamStatus):
     """State of a stream in the job, and advice on its declaration."""
 
     name: str = Field(description="Name of the stream.")
-    version: int = Field(description="Version registered.")
+    version: int = Field(description="Registered version.")
     declared: dict[str, Any] = Field(
-        description="What the stream promises; durations in µs, templates with their versions."
+        description="Declaration of the stream; durations in µs, templates with their versions."
     )
     rejected: dict[str, int] = Field(
-        description="Records that went to the dead letter since the job began, by reason."
+        description="Number of rejected records since the start of the job, by reason."
     )
     refused_heartbeats: int = Field(
-        description="Heartbeats of the live stream that were refused since the job began: ahead of "
-        "Kafka's clock by more than max_skew."
+        description="Number of rejected heartbeats of the live stream since the start of the job: "
+        "ahead of Kafka's clock by more than max_skew."
     )
     topic_problems: list[WrongTopic] | None = Field(
-        description="Settings with which the topic does not suit the stream; null: Kafka does not "
-        "say."
+        description="Topic settings that do not suit the stream; null: Kafka does not report them."
     )
-    seen: SeenStatus = Field(description="Since the stream was declared as it is now.")
-    advice: list[str] = Field(description="What is wrong or wasteful in the declaration.")
-    job_up: bool = Field(description="Whether the job runs and has said so lately.")
+    seen: SeenStatus = Field(description="Observations since the last change of the declaration.")
+    advice: list[str] = Field(description="Advice on wrong or wasteful fields of the declaration.")
+    job_up: bool = Field(description="Whether the job runs and has reported recently.")
 
 
 @router.get("/{name}/status", responses=responses(404, 422))

@@ -29,7 +29,7 @@ class TemplateInForce(BaseModel):
 
     name: str = Field(description="Name of the template.")
     version: int = Field(
-        description="Version that the stream took when its document was last written."
+        description="Version in force when the document of the stream was last written."
     )
     buckets: list[dict[str, Any]] = Field(
         description="lo and hi in µs, as offsets from the time of detection, and p."
@@ -40,7 +40,7 @@ class StoredStream(StoredResource):
     """A registered stream."""
 
     templates: list[TemplateInForce] = Field(
-        description="The templates that the document names, in the versions that are in force."
+        description="Templates of the document, in the versions in force."
     )
 
 
@@ -48,7 +48,7 @@ class WrittenStream(StoredStream):
     """A stream after a write."""
 
     warnings: list[str] = Field(
-        description="What is likely to go wrong though the document was accepted; none: empty."
+        description="Likely problems of the accepted document; empty: none found."
     )
 
 
@@ -57,8 +57,8 @@ class WatermarkReset(BaseModel):
 
     name: str = Field(description="Name of the stream.")
     partitions: dict[str, int] = Field(
-        description="By Kafka partition the offset from which the watermark follows the events "
-        "again; empty: the topic does not exist."
+        description="First offset that advances the watermark again, by Kafka partition; empty: "
+        "the topic does not exist."
     )
 
 
@@ -66,7 +66,7 @@ class StreamPage(BaseModel):
     """A page of streams, sorted by name."""
 
     items: list[StoredStream] = Field(description="The streams.")
-    next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
+    next: str | None = Field(description="Value of `after` for the next page; null: last page.")
 
 
 @router.get("", responses=responses(422))

@@ -27,7 +27,7 @@ class StoredTemplate(StoredResource):
     """A registered template."""
 
     used_by: dict[str, int] = Field(
-        description="Streams that use it, each with the version that is in force there."
+        description="Streams that use the template, each with the version in force."
     )
 
 
@@ -35,7 +35,7 @@ class TemplatePage(BaseModel):
     """A page of templates, sorted by name."""
 
     items: list[StoredTemplate] = Field(description="The templates.")
-    next: str | None = Field(description="Pass it as `after` for the next page; null: no more.")
+    next: str | None = Field(description="Value of `after` for the next page; null: last page.")
 
 
 @router.get("", responses=responses(422))

@@ -14,31 +14,31 @@ from correlation.kinds import KINDS
 from service.documents.models import known_fields
 from service.errors import FieldProblem, first_problems
 
-_SEE = "see /openapi.json for what the field takes"
+_SEE = "see /openapi.json for valid values"
 _KINDS = f"use one of: {', '.join(KINDS)}"
-_OBJECT = ("is not an object", "write a JSON object: {…}")
-_WHOLE = ("is not a whole number", "write a whole number, without quotes")
+_OBJECT = ("must be an object", "write a JSON object: {…}")
+_WHOLE = ("must be a whole number", "write a whole number, without quotes")
 _REMEDIES = {
     "missing": ("is missing", "add it"),
     "union_tag_not_found": ("is missing", _KINDS),
-    "finite_number": ("is no number that can be held", "use a finite, smaller number"),
+    "finite_number": ("must be a finite number", "use a smaller number"),
     "decimal_max_places": ("has too many decimal places", "use at most 10 places"),
     "model_attributes_type": _OBJECT,
     "model_type": _OBJECT,
     "dict_type": _OBJECT,
-    "list_type": ("is not a list", "write a list: […]"),
-    "string_type": ("is not a text", "write a text, in double quotes"),
-    "bool_type": ("is not true or false", "write true or false, without quotes"),
+    "list_type": ("must be a list", "write a list: […]"),
+    "string_type": ("must be a string", "write a string, in double quotes"),
+    "bool_type": ("must be true or false", "write true or false, without quotes"),
     "int_parsing": _WHOLE,
-    "int_parsing_size": ("is a number too large", "write a smaller number"),
+    "int_parsing_size": ("is too large", "use a smaller number"),
     "int_type": _WHOLE,
     "int_from_float": _WHOLE,
 }
 _LIMITS = {
-    "greater_than": ("gt", "is not over {}", "use a number over {}"),
-    "greater_than_equal": ("ge", "is less than {}", "use at least {}"),
-    "less_than": ("lt", "is not less than {}", "use less than {}"),
-    "less_than_equal": ("le", "is more than {}", "use at most {}"),
+    "greater_than": ("gt", "must be greater than {}", "use a number greater than {}"),
+    "greater_than_equal": ("ge", "must be at least {}", "use at least {}"),
+    "less_than": ("lt", "must be less than {}", "use less than {}"),
+    "less_than_equal": ("le", "must be at most {}", "use at most {}"),
     "too_long": ("max_length", "has more than {} items", "use at most {}"),
     "string_too_long": ("max_length", "is longer than {} characters", "use at most {} characters"),
     "string_too_short": ("min_length", "is too short", "use at least {} characters"),
@@ -51,7 +51,7 @@ _COMPARED = 100
 def field_problems(
     found: Iterable[Mapping[str, Any]], above: tuple[str, ...] = (), document: str = ""
 ) -> tuple[FieldProblem, ...]:
-    """Convert pydantic's errors to field problems, up to `MOST_PROBLEMS` of them.
+    """Convert pydantic's errors to field problems, up to `MAX_PROBLEMS` of them.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str
         name, problem, remedy = _LIMITS[kind]
         limit = context.get(name)
         return problem.format(limit), remedy.format(limit)
-    return _REMEDIES.get(kind, ("is not what this field takes", _SEE))
+    return _REMEDIES.get(kind, ("is not valid", _SEE))
 
 
 def _unknown_field(parts: list[str], known: Iterable[str]) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from correlation.resources.histogram import Histogram, bucket_parts, check_count
 from service.documents.fields import DURATION_PATTERN, exact_us, spellings
 
 _FIELDS = {*spellings("lo"), *spellings("hi"), "p"}
-_BOUND = 'write whole microseconds, or a text such as "20ms"'
+_BOUND = 'write whole microseconds, or a string such as "20ms"'
 _BOUND_SCHEMA = {
     "anyOf": [
         {"type": "integer"},
@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
     "type": "array",
     "minItems": 1,
     "maxItems": BUCKET_LIMIT,
-    "description": "Each begins where the one before ends; the p sum to exactly 1.",
+    "description": "Each bucket begins at the end of the previous one; the sum of p is exactly 1.",
     "items": {
         "anyOf": [
             {
@@ -72,7 +72,7 @@ def read_histogram(buckets: object) -> Histogram:
         When a bucket is not valid; names the field and the remedy.
     """
     if not isinstance(buckets, list):
-        raise InvalidFieldError("buckets", "is not a list", "write [[lo, hi, p], …]")
+        raise InvalidFieldError("buckets", "must be a list", "write [[lo, hi, p], …]")
     check_count(len(buckets))
     return Histogram.from_buckets(
         [_plain(bucket, f"buckets[{place}]") for place, bucket in enumerate(buckets)]
@@ -85,7 +85,7 @@ def _plain(bucket: object, field: str) -> list[object]:
         unknown = sorted(set(bucket) - _FIELDS)
         if unknown:
             name = f"{field}.{unknown[0]}"
-            raise InvalidFieldError(name, "is no part of a bucket", "write lo, hi and p")
+            raise InvalidFieldError(name, "is not a field of a bucket", "write lo, hi and p")
         ends = {end: _end(bucket, end, field) for end in ("lo", "hi")}
         bucket = {**bucket, **ends}
         return list(bucket_parts(bucket, field))
@@ -98,8 +98,8 @@ def _end(bucket: Mapping[str, object], end: str, field: str) -> int:
     if not given:
         raise InvalidFieldError(f"{field}.{end}", "is missing", _BOUND)
     if len(given) > 1:
-        remedy = "give it once"
-        raise InvalidFieldError(f"{field}.{given[1]}", f"is given as {given[0]} too", remedy)
+        problem = f"cannot be combined with {given[0]}"
+        raise InvalidFieldError(f"{field}.{given[1]}", problem, "remove one of them")
     return _bound_us(bucket[given[0]], f"{field}.{given[0]}", given[0].partition("_")[2])
 
 

@@ -55,8 +55,8 @@ def check_capacity(
         longest = describe_duration(limit * _US // rate)
         raise InvalidDocumentError.of(
             field or kind.horizon_field(condition, name),
-            f"condition {condition.name} would keep the events of stream {name} for {horizon}: up "
-            f"to {rate * horizons[name] // _US:,} at {rate:,} a second, {limit:,} are allowed",
-            f"keep them for at most {longest}: a smaller window, horizon or max_delay; or declare "
-            "a smaller max_rate; or raise COINCIDE_MAX_BUFFERED_EVENTS",
+            f"condition {condition.name} would buffer {rate * horizons[name] // _US:,} events of "
+            f"stream {name} ({horizon} at {rate:,} events/s), but the limit is {limit:,}",
+            f"buffer them for at most {longest}: reduce the window, horizon or max_delay; or "
+            "declare a smaller max_rate; or raise COINCIDE_MAX_BUFFERED_EVENTS",
         )

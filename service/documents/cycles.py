@@ -88,6 +88,6 @@ def refuse_loop(
         way = " -> ".join([*loop, loop[0]])
         raise InvalidDocumentError.of(
             field,
-            f"the alarms would come back as events for ever: {way}",
-            "name a topic that none of these conditions reads",
+            f"the alarms would become events of their own conditions: {way}",
+            "use a topic that none of these conditions reads",
         )

@@ -44,10 +44,10 @@ DURATION_UNITS = ("us", "ms", "s")
 DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
 _NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
-_DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
+_DECIMAL = "write a decimal greater than 0 and at most 1, for example 0.7"
 _SHOWN = 40
 # Min value that is read as a percentage: 70 means 70 %, but 1.5 is ambiguous.
-_LEAST_PERCENT = 2
+_MIN_PERCENT = 2
 _PERCENT = 100
 Definitions = dict[str, Any]
 
@@ -55,7 +55,7 @@ Definitions = dict[str, Any]
 def read_number(value: object) -> int | Decimal | float:
     """Return a JSON number; raise InvalidFieldError for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
-        raise InvalidFieldError("", "is not a number", "write a number, without quotes")
+        raise InvalidFieldError("", "must be a number", "write a number, without quotes")
     return value
 
 
@@ -78,9 +78,7 @@ def exact_us(value: object, unit: str, field: str) -> int:
     """
     number = read_number(value)
     if isinstance(number, float):
-        raise InvalidFieldError(
-            field, "is no number that can be held", "use a finite, smaller number"
-        )
+        raise InvalidFieldError(field, "must be a finite number", "use a smaller number")
     return whole_us(EXACTLY.multiply(Decimal(number), UNITS_US[unit]), field)
 
 
@@ -92,15 +90,15 @@ def _read_decimal(value: object) -> object:
     if isinstance(number, float):
         raise PydanticCustomError("finite_number", "out of range")
     if isinstance(number, bool) or not isinstance(number, int | Decimal):
-        problem = f'"{shown[:_SHOWN]}" is not a decimal' if shown == value else "is not a decimal"
+        problem = "must be a decimal" + (f'; got "{shown[:_SHOWN]}"' if shown == value else "")
         raise InvalidFieldError("", problem, _DECIMAL)
     if percent or "," in shown:
-        problem = f'"{shown[:_SHOWN]}" is not a decimal'
+        problem = f'must be a decimal; got "{shown[:_SHOWN]}"'
         raise InvalidFieldError("", problem, _meant(Decimal(number), percent=percent))
     if not 0 < number <= 1:
-        problem = f"{shown[:_SHOWN]} is not over 0 and at most 1"
+        problem = f"must be greater than 0 and at most 1; got {shown[:_SHOWN]}"
         raise InvalidFieldError(
-            "", problem, _meant(Decimal(number), percent=number >= _LEAST_PERCENT)
+            "", problem, _meant(Decimal(number), percent=number >= _MIN_PERCENT)
         )
     return number
 
@@ -118,7 +116,7 @@ def _read_path(value: object) -> object:
     parts = value if isinstance(value, list) else [value]
     if not parts or not all(isinstance(part, str) and part for part in parts):
         raise InvalidFieldError(
-            "", "is not a path", 'write a name, names with dots between ("a.b"), or a list of names'
+            "", "is not a valid path", 'write a name, a dotted path ("a.b"), or a list of names'
         )
     return value
 
@@ -178,7 +176,7 @@ class Document(BaseModel):
                 raise
             errors = [_details(it) for it in error.errors(include_url=False)]
         if problems:
-            found = PydanticCustomError("fields", "fields are wrong", {"all": problems})
+            found = PydanticCustomError("fields", "fields are not valid", {"all": problems})
             errors.append({"type": found, "loc": (), "input": given})
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return document
@@ -236,9 +234,10 @@ def _spelling_problems(field: Field, given: set[str]) -> Iterable[FieldProblem]:
     found = [name for name in spellings(field.name) if name in given]
     choices = ", ".join(spellings(field.name)[:-1]) + f' or {field.name} ("250ms")'
     if len(found) > 1:
-        yield FieldProblem(found[1], f"is given as {found[0]} too", f"give one of {choices}")
+        problem = f"cannot be combined with {found[0]}"
+        yield FieldProblem(found[1], problem, f"use one of {choices}")
     if not found and field.required:
-        yield FieldProblem(field.name, "is missing", f"give one of {choices}")
+        yield FieldProblem(field.name, "is missing", f"use one of {choices}")
 
 
 def _plain(value: object) -> object:
@@ -255,10 +254,10 @@ def _read_words(field: str, value: object) -> int:
     if isinstance(bare, int | Decimal) and not isinstance(bare, bool):
         shown = str(value).strip()[:_SHOWN]
         remedy = f'write "{shown}ms" (or us, s, min, h, d), or {field}_ms: {shown}'
-        raise InvalidFieldError(field, f"{shown} has no unit", remedy)
+        raise InvalidFieldError(field, f"must have a unit; got {shown}", remedy)
     if not isinstance(value, str):
         remedy = f'write a number and a unit, for example "250ms", or {field}_ms: 250'
-        raise InvalidFieldError(field, "is not a duration", remedy)
+        raise InvalidFieldError(field, "must be a duration", remedy)
     return parse_duration_us(value, field)
 
 
@@ -266,11 +265,11 @@ def _read_amount(field: str, unit: str, value: object) -> int:
     """Read a number of units that is within the limit."""
     if isinstance(value, str):
         remedy = f'write a number, without quotes, or {field}: "250ms"'
-        raise InvalidFieldError(field, f'"{value[:_SHOWN]}" is a text', remedy)
+        raise InvalidFieldError(field, f'must be a number; got "{value[:_SHOWN]}"', remedy)
     number, limit = read_number(value), DURATION_LIMIT_US // UNITS_US[unit]
     if not isinstance(number, float) and not -limit <= number <= limit:
-        most = describe_limit(DURATION_LIMIT_US)
-        raise InvalidFieldError(field, f"is more than {most}", f"use at most {most}")
+        limit_text = describe_limit(DURATION_LIMIT_US)
+        raise InvalidFieldError(field, f"must be at most {limit_text}", f"use at most {limit_text}")
     return exact_us(number, unit, field)
 
 
@@ -294,7 +293,7 @@ def _duration_definitions(field: Field) -> Definitions:
     definitions[field.name] = define(
         BeforeValidator(partial(_read_words, field.name)),
         {"type": "string", "pattern": DURATION_PATTERN},
-        'words such as "250ms"',
+        'the form "250ms"',
         examples=["250ms"],
     )
     return definitions

@@ -57,12 +57,12 @@ def condition_models() -> dict[str, type[Document]]:
 
 class _Mapping(Document):
     id: FieldPath | None = PydanticField(
-        default=None, description="Path of the id; without it: topic-partition-offset."
+        default=None, description="Path of the id; default: topic-partition-offset."
     )
     key: FieldPath | None = PydanticField(
-        default=None, description="Path of the join key; without it: the record's key."
+        default=None, description="Path of the join key; default: the key of the record."
     )
-    time: FieldPath | None = PydanticField(default=None, description="Path of the one time.")
+    time: FieldPath | None = PydanticField(default=None, description="Path of the time.")
     earliest: FieldPath | None = PydanticField(
         default=None, description="Path of the earliest possible time."
     )
@@ -70,16 +70,16 @@ class _Mapping(Document):
         default=None, description="Path of the latest possible time."
     )
     detected: FieldPath | None = PydanticField(
-        default=None, description="Path of the time of detection; goes with `template`."
+        default=None, description="Path of the time of detection; requires `template`."
     )
     template: FieldPath | None = PydanticField(
-        default=None, description="Path of the name of the event's template."
+        default=None, description="Path of the template name of the event."
     )
     histogram: FieldPath | None = PydanticField(
         default=None, description="Path of the list of buckets, [lo, hi, p] or {lo, hi, p}."
     )
     timezone: Annotated[str, PydanticField(max_length=64)] = PydanticField(
-        default="UTC", description="IANA name of the zone of ISO 8601 times without an offset."
+        default="UTC", description="IANA name of the time zone of ISO 8601 times without an offset."
     )
 
     @classmethod
@@ -87,7 +87,7 @@ class _Mapping(Document):
         problems = super()._problems_between(given)
         if given.get("time") is None:
             problems += [
-                FieldProblem(name, "goes with `time` only", "leave it out, or give `time`")
+                FieldProblem(name, "requires `time`", "remove it, or set `time`")
                 for duration in cls.durations
                 for name in spellings(duration.name)
                 if name in given
@@ -103,14 +103,14 @@ class _Partitioning(Document):
         default=1,
         ge=1,
         le=GROUPS_LIMIT,
-        description="Of a grid: each event is held once for each group, in as many slots at most.",
+        description="Number of groups of a grid: each event is stored once per group.",
     )
 
     @classmethod
     def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
         if given.get("by", "key") == "key" and given.get("groups", 1) != 1:
             remedy = 'leave it out, or write "by": "grid"'
-            return [FieldProblem("groups", "goes with a grid only", remedy)]
+            return [FieldProblem("groups", "requires a grid", remedy)]
         return []
 
 
@@ -124,7 +124,7 @@ def _read_partitioning(value: object) -> object:
     if not isinstance(value, Mapping | _Partitioning):
         raise InvalidFieldError(
             "",
-            f"{json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]} is no partitioning",
+            f"{json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN]} is not valid",
             'write "key", "grid", or {"by": "grid", "groups": 3}',
         )
     return value
@@ -142,17 +142,18 @@ class _ShortForm:
 class _Stream(Document):
     partitioning: Annotated[_Partitioning, BeforeValidator(_read_partitioning), _ShortForm()] = (
         PydanticField(
-            default=_Partitioning(), description="Which events can meet; a text is short for `by`."
+            default=_Partitioning(),
+            description="Partitioning: which events can meet; a string is short for `by`.",
         )
     )
     templates: list[ResourceName] = PydanticField(
         default=[],
         max_length=TEMPLATE_LIMIT,
-        description="Templates that its events may name; taken at their present versions.",
+        description="Templates of the events; the current versions are used.",
         json_schema_extra={"uniqueItems": True},
     )
     histograms: Annotated[bool, PydanticField(strict=True)] = PydanticField(
-        default=False, description="Whether its events may carry a histogram of their own."
+        default=False, description="Whether events may have their own histogram."
     )
 
 
@@ -189,14 +190,14 @@ if TYPE_CHECKING:
 else:
     MappingDocument = document_model(
         "Mapping",
-        "How a record's JSON becomes an event; without it events are canonical.",
+        "Mapping of JSON records to events; default: canonical events.",
         (
-            Field("before", "duration", "How much earlier than `time`.", required=False, default=0),
-            Field("after", "duration", "How much later than `time`.", required=False, default=0),
+            Field("before", "duration", "Max time before `time`.", required=False, default=0),
+            Field("after", "duration", "Max time after `time`.", required=False, default=0),
             Field(
                 "format",
                 "choice",
-                "Of the times.",
+                "Format of the times.",
                 required=False,
                 default=_FORMATS[0],
                 choices=_FORMATS,
@@ -207,29 +208,33 @@ else:
     )
     StreamDocument = document_model(
         "StreamDocument",
-        "A stream: where its events are read, how they get their times, what they promise.",
+        "A stream: its topic, the mapping of its events, and their declared limits.",
         (
             Field("topic", "topic", "Kafka topic of the events."),
             Field(
                 "min_uncertainty",
                 "duration",
-                "No event's interval is shorter.",
+                "Min length of an event's interval.",
                 required=False,
                 default=0,
             ),
-            Field("max_uncertainty", "duration", "No event's interval is longer."),
-            Field("max_delay", "duration", "An event reaches Kafka within this after `latest`."),
+            Field("max_uncertainty", "duration", "Max length of an event's interval."),
+            Field(
+                "max_delay",
+                "duration",
+                "Max time from `latest` of an event to its arrival in Kafka.",
+            ),
             Field(
                 "max_skew",
                 "duration",
-                "How far a clock may be ahead.",
+                "Max time by which a clock may be ahead.",
                 required=False,
                 default=1_000_000,
             ),
             Field(
                 "max_rate",
                 "count",
-                "Most events a second, in the long run: bounds what conditions may keep.",
+                "Max events per second in the long run; limits the buffers of conditions.",
                 required=False,
             ),
             Field(
@@ -246,7 +251,7 @@ else:
         more={
             "mapping": (
                 MappingDocument | None,
-                PydanticField(None, description="How a record becomes an event."),
+                PydanticField(None, description="Mapping of JSON records to events."),
             )
         },
     )

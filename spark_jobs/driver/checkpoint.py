@@ -281,8 +281,8 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
     if len(layout.slot_keys) != slots:
         raise CheckpointMismatchError(
-            f"the checkpoint has {len(layout.slot_keys)} slots, COINCIDE_SLOTS says {slots}: "
-            "set it back, or begin with a new checkpoint"
+            f"COINCIDE_SLOTS: is {slots}, but the checkpoint has {len(layout.slot_keys)} slots; "
+            f"set it to {len(layout.slot_keys)}, or start with an empty checkpoint"
         )
     return layout
 

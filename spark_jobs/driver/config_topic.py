@@ -104,11 +104,11 @@ class ConfigTopic:
 
     def _refusal(self, former: str | None, now: str | None) -> ConfigTopicError:
         return ConfigTopicError(
-            f"{self._name}: the topic was deleted and created again: the checkpoint goes with the "
-            f"topic of id {former}, the topic now has id {now}. Write the streams and conditions "
-            "that are missing to it (from a backup, or with `coincide apply`), then start the job "
-            f"with COINCIDE_ACCEPT_CONFIG_TOPIC={now}: conditions that the topic does not have are "
-            "dropped. Or start with an empty checkpoint. See docs/operations.md, "
+            f"{self._name}: was deleted and created again: the checkpoint belongs to the topic "
+            f"with id {former}, but the topic now has id {now}. Write the missing streams and "
+            "conditions to it (from a backup, or with `coincide apply`), then start the job with "
+            f"COINCIDE_ACCEPT_CONFIG_TOPIC={now}; conditions that the topic does not contain are "
+            "removed. Or start with an empty checkpoint. See docs/operations.md, "
             '"The config topic was lost"'
         )
 
@@ -124,7 +124,9 @@ def _read(checkpoint: Checkpoint) -> _Stored:
     while (content := checkpoint.read(_file(epoch))) is not None:
         document = orjson.loads(content)
         if document["v"] != _VERSION:
-            raise UnknownRecordVersionError(f"{_file(epoch)} of version {document['v']}")
+            raise UnknownRecordVersionError(
+                f"{_file(epoch)} has the unknown version {document['v']}"
+            )
         stored = _Stored(document["id"], epoch)
         epoch += 1
     return stored

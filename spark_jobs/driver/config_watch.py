@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 30.0
-_MOST_RECORDS = 500
+_MAX_RECORDS = 500
 
 
 class ConfigWatch:
@@ -90,7 +90,9 @@ class ConfigWatch:
         end = list_ranges(self._consumer, [place], _TIMEOUT_SECONDS)[place].end
         while self._position() < end:
             if time.monotonic() > deadline:
-                raise SparkJobError(f"{self._place.topic} could not be read to its end, {end}")
+                raise SparkJobError(
+                    f"{self._place.topic} could not be read up to its end offset, {end}"
+                )
             self.poll(0.1)
         self._newest.follow()
 
@@ -108,7 +110,7 @@ class ConfigWatch:
         KafkaException
             When the topic can no longer be read.
         """
-        for message in self._consumer.consume(_MOST_RECORDS, timeout=seconds):
+        for message in self._consumer.consume(_MAX_RECORDS, timeout=seconds):
             if is_record(message):
                 self._take(message)
 

@@ -44,9 +44,9 @@ def check_topics(streams: Mapping[str, Stream], found: Collection[str]) -> None:
         f"{it.topic} of stream {it.name}" for it in streams.values() if it.topic not in found
     ]
     if missing:
-        raise MissingTopicError(f"there is no topic {', '.join(missing)}: nothing was read")
+        raise MissingTopicError(f"topics are missing: {', '.join(missing)}; create them")
     if not streams:
-        raise MissingTopicError("no stream is registered: there is nothing to read")
+        raise MissingTopicError("no stream is registered; register one")
 
 
 class EventTopics:
@@ -108,7 +108,9 @@ class EventTopics:
         self._missing_since = {topic: self._missing_since.get(topic, now) for topic in missing}
         for topic, since in list(self._missing_since.items()):
             if now - since >= GONE_SECONDS and self._is_deleted(topic):
-                _log.warning("the topic %s is gone: what was to be read from it waits", topic)
+                _log.warning(
+                    "topic %s was deleted; the job waits for a new topic of this name", topic
+                )
                 del self._found[topic], self._missing_since[topic]
         return self.found
 

@@ -40,9 +40,9 @@ _VERSION = 2
 _READABLE_VERSIONS = (1, _VERSION)
 # The ends of a busy topic change at every look, and writing to a remote store is slow.
 _LOOKS_PER_WRITE = 10
-_RETENTION = "the topic's retention is shorter than the time the job was behind"
+_RETENTION = "the retention of the topic is shorter than the lag of the job"
 _DELETED = "the topic was deleted before they were read"
-_TRUNCATED = "the topic ends before where it ended or was read to; it is read from its end of now"
+_TRUNCATED = "the topic was truncated; it is read from its current end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class LossCounter:
     def _load(self, stored: bytes) -> None:
         document = orjson.loads(stored)
         if document["v"] not in _READABLE_VERSIONS:
-            raise UnknownRecordVersionError(f"lost records of version {document['v']}")
+            raise UnknownRecordVersionError(f"{_FILE} has the unknown version {document['v']}")
         for topic, number, total, *counted in document["lost"]:
             self._totals[topic, number] = total
             if counted:

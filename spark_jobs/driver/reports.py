@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 VERSION = 1
-_LEAST_SECONDS = 1.0
+_MIN_SECONDS = 1.0
 _FLUSH_SECONDS = 5.0
-_MOST_TEXT = 4_000
+_MAX_TEXT = 4_000
 
 
 class Reporter:
@@ -85,7 +85,7 @@ class Reporter:
             "unreadable_records_total": 0,
             "recreated_topics": {},
         }
-        self._written_at = -_LEAST_SECONDS
+        self._written_at = -_MIN_SECONDS
 
     def heartbeats(self, heartbeats: Sequence[Heartbeat]) -> None:
         """Write heartbeats; a later heartbeat replaces a lost one."""
@@ -129,8 +129,8 @@ class Reporter:
                 continue
             known[topic] = {"former_id": former, "id": now, "at": self._clock()}
             _log.error(
-                "the topic %s was deleted and created again: it had id %s, now it has id %s; it is "
-                "read from its beginning, and what was not read of the former one is lost",
+                "topic %s was deleted and created again: its id was %s and is now %s; it is read "
+                "from its beginning, and unread records of the previous topic are lost",
                 topic,
                 former,
                 now,
@@ -141,7 +141,7 @@ class Reporter:
         missing = sorted(topics)
         if missing and missing != self._facts["missing_topics"]:
             _log.error(
-                "no such topics: %s; what conditions write there goes to %s",
+                "output topics are missing: %s; their alarms go to %s",
                 ", ".join(missing),
                 self._topics.dead_letter,
             )
@@ -184,7 +184,7 @@ class Reporter:
     def refresh(self) -> None:
         """Write the job's record, at most once per second."""
         self._producer.poll(0)
-        if time.monotonic() - self._written_at >= _LEAST_SECONDS:
+        if time.monotonic() - self._written_at >= _MIN_SECONDS:
             self._write()
 
     def _write(self) -> None:
@@ -197,7 +197,7 @@ class Reporter:
             self._producer.produce(topic, value, key)
         except (BufferError, KafkaException) as error:
             # The broker does not answer, or the record is too large; a later record follows.
-            _log.warning("a record of the job for %s was not taken: %s", topic, error)
+            _log.warning("a record of the job for %s was rejected: %s", topic, error)
 
     def close(self) -> None:
         """Flush the producer."""
@@ -207,7 +207,7 @@ class Reporter:
 def describe(error: BaseException) -> str:
     """Return the message of an exception, shortened for a record."""
     text = str(error) or type(error).__name__
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _on_delivery(error: KafkaError | None, message: Message) -> None:

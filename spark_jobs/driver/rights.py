@@ -33,8 +33,8 @@ def warn_of_wide_folder(location: str, umask: str) -> None:
     wide = mode & int(umask, 8)
     if wide:
         _log.warning(
-            "%s: has the mode %03o, and holds events as they were sent; run `chmod %03o` on it, "
-            "or set COINCIDE_UMASK to %03o if that is wanted",
+            "%s: has the mode %03o, but contains events; run `chmod %03o` on it, or set "
+            "COINCIDE_UMASK to %03o if this mode is intended",
             folder,
             mode,
             mode & ~wide,

@@ -68,8 +68,8 @@ def refuse_rivals(
             return
         if first is not None and spoke_at > first:
             raise RivalJobError(
-                f"another job writes to {topics.alarms}, with another checkpoint: every alarm "
-                "would come twice; stop it first, or give this one another COINCIDE_PREFIX"
+                f"another job with another checkpoint writes to {topics.alarms}: every alarm "
+                "would be written twice; stop that job, or use another COINCIDE_PREFIX"
             )
         first = spoke_at
         stop.wait(_LOOK_AGAIN_SECONDS)

@@ -108,14 +108,12 @@ def _wrong_property(error: PySparkException | Py4JJavaError, settings: Settings)
         read_by_java = sorted(name for name in given if name.startswith(_READ_BY_JAVA))
         if not read_by_java:
             return None
-        return (
-            f"{', '.join(read_by_java)}: Java, whose message is above, does not start; correct it"
-        )
+        return f"{', '.join(read_by_java)}: Java does not start, see above; correct the value"
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     named = sorted((name for name in given if name in str(said)), key=len)
     if not named:
         return None
-    return f"{named[-1]}: Spark does not take the value: {said}; correct it, or remove the property"
+    return f"{named[-1]}: Spark rejects the value: {said}; correct it, or remove the property"
 
 
 def is_local(location: str) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spark_jobs.sink.transactions import Target
 
 # Each thread waits for Kafka most of the time.
-_MOST_AT_ONCE = 8
+_MAX_AT_ONCE = 8
 
 
 def check_checkpoint(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> None:
@@ -84,7 +84,7 @@ def check_marks(newest: int, targets: Iterable[Target], properties: Properties) 
         # mark decided.
         return PartitionProducer(target, properties).next_batch()
 
-    with ThreadPoolExecutor(_MOST_AT_ONCE) as threads:
+    with ThreadPoolExecutor(_MAX_AT_ONCE) as threads:
         written = max(threads.map(next_batch, targets), default=0) - 1
     if written > newest:
         raise StaleCheckpointError(newest, written)

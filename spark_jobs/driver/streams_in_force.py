@@ -111,7 +111,9 @@ class StreamsInForce:
         """
         document = orjson.loads(stored)
         if document["v"] not in _READABLE_VERSIONS:
-            raise UnknownRecordVersionError(f"streams in force of version {document['v']}")
+            raise UnknownRecordVersionError(
+                f"the file of streams has the unknown version {document['v']}"
+            )
         found = document["streams"].items()
         return cls(
             {name: stream_from_document(name, entry[0]) for name, entry in found},

@@ -192,7 +192,7 @@ def shorten(records: Iterable[Record], too_large: Collection[Refused]) -> list[R
             shortened.append(record)
     if not count:
         return None
-    _log.warning("%d values above their topic's limit were left out", count)
+    _log.warning("%d values were omitted because they exceed the limit of their topic", count)
     return shortened
 
 

@@ -121,7 +121,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty(_BATCH) if context else None
         query = context.getLocalProperty(_QUERY) if context else None
         if context is None or batch is None or query is None:
-            raise SparkJobError("the sink works in the tasks of a streaming query only")
+            raise SparkJobError("the sink requires a task of a streaming query")
         return int(batch), target_of(self.prefix, query, context.partitionId())
 
 

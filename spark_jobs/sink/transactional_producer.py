@@ -36,7 +36,7 @@ _TRANSACTION_MS = 300_000
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 # Larger than any record that Kafka accepts, so that the limits of broker and topic decide.
-_MOST_BYTES = 256 * 1024 * 1024
+_MAX_BYTES = 256 * 1024 * 1024
 _FENCED = frozenset(
     {
         KafkaError._FENCED,  # noqa: SLF001 - the client's public name
@@ -70,7 +70,7 @@ class RefusedRecordsError(SparkJobError):
     """
 
     def __init__(self, too_large: set[Refused], *, usable: bool) -> None:
-        super().__init__(f"{len(too_large)} records are too large, or a topic was refused")
+        super().__init__(f"{len(too_large)} records are too large, or a topic was rejected")
         self.too_large = too_large
         self.usable = usable
 
@@ -152,7 +152,7 @@ class TransactionalProducer:
                     **properties,
                     "batch.size": batch_bytes,
                     "transactional.id": transactional_id,
-                    "message.max.bytes": _MOST_BYTES,
+                    "message.max.bytes": _MAX_BYTES,
                     "delivery.report.only.error": True,
                     "on_delivery": self._on_delivery,
                 },

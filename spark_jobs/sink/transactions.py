@@ -28,7 +28,7 @@ _BATCH_BYTES = (1_000_000, 16_384, 1)
 # Small batches cost little and are kept; sending records one by one is expensive.
 _KEPT_LEVEL = 1
 # Max attempts for a batch whose refused records can be redirected or shortened.
-_MOST_ATTEMPTS = 10
+_MAX_ATTEMPTS = 10
 
 
 class Target(NamedTuple):
@@ -80,7 +80,7 @@ class PartitionProducer:
             When a later batch was written; no record of this batch is written.
         """
         fenced = False
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 count = self._attempt(batch, records)
             except ProducerFencedError as error:
@@ -103,7 +103,7 @@ class PartitionProducer:
                 if self._level > _KEPT_LEVEL:
                     self._send_in_batches(_KEPT_LEVEL)
                 return count
-        raise DeliveryError(f"batch {batch}: Kafka refused its records again and again")
+        raise DeliveryError(f"batch {batch}: Kafka rejected its records {_MAX_ATTEMPTS} times")
 
     def next_batch(self) -> int:
         """Return the first batch that is not in Kafka, after ending an open transaction.
@@ -139,13 +139,13 @@ class PartitionProducer:
         """Return the records in a form that Kafka may accept; `direct` handles avoided topics."""
         if not too_large:
             return records
-        least = _BATCH_BYTES[self._level]
+        batch_bytes = _BATCH_BYTES[self._level]
         last = self._level == len(_BATCH_BYTES) - 1
         # A record as large as a batch was sent alone; others may be refused because of their batch.
         alone = {
             found
             for found in too_large
-            if last or len(found.value or b"") + len(found.key or b"") >= least
+            if last or len(found.value or b"") + len(found.key or b"") >= batch_bytes
         }
         if not alone:
             self._send_in_batches(self._level + 1)

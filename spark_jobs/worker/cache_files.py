@@ -16,7 +16,7 @@ from pathlib import Path
 from numba import config
 
 # Max total size of the files of a folder; the least recently used files are removed first.
-MOST_BYTES = 512 * 2**20
+MAX_BYTES = 512 * 2**20
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _FOLDER = "conditions"
 
@@ -65,7 +65,7 @@ class CacheFiles:
             with suppress(OSError):
                 status = path.stat()
                 found.append((status.st_mtime_ns, status.st_size, path))
-        room = MOST_BYTES
+        room = MAX_BYTES
         for _, size, path in sorted(found, reverse=True):
             room -= size
             if room < 0:

@@ -205,7 +205,7 @@ class SlotProcessor(StatefulProcessor):
         # Blobs are read one by one: an iterator over the map would put all into one message.
         found = self._blobs.getValue((number,))
         if found is None:
-            raise KeyError(f"the state has no blob {number}, which its manifest names")
+            raise KeyError(f"blob {number} of the manifest is missing in the state")
         return bytes(found[0])
 
     def _store(self, slot_key: int, slot: _Slot) -> None:
@@ -234,7 +234,7 @@ class SlotProcessor(StatefulProcessor):
             topic = heading.topic or f"{topics.prefix}.{heading.channel}"
             if heading.topic in topics.reserved():
                 # The service refuses such a condition; alarms would look like records of the job.
-                detail = "it is one of the installation's own topics"
+                detail = "it is an internal topic of Coincide"
                 refusal = refusal_headers(Reason.OUTPUT_REFUSED, detail, topic)
                 headers = {name: value.decode() for name, value in refusal.items()}
                 heading = heading._replace(headers=heading.headers | headers)

@@ -147,7 +147,7 @@ class _Task:
     def __init__(self, packer: Packer) -> None:
         self._topics = packer.topics
         self._slot_keys = packer.slot_keys
-        self._most_bytes = packer.max_record_bytes
+        self._max_bytes = packer.max_record_bytes
         self._readers: dict[str, list[_Reader]] = {}
         for stream in packer.streams:
             readers = self._readers.setdefault(stream.topic, [])
@@ -179,8 +179,8 @@ class _Task:
         if not self._progress:
             return []
         entries = [
-            tuple(Progress(stream, partition, next_offset, greatest))
-            for (stream, partition), (next_offset, greatest) in sorted(self._progress.items())
+            tuple(Progress(stream, partition, next_offset, max_latest))
+            for (stream, partition), (next_offset, max_latest) in sorted(self._progress.items())
         ]
         return self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
 
@@ -237,8 +237,8 @@ class _Task:
                     rejects.add(run, row, taken.stream.name, error.reason, error.detail)
         next_offset = int(run.offsets[run.rows[-1]]) + 1
         for reader, taken in zip(readers, accepted, strict=True):
-            greatest = max(taken.latest, default=None)
-            self._note_progress((reader.name, run.partition), next_offset, greatest)
+            max_latest = max(taken.latest, default=None)
+            self._note_progress((reader.name, run.partition), next_offset, max_latest)
             if taken.rows:
                 yield from self._spread(reader, _to_events(taken, run))
 
@@ -249,13 +249,13 @@ class _Task:
 
         Values are yielded one by one: a list of all values would cost garbage collections.
         """
-        loads, most_bytes, values = orjson.loads, self._most_bytes, run.values
+        loads, max_bytes, values = orjson.loads, self._max_bytes, run.values
         for row in run.rows:
             value = values[row]
             if value is None:
                 problem = Problem(Reason.NULL_VALUE, "the record has no value")
-            elif len(value) > most_bytes:
-                problem = too_large(len(value), most_bytes)
+            elif len(value) > max_bytes:
+                problem = too_large(len(value), max_bytes)
             else:
                 try:
                     parsed = loads(value)
@@ -268,14 +268,14 @@ class _Task:
                 rejects.add(run, row, stream, *problem)
 
     def _note_progress(
-        self, place: tuple[str, int], next_offset: int, greatest: int | None
+        self, place: tuple[str, int], next_offset: int, max_latest: int | None
     ) -> None:
         before = self._progress.get(place)
         if before is not None:
             next_offset = max(next_offset, before[0])
             if before[1] is not None:
-                greatest = before[1] if greatest is None else max(greatest, before[1])
-        self._progress[place] = (next_offset, greatest)
+                max_latest = before[1] if max_latest is None else max(max_latest, before[1])
+        self._progress[place] = (next_offset, max_latest)
 
     def _spread(self, reader: _Reader, events: Events) -> Iterable[Row]:
         """Yield a row with copies of the events for each of their slots."""
@@ -295,16 +295,16 @@ def _kept_record(value: bytes, error: UnknownRecordVersionError) -> object:
     """Return the form in which the slots store a record of a newer version."""
     if len(value) <= _MAX_KEPT_BYTES:
         return orjson.loads(value)
-    return f"{error}; it is longer than {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
+    return f"{error}; the record exceeds {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
 
 
 def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
     if heartbeat.read_up_to_us == CLOSED:
-        return 'read_up_to: "end" is for recorded streams; set clock: replay, or leave it out'
+        return 'read_up_to: "end" requires a recorded stream; set clock: replay, or remove it'
     return (
-        f"read_up_to: {heartbeat.read_up_to_us} is later than the record's Kafka timestamp, "
-        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; correct the clock "
-        "of the sender"
+        f"read_up_to: must be at most the record's Kafka timestamp, "
+        f"{heartbeat.record_timestamp_us}, plus max_skew, {max_skew_us} µs; got "
+        f"{heartbeat.read_up_to_us}; correct the clock of the sender"
     )
 
 

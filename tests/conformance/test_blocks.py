@@ -235,8 +235,8 @@ def test_what_waits_is_left_to_those_that_judge_each_a() -> None:
         ({"block_size": 10**7}, "block_size", "use 1 to 1000000"),
         ({"block_size": 9, "block_interval_us": -1}, "block_interval", 'write "1us" or "0s"'),
         ({"block_size": 9, "block_interval_us": 10**11}, "block_interval", "use at most 1h"),
-        ({"block_size": 9, "emit": "best"}, "block_size", "leave block_size out, or emit pairs"),
-        ({"block_interval_us": 5}, "block_interval", "give block_size too, or leave it out"),
+        ({"block_size": 9, "emit": "best"}, "block_size", "remove block_size, or use emit pairs"),
+        ({"block_interval_us": 5}, "block_interval", "set block_size, or remove block_interval"),
     ],
 )
 def test_blocks_that_cannot_be_are_refused(

@@ -41,7 +41,7 @@ SPLIT = described(
 SHAPED = replace(
     Y, min_uncertainty_us=0, templates=(Template("early", EARLY), Template("split", SPLIT))
 )
-# The widest s-windows of the cases below are at most so many times as wide as the mean.
+# The widest s-windows of the cases below have at most this multiple of the mean width.
 _WIDEST = 2
 
 

@@ -327,7 +327,7 @@ def test_p_final_a_wider_window_releases_nothing_again() -> None:
         assert advance_slot(slot, [], [beat("y", 111)]) == first
         # x1 and x2 are not final under the wider window; they were released all the same. So is
         # what comes now of that time, at once: what is there is the best that is known, and no
-        # proof that there is none.
+        # proof that it does not exist.
         come = [point("x3", 99, 2), replace(point("x4", 99, 3), key="q")]
         wider = change(2, within(-10, 50, emit))
         assert advance_slot(slot, come, [], [wider]) == second

@@ -64,7 +64,7 @@ def read_verdicts(alarms: list[dict[str, Any]], name: str) -> Verdicts:
 
 
 def sure_heartbeat(rng: random.Random, rest: list[Arrival]) -> Heartbeat:
-    """Say of a stream as much as is true of what is still to come, or a little less."""
+    """Return the highest true watermark of a stream, or a slightly lower one."""
     name = rng.choice("xy")
     least = min((a.latest for a in rest if a.stream == name), default=200)
     return Heartbeat(name, None, least + DELAY - rng.choice([0, 0, 1, 7]), None)
@@ -149,7 +149,7 @@ def test_late_events_change_nothing_that_was_said(seed: int, count: int, name: s
                         for rival in rivals_of(a, [*seen, *rest], document)
                         if is_satisfied(a.interval, rival.interval, window)
                         and rival.id not in late
-                        # What is still to come and will be late is no rival either.
+                        # Future events that will be late are not rivals either.
                         and (rival in seen or rival.latest >= mark(outcome, rival.stream))
                     ),
                     default=None,
@@ -183,7 +183,7 @@ AHEAD: dict[str, object] = {
 
 
 def slot_of(document: dict[str, object]) -> Slot:
-    """Give a slot of points with one condition."""
+    """Return a slot of points with one condition."""
     return slot_of_points(control_record(0, "c", document))
 
 
@@ -255,7 +255,7 @@ def test_what_comes_after_a_stream_was_closed_is_late_and_released_at_once() -> 
 @pytest.mark.parametrize(
     ("document", "best", "alone"),
     [
-        # Either is the best of the other; what stands alone has none.
+        # Each is the best of the other; a single event has no best.
         (CONDITIONS["self"], [("x1", "x2"), ("x2", "x3"), ("x3", "x2")], ["x9"]),
         # Each by itself as A: only what follows counts.
         (

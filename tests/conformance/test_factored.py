@@ -198,7 +198,7 @@ def test_latencies_are_those_of_the_last_pair_of_each_base_event() -> None:
     arrivals += [Arrival("y", 0, "k", f"y{i}", i, i, i) for i in range(15)]
     slot.advance(make_block(arrivals, controls_of({"near"}, "factored")))
     metrics = slot.advance(Block()).metrics
-    # Kafka's timestamps are the latest times here, and the wall stands at 100 µs. Of x0 and x10 the
+    # Kafka's timestamps are the latest times here, and the wall clock is 100 µs. Of x0 and x10 the
     # last is y14, of x20 it is x20 itself.
     (found,) = [it for name, _, it in metrics["histograms"] if name == "pipeline_latency_seconds"]
     assert found["buckets"][-1][1] == 3
@@ -226,7 +226,7 @@ def test_stream_with_histograms_is_refused_by_a_sentence() -> None:
     metrics = slot.advance(make_block([], controls_of({"near"}, "factored"))).metrics
     found = metrics["conditions"]["near"]
     assert found["state"] == "failed"
-    assert "output: factored records tell intervals, and events of stream y" in found["detail"]
+    assert "output: factored output does not support histograms" in found["detail"]
     assert found["detail"].endswith("use output pairs")
 
 

@@ -121,7 +121,7 @@ def test_events_count_once_however_many_copies_there_are(groups: int) -> None:
     rng = random.Random(7)  # noqa: S311 - a reproducible shuffle, no secret
     arrivals = draw_arrivals(rng, 120)
     grid.advance(make_block(arrivals, []))
-    # 50 behind the greatest `latest` of its partition, and D is 9.
+    # 50 behind the max `latest` of its partition, and D is 9.
     late = [replace(arrivals[0], id=f"late{n}", earliest=0, latest=0, offset=900) for n in range(3)]
     grid.restart()
     outcomes = grid.advance(make_block(late, []))
@@ -207,7 +207,7 @@ def test_a_condition_that_judges_an_event_fails_when_its_streams_get_groups(emit
     grid.restart()
     ((state, detail),) = _states(grid)
     assert state == "failed"
-    assert str(detail).startswith(f"emit: {emit} needs every B of an A in one place")
+    assert str(detail).startswith(f"emit: {emit} requires that every B of an A is in one slot")
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
@@ -219,7 +219,7 @@ def test_other_groups_begin_with_empty_buffers(before: int, after: int) -> None:
     grid.advance(make_block(old, []))
     grid.partition(after)
     grid.restart()
-    # Where an old copy stands, its key may mean another cell by now: none of them is paired.
+    # In the cell of an old copy, its key may mean another cell by now: none of them is paired.
     new = [Arrival("y", p, "", f"new{p}", 20, 20, 0) for p in range(PARTITIONS)]
     assert grid.alarms(make_block(new, [])) == []
     again = [Arrival("x", 0, "", "again", 20, 20, 1)]

@@ -26,7 +26,7 @@ from tests.unit.timing.strategies import judged
 
 BASES, TARGETS = 25, 20
 SCALES = (1, 10, 1_000, 2**20, 2**40)
-# S-windows of all classes are computed in every so many blocks only: they take a while.
+# Number of blocks between two computations of all s-windows, which are slow.
 WINDOWS_EVERY = 10
 WHOLE = 10**10
 LEAST_TIES = 0.05
@@ -41,7 +41,7 @@ def _count_blocks() -> int:
 
 
 def _blocks() -> Iterator[tuple[int, np.random.Generator, int]]:
-    """Give number, generator and scale of each block of the run."""
+    """Yield number, generator and scale of each block of the run."""
     for number in range(_count_blocks()):
         rng = np.random.default_rng([2010, number])
         yield number, rng, SCALES[number % len(SCALES)]
@@ -61,7 +61,7 @@ def _draw_window(rng: np.random.Generator, scale: int, threshold: Fraction) -> T
 
 
 def _choose_threshold(rng: np.random.Generator, probabilities: Counter[Fraction]) -> Fraction:
-    """Give one of the commonest probabilities that are decimals, else any decimal."""
+    """Return one of the commonest decimal probabilities, else any decimal."""
     common = [
         it for it, _ in probabilities.most_common() if 0 < it <= 1 and not WHOLE % it.denominator
     ]

@@ -49,7 +49,7 @@ class World(NamedTuple):
 
 
 WIDTHS = (0, 1, 2, 3, 6)
-# So many times of base events.
+# Number of times of base events.
 TIMES = 3
 # Times shift together, so the lower end may lie at 0: targets move instead. From empty s-windows to
 # windows that are wide for the longest; cuts inside the reach and on its ends.

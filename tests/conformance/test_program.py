@@ -190,7 +190,7 @@ def test_twins_of_a_self_correlation_are_one_pair() -> None:
 
 
 def _keep_until(name: str, mark: int) -> Slot:
-    """Give a slot with one condition, two points of each stream at 20, and watermarks there."""
+    """Return a slot with one condition, two points of each stream at 20, and watermarks there."""
     slot = Slot()
     control = next(
         c for c in control_records("lazy_lookup") if c.key == f"condition/{name}".encode()
@@ -228,7 +228,7 @@ def test_totals_tell_when_and_go_with_their_condition() -> None:
     slot.advance(make_block([], control_records("lazy_lookup")[:1]))
     pair = [Arrival("x", 0, "k", "x", 40, 40), Arrival("y", 0, "k", "y", 30, 60)]
     found = slot.advance(make_block(pair, [])).metrics
-    # The wall stands at 100: the later latest, and the later stamp, are 60.
+    # The wall clock is 100: the later latest, and the later stamp, are 60.
     for name in ("response_time_seconds", "pipeline_latency_seconds"):
         sums = [entry["sum"] for metric, _, entry in found["histograms"] if metric == name]
         assert sums == [pytest.approx(40e-6)]
@@ -388,7 +388,7 @@ def test_events_are_kept_for_a_stream_that_the_next_run_reads(
 def test_state_of_another_version_is_refused(version: int) -> None:
     slot = Slot()
     manifest = slot.program.snapshot().manifest | {"v": version}
-    with pytest.raises(UnknownRecordVersionError, match="begin with an empty checkpoint"):
+    with pytest.raises(UnknownRecordVersionError, match="start with an empty checkpoint"):
         Program.restore(manifest, slot.blobs.__getitem__, slot.streams, slot.partitions)
 
 
@@ -416,7 +416,7 @@ def test_state_that_looks_otherwise_has_another_version() -> None:
     )
     assert found["joined_by"]["x"] == ["key", 1]
     assert found["buffers"]["x"] == [0]
-    # Greatest time and bound of what was forgotten; watermarks of a stream and its partitions.
+    # Max time and bound of the dropped events; watermarks of a stream and its partitions.
     assert len(found["forgotten"]["x"]) == 2
     watermark = found["watermarks"]["streams"]["x"]
     assert sorted(watermark) == ["max_latest", "partitions", "refused", "watermark"]

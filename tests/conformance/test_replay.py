@@ -76,7 +76,7 @@ def _value(event: Arrival) -> dict[str, Any]:
 
 
 def _expected(events: Iterable[Arrival], name: str, threshold: str | None = None) -> set[Pair]:
-    """Give what the judge reports, the pairs of a self-correlation in one order."""
+    """Return the report of the judge, the pairs of a self-correlation in one order."""
     document = CONDITIONS[name] | ({"threshold": threshold} if threshold else {})
     emit = document.get("emit", "pairs")
     window = judged_window(document)

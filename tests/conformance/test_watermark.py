@@ -30,12 +30,12 @@ from tests.support.slots import (
 # Farther apart than any pair of these conditions.
 REACH = 60
 WHEN = 1_000
-# At least 2 * LONGEST wide: the greatest distance of a satisfied pair is that of the keep value.
+# At least 2 * LONGEST wide: the max distance of a satisfied pair is that of the keep value.
 WIDE = ("near", "tie", "sure", "by", "after")
 
 
 def farthest_pair(document: dict[str, object], *, a_first: bool) -> tuple[Arrival, Arrival]:
-    """Return A and B at the greatest (A first) or least distance at which they are satisfied."""
+    """Return A and B at the max (A first) or min distance at which they are satisfied."""
     window = judged_window(document)
     s = extremes(window, LONGEST, REACH)[a_first]
     lengths = range(LONGEST + 1)

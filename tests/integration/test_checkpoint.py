@@ -64,7 +64,7 @@ def test_error_of_the_store_says_where_and_what_to_do(
         checkpoint.write("streams.json", b"two")
     sentence = str(raised.value)
     assert sentence.startswith("the checkpoint's store: FileExistsError: ")
-    assert sentence.endswith(f": free space or check permissions at {tmp_path / 'job'}")
+    assert sentence.endswith(f"; free space or check permissions at {tmp_path / 'job'}")
     (tmp_path / "job").unlink()
     (tmp_path / "away").rename(tmp_path / "job")
     assert checkpoint.read("streams.json") == b"one"

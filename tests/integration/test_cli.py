@@ -235,8 +235,8 @@ def test_produce_keeps_the_recorded_pace(
 def test_produce_says_so_when_the_topic_is_missing(environment: dict[str, str]) -> None:
     done = coincide("produce", "-", "--topic", "missing", environment=environment, given="{}")
     assert done.returncode == 5
-    assert "there is no topic missing at" in done.stderr
-    assert "registering a stream makes its topic (coincide apply)" in done.stderr
+    assert "topic missing does not exist at" in done.stderr
+    assert "register a stream to create its topic: coincide apply" in done.stderr
     near = f"{environment['COINCIDE_PREFIX']}.alarm"
     done = coincide("tail", "--topic", near, environment=environment)
     assert done.returncode == 5
@@ -248,7 +248,7 @@ def test_produce_refuses_the_topics_of_the_installation(name: str) -> None:
     environment = {"COINCIDE_PREFIX": "mine"}
     done = coincide("produce", "-", "--topic", f"mine{name}", environment=environment, given="{}")
     assert done.returncode == 2
-    assert f"mine{name} is a topic of Coincide's own" in done.stderr
+    assert f"mine{name} is an internal topic of Coincide" in done.stderr
 
 
 def test_produce_never_closes_a_live_stream(
@@ -258,7 +258,7 @@ def test_produce_never_closes_a_live_stream(
     arguments = ("--stream", "acoustic", "--close-stream", "seismic")
     done = coincide("produce", "-", *arguments, environment=environment, given="{}")
     assert done.returncode == 2
-    assert "error: stream seismic is live, and live streams are never closed" in done.stderr
+    assert "error: --close-stream: stream seismic is live, and only" in done.stderr
     for topic in ("acoustic", "heartbeats"):
         assert read_committed(kafka_bootstrap, f"{topic_prefix}.{topic}") == []
 
@@ -274,8 +274,8 @@ def test_produce_counts_what_the_broker_does_not_take(
     arguments = ("--topic", f"{topic_prefix}.small")
     done = coincide("produce", "-", *arguments, environment=environment, given=lines)
     assert done.returncode == 5
-    assert "the broker did not take 1 of 3 records; the first: " in done.stderr
-    assert done.stdout.startswith("2 records sent; what is rejected of them: coincide tail --set-a")
+    assert "the broker did not store 1 of 3 records; first error: " in done.stderr
+    assert done.stdout.startswith("2 records sent; to see rejected records: coincide tail --set-a")
     assert len(read_committed(kafka_bootstrap, f"{topic_prefix}.small")) == 2
 
 
@@ -314,7 +314,7 @@ def test_tail_shows_the_pairs_of_factored_records(kafka_bootstrap: str, topic_pr
     assert {(it["a"]["id"], it["b"]["id"]) for it in found} == {
         (f"x{i}", f"y{j}") for i in range(4) for j in range(4)
     }
-    assert re.search(rf"{topic}-0@0: table \w+ stands before where reading began", done.stderr)
+    assert re.search(rf"{topic}-0@0: table \w+ is missing", done.stderr)
 
 
 def test_tail_shows_what_was_set_aside_and_why(kafka_bootstrap: str, topic_prefix: str) -> None:
@@ -360,7 +360,7 @@ def test_explain_says_why_a_pair_is_reported_or_not(
     answer = coincide(*arguments, environment=environment, given=other)
     assert (answer.returncode, json.loads(answer.stdout)["failed_step"]) == (1, "key")
     for wrong, words in (
-        (("near", "--a", "nobody", "--b", str(file)), "give the event itself"),
+        (("near", "--a", "nobody", "--b", str(file)), "send the event itself"),
         (("no/where", "--a", record, "--b", str(file)), "404"),
         (("near", "--a", record, "--b", "{}", "--since", "soon"), "since"),
     ):
@@ -387,4 +387,4 @@ def test_commands_say_so_when_nothing_answers(tmp_path: Path) -> None:
     assert f"no service answers at http://{address}" in applied.stderr
     served = coincide("serve", environment=environment)
     assert served.returncode == 1
-    assert "no answer from Kafka" in served.stderr
+    assert "Kafka does not answer" in served.stderr

@@ -279,7 +279,7 @@ def test_second_job_with_a_checkpoint_of_its_own_is_refused(job: JobUnderTest) -
         with pytest.raises(ProcessError):
             second.wait_until(lambda: False, PATIENCE_SECONDS)
         assert second.exit_code == 1
-        assert "another job writes to" in second.log_end()
+        assert "another job with another checkpoint writes to" in second.log_end()
     finally:
         second.stop(5)
     events = live_events("ab", 50, seed=9)

@@ -66,7 +66,7 @@ class Case:
     ways: Ways
 
     def conditions(self) -> dict[str, dict[str, object]]:
-        """Give the documents by name; the streams of each kind have names of their own."""
+        """Return the documents by name; the streams of each kind have names of their own."""
         return {
             f"{self.kind}-{name}-{way}": {
                 **document,
@@ -161,7 +161,7 @@ def _is_closed(slot: dict[str, Any]) -> bool:
 
 
 def _read_alarms(job: JobUnderTest) -> Alarms:
-    """Give the alarms by condition, those of factored records among them."""
+    """Return the alarms by condition, those of factored records among them."""
     found: Alarms = defaultdict(list)
     expanders: dict[int, Expander] = defaultdict(Expander)
     for record in job.read(job.topics.alarms):

@@ -92,7 +92,7 @@ def job(
     """Return a running job with a stream of shapes, for all tests of this file."""
     folder = tmp_path_factory.mktemp("job")
     job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, folder)
-    # The job needs nothing but the stream, and is not troubled by what else stands there.
+    # The job needs only the stream; other records do not matter.
     job.register(Resource("template", "halves", 1, 0, {"buckets": HALVES.histogram.to_buckets()}))
     job.add_stream(SHAPED)
     try:
@@ -107,7 +107,7 @@ def send(job: JobUnderTest, *values: bytes) -> None:
 
 
 def wait_for_events(job: JobUnderTest, count: int) -> Lengths:
-    """Wait until so many events were accepted; give least and greatest length that were seen."""
+    """Wait until this number of events is accepted; return their min and max length."""
     slots = job.wait_for_slots(lambda found: total(found, "events_consumed_total") >= count)
     assert total(slots, "events_consumed_total") == count
     lengths = [slot["contracts"]["a"]["lengths"] for slot in slots if "a" in slot["contracts"]]

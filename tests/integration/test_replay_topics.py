@@ -103,7 +103,7 @@ class Recording:
         return options
 
     def topics(self) -> set[str]:
-        """Give the names of the topics that begin with the prefix."""
+        """Return the names of the topics that begin with the prefix."""
         client = AdminClient({"bootstrap.servers": self.bootstrap})
         return {
             it
@@ -199,7 +199,7 @@ def test_job_until_the_end_goes_on_where_it_was_killed(
     job.process.wait_until(lambda: bool(job.read(job.topics.alarms)), PATIENCE_SECONDS)
     job.kill()
     assert len(job.alarms("near")) < len(NEAR.pairs(events))
-    # What comes later stands behind the offsets that were given: it is passed over.
+    # Later records are behind the given end offsets: they are skipped.
     job.send([Occurrence("a", "behind", "k0", it.earliest, it.latest) for it in events[:300]])
     job.process.start()
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -123,11 +123,11 @@ def test_what_a_killed_session_leaves_goes_with_the_next_start(tmp_path: Path) -
     [
         (
             {"spark.driver.extraJavaOptions": "-Xmx2g"},
-            "spark.driver.extraJavaOptions: Java, whose message is above, does not start; ",
+            "spark.driver.extraJavaOptions: Java does not start, see above; ",
         ),
         (
             {"spark.task.cpus": "many"},
-            "spark.task.cpus: Spark does not take the value: ",
+            "spark.task.cpus: Spark rejects the value: ",
         ),
     ],
 )

@@ -53,7 +53,7 @@ class Store:
 
     def is_named_in(self, text: str) -> bool:
         return text.startswith("the checkpoint's store: ") and text.endswith(
-            f": free space or check permissions at {self.path}"
+            f"; free space or check permissions at {self.path}"
         )
 
 

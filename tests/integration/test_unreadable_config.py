@@ -71,7 +71,7 @@ def job(
 def test_job_goes_on_with_what_can_be_read(job: JobUnderTest) -> None:
     bad = [
         Sent(b'{"v":1}', b"condition/gone"),
-        Sent(b"not JSON", b"stream/c"),
+        Sent(b"not valid JSON", b"stream/c"),
         Sent(b"{}", b"neither/kind/nor/name"),
         Sent(b"{}", b"template/\xff"),
     ]

@@ -48,7 +48,7 @@ def running(settings: Settings) -> Iterator[Service]:
 
 
 def fresh_settings(bootstrap: str, **changes: object) -> Settings:
-    """Give settings with a prefix that no other test uses."""
+    """Return settings with a prefix that no other test uses."""
     values = {
         "bootstrap": bootstrap,
         "prefix": f"t{uuid.uuid4().hex[:10]}",

@@ -110,7 +110,7 @@ def test_records_are_read_by_the_mapping_as_the_job_does(service: Service) -> No
         NOON_US + SECOND // 4,
     )
     assert answer["verdict"] == "satisfied"
-    # Named, there is no guessing.
+    # An explicit form is not guessed.
     answer = explain(service, path, record, {"record": canonical})
     assert answer["failed_step"] == "contract"
     assert "missing_field" in answer["explanation"]
@@ -150,7 +150,7 @@ def test_events_are_found_by_their_ids(service: Service) -> None:
         "partition": partition,
         "offset": offset,
     }
-    assert "2 records have the id of B; this is the newest" in answer["notes"]
+    assert "2 records have the id of B; the newest is used" in answer["notes"]
     # A found record and a given event.
     answer = explain(service, path, {"id": "mic-1"}, event(NOON_US, NOON_US))
     assert answer["verdict"] == "satisfied"
@@ -195,8 +195,8 @@ def test_id_that_is_not_found_says_where_it_was_looked_for(service: Service) -> 
     answer = service.client.post(f"{path}/explain", json={"a": {"id": "y"}, "b": {"id": "x"}})
     said = problem(answer, 404, 40402)
     assert set(said) == {"a.id", "b.id"}
-    assert "'y' among 1 records of topic" in said["a.id"]
-    assert "all that there are; give the event itself" in said["a.id"]
+    assert "'y' was not found among 1 records of topic" in said["a.id"]
+    assert "all its records; send the event itself" in said["a.id"]
 
 
 def test_lookup_is_bounded_by_records_and_by_time(kafka_bootstrap: str) -> None:
@@ -217,7 +217,7 @@ def test_lookup_is_bounded_by_records_and_by_time(kafka_bootstrap: str) -> None:
         answer = service.client.post(f"{path}/explain", json={"a": {"id": "e29"}, "b": given})
         said = problem(answer, 404, 40402)["a.id"]
         assert "among 20 records" in said
-        assert "the newest; give the event itself, or a narrower range" in said
+        assert "the newest; send the event itself, or a narrower time range" in said
         # The newest ten of each partition of a range.
         ranges = {"since": "2026-01-01T12:00:05Z", "until": NOON_US + 20 * SECOND}
         assert explain(service, path, {"id": "e5"}, given, **ranges)["verdict"] == "satisfied"
@@ -255,7 +255,7 @@ def test_pause_and_later_changes_are_noted(service: Service) -> None:
     service.client.put(f"{path}/pause")
     notes = explain(service, path, {"id": "x"}, {"id": "x"})["notes"]
     assert notes[0] == "the condition is paused: it is not evaluated"
-    assert notes[1].startswith("the events came before the condition was last written")
+    assert notes[1].startswith("the events arrived before the last change of the condition")
 
 
 def test_unknown_condition_is_not_found(service: Service) -> None:

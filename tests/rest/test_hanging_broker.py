@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.turns import MOST_WAITING
+from service.turns import MAX_WAITING
 from tests.rest.running import fresh_settings, running
 from tests.support.hanging import hanging
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -50,8 +50,8 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
 
         with hanging(own_broker):
             writes = [pool.submit(write, number) for number in range(WRITES)]
-            # One has the turn, some wait; the others are told so at once.
-            too_many = Counter({(503, 50304): WRITES - MOST_WAITING - 1})
+            # One has the turn, some wait; the others get an error at once.
+            too_many = Counter({(503, 50304): WRITES - MAX_WAITING - 1})
             wait_until(lambda: answered(writes) == too_many, PATIENCE_SECONDS)
             refused = next(it.result() for it in writes if it.done())
             assert int(refused.headers["Retry-After"]) > 0
@@ -69,7 +69,7 @@ def test_monitoring_answers_while_writes_wait_for_a_broker_that_hangs(
             assert answered(writes) == too_many
 
         found = [it.result() for it in writes]
-        assert answered(writes) == too_many + Counter({(201, None): MOST_WAITING + 1})
+        assert answered(writes) == too_many + Counter({(201, None): MAX_WAITING + 1})
         written = sum(it.status_code == 201 for it in found)
         assert len(client.get("/v1/streams").json()["items"]) == written + 1
         assert client.get("/readyz").status_code == 200

@@ -64,7 +64,7 @@ def check_refused(client: httpx.Client, topic: str, problem: str, remedy: str) -
     "topic", ["__consumer_offsets", "__transaction_state", "__anything", "__share_group_state"]
 )
 def test_internal_topics_are_refused(client: httpx.Client, topic: str) -> None:
-    check_refused(client, topic, "internal topic of Kafka", "name another topic")
+    check_refused(client, topic, "internal topic of Kafka", "use another topic")
     document = {"topic": topic, "max_uncertainty": "2s", "max_delay": "1s"}
     answer = client.put("/v1/streams/internal", json=document)
     assert answer.status_code == 422
@@ -88,9 +88,9 @@ def test_topics_of_another_installation_are_refused(
     with running(other):
         pass
     for topic in other.topics.reserved():
-        check_refused(client, topic, f"with the prefix {other.prefix}", "name another topic")
+        check_refused(client, topic, f"with the prefix {other.prefix}", "use another topic")
     for topic in service.settings.topics.reserved():
-        check_refused(client, topic, "one of Coincide's own topics", "name another topic")
+        check_refused(client, topic, "is an internal topic of Coincide", "use another topic")
     # Both kinds of alarms may be written where alarms go.
     for topic in (other.topics.alarms, service.settings.topics.alarms):
         assert answers(client, topic) == [[], [], []]
@@ -121,7 +121,7 @@ def test_only_listed_topics_are_allowed_where_there_is_a_list(kafka_bootstrap: s
                 client,
                 topic,
                 "not one of the allowed output topics",
-                f"name one of {prefix}-siem, {prefix}-out-*; or change COINCIDE_OUTPUT_TOPICS",
+                f"use one of {prefix}-siem, {prefix}-out-*; or change COINCIDE_OUTPUT_TOPICS",
             )
         for allowed in (f"{prefix}-siem", f"{prefix}-out-a", settings.topics.alarms, None):
             assert answers(client, allowed) == [[], [], []]

@@ -20,7 +20,7 @@ _NUMBERS = itertools.count()
 
 
 def fresh(prefix: str = "n") -> str:
-    """Give a name that no other test of the module uses."""
+    """Return a name that no other test of the module uses."""
     return f"{prefix}{next(_NUMBERS)}"
 
 

@@ -128,7 +128,7 @@ def test_service_does_not_start_on_a_record_of_a_newer_version(kafka_bootstrap: 
     child = start(settings)
     _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
-    assert "record version 2" in said
+    assert "the record has version 2" in said
     assert "offset 0" in said
     assert "Traceback" not in said
     # Its tombstone makes it the past, though Kafka may keep the record for a while.
@@ -162,7 +162,7 @@ def test_service_stops_when_its_config_topic_is_created_again(
         produce(kafka_bootstrap, topic, [Sent(None, b"stream/none")] * records)
         _, said = child.communicate(timeout=END_SECONDS)
         assert child.returncode == 1
-        for part in (topic, former, topic_id(kafka_bootstrap, topic), "start the service again"):
+        for part in (topic, former, topic_id(kafka_bootstrap, topic), "restart the service"):
             assert part in said.splitlines()[-1]
     with process(settings) as (service, _):
         assert service.client.get("/v1/streams").json()["items"] == []
@@ -173,7 +173,7 @@ def test_service_says_that_it_cannot_reach_the_broker() -> None:
     child = start(settings)
     _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
-    assert f"no answer from Kafka at {settings.bootstrap}" in said
+    assert f"Kafka does not answer at {settings.bootstrap}" in said
     assert "Traceback" not in said
 
 

@@ -229,7 +229,7 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
             "histograms": False,
         }
         assert fresh["seen"]["events"] == 0
-        assert fresh["advice"] == ["no event was read since the stream was declared so"]
+        assert fresh["advice"] == ["no event was read since the declaration was last changed"]
         stream = Stream("s", "s", max_uncertainty_us=2_000_000, max_delay_us=10_000_000)
         lengths = np.tile([100_000, 1_980_000], 500)
         delays = np.append(np.full(990, 400_000), np.full(10, 800_000))
@@ -271,9 +271,9 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         assert set(quantiles) == {0.5, 0.9, 0.99, 0.999}
         assert quantiles[0.99]["at_most_us"] == 500_000
         begins = (
-            "6 records were longer than max_uncertainty (2s) and went to the dead letter",
-            "99 % of the events arrive within 500ms and the slowest took 800ms, max_delay is 10s",
-            "the longest event seen is 1.98s of 2s declared (50 % of the events are over nine",
+            "6 records were rejected: longer than max_uncertainty (2s)",
+            "99 % of the events arrive within 500ms and the slowest took 800ms",
+            "the longest event observed is 1.98s; max_uncertainty is 2s, and 50 % of the events",
         )
         for sentence, begin in zip(report["advice"], begins, strict=True):
             assert sentence.startswith(begin)

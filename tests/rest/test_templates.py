@@ -29,7 +29,7 @@ STORED = [
 
 
 def fresh() -> str:
-    """Give the path of a template that no other test of the module uses."""
+    """Return the path of a template that no other test of the module uses."""
     return f"/v1/templates/t{next(_NUMBERS)}"
 
 

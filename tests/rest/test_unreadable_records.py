@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window": "2s", "threshold": 0.7}
 BAD = [
-    Sent(b"not JSON", b"stream/x"),
+    Sent(b"not valid JSON", b"stream/x"),
     Sent(b"[1]", b"template/t"),
     Sent(b'{"v": 1}', b"neither kind nor name"),
     Sent(b"{}", b"stream/\xff"),
@@ -43,10 +43,10 @@ def stream(settings: Settings) -> dict[str, Any]:
 def check_set_aside(client: httpx.Client) -> None:
     """Check what is said of the bad records, and that the rest is there."""
     assert [(it["key"], it["problem"].split(":")[0]) for it in unreadable(client)] == [
-        ("stream/x", "its value is not JSON"),
-        ("template/t", "its value is not a JSON object"),
-        ("neither kind nor name", "its key is not kind/name of a stream, condition or template"),
-        ("stream/\\xff", "its key is not kind/name of a stream, condition or template"),
+        ("stream/x", "the value is not valid JSON"),
+        ("template/t", "the value is not a JSON object"),
+        ("neither kind nor name", "the key must be kind/name of a stream, condition or template"),
+        ("stream/\\xff", "the key must be kind/name of a stream, condition or template"),
     ]
     assert "coincide_config_records_unreadable 4.0" in client.get("/metrics").text
     for path in ("/v1/streams/x", "/v1/conditions/c/plan"):

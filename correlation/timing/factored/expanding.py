@@ -92,7 +92,7 @@ class Expander:
             return
         if record.get("v") != VERSION:
             raise UnknownRecordVersionError(
-                f"factored record of version {record.get('v')!r}, this software reads {VERSION}"
+                f"factored record: has version {record.get('v')!r}; this software reads {VERSION}"
             )
         try:
             if record["record"] == TARGETS:
@@ -100,7 +100,7 @@ class Expander:
             else:
                 yield from self._expand(record)
         except (KeyError, IndexError, TypeError, ValueError, Base64Error) as error:
-            raise FactoredFormatError(f"factored record: {error!r}") from error
+            raise FactoredFormatError(f"the factored record is not valid: {error!r}") from error
 
     def _hold(self, record: Mapping[str, Any]) -> None:
         ident = record["table"]
@@ -121,10 +121,12 @@ class Expander:
         ident = record["table"]
         table = self._tables.get(ident)
         if table is None or len(table.ids) < table.head["size"]:
-            raise MissingTableError(f"table {ident} stands before where reading began")
+            raise MissingTableError(
+                f"table {ident} is missing: it was written before the start of reading"
+            )
         places, certain = _places(record)
         if min(places, default=0) < 0:
-            raise ValueError("a place before the first")
+            raise ValueError("a place is negative")
         yield from _write_alarms(record, table, places, certain)
         table.uses -= 1
         if table.uses == 0:

@@ -105,11 +105,11 @@ class _Pairs:
         exact = [self._exact_probability(*case) for case in distinct.T.tolist()]
         values = [exact[k] for k in back.ravel().tolist()]
         rows = self.base_rows[places].tolist()
-        greatest: dict[int, Fraction] = {}
+        max_values: dict[int, Fraction] = {}
         for row, value in zip(rows, values, strict=True):
-            greatest[row] = max(greatest.get(row, value), value)
+            max_values[row] = max(max_values.get(row, value), value)
         kept = np.ones(len(self.base_rows), np.bool_)
-        kept[places] = [value == greatest[row] for row, value in zip(rows, values, strict=True)]
+        kept[places] = [value == max_values[row] for row, value in zip(rows, values, strict=True)]
         self._select(kept)
 
     def keep_near(self) -> None:
@@ -180,8 +180,8 @@ class _Pairs:
         if not len(starts):
             return np.zeros(0, np.bool_)
         sizes = np.diff(starts, append=len(values))
-        least = np.repeat(np.maximum.reduceat(values - errors, starts), sizes)
-        kept: NDArray[np.bool_] = values + errors >= least
+        max_lower = np.repeat(np.maximum.reduceat(values - errors, starts), sizes)
+        kept: NDArray[np.bool_] = values + errors >= max_lower
         self._select(kept)
         return kept
 

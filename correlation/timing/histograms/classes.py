@@ -122,7 +122,7 @@ def make_side(
     codes[plain] = places
     classes = Classes(_join(_pack_intervals(distinct), histograms), len(distinct))
     if (classes.lengths[codes] != lengths).any():
-        raise ValueError("shape: an event is not as long as its shape")
+        raise ValueError("shape: the length of an event differs from the length of its shape")
     return HistogramSide(as_column(latest), as_column(codes), classes)
 
 

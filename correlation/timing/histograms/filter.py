@@ -159,7 +159,7 @@ def _check_pairs(
     rows_a, rows_b, differences = as_columns(index_a, index_b, s)
     for name, shapes, rows in (("index_a", shapes_a, rows_a), ("index_b", shapes_b, rows_b)):
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(shapes.starts) - 1:
-            raise ValueError(f"{name}: a position lies outside the shapes")
+            raise ValueError(f"{name}: a position is outside the shapes")
     return rows_a, rows_b, differences
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CERTAIN, LEFT, RIGHT = range(3)
 # Max pieces of a class: both sides of the certain piece may be cut at upper - a.
-_MOST_PIECES = 5
+_MAX_PIECES = 5
 # Larger than every end.
 _NO_END = 2**62
 
@@ -87,7 +87,7 @@ def split_by_windows(
     # The longest target without an s-window bounds the supports of all of them.
     others = targets.lengths[grid.targets < 0]
     starts = np.zeros(len(bases) + 1, np.int64)
-    columns = np.empty((len(bases) * _MOST_PIECES, 3), np.int64)
+    columns = np.empty((len(bases) * _MAX_PIECES, 3), np.int64)
     count = _split_by_windows_kernel(
         bases.lengths,
         targets.lengths,

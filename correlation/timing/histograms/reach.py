@@ -24,7 +24,7 @@ evaluation. For the few others, on average the logarithm of the number of pairs,
 exactly.
 
 Cost. O(n + m) for each pair of such shapes with n and m buckets, once. If the buckets exceed
-`_MOST_STEPS`, the support bounds are used.
+`_MAX_STEPS`, the support bounds are used.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
 # Max buckets visited: about a second, once for each window and threshold.
-_MOST_STEPS = 40_000_000
+_MAX_STEPS = 40_000_000
 # Max ends computed exactly: half a second; only contrived shapes need more.
-_MOST_EXACT = 1000
+_MAX_EXACT = 1000
 # Step through the pairs of shapes that separates neighbours.
 _STRIDE = 2_654_435_761
 _POINT = Histogram.from_interval(0, 0)
@@ -101,7 +101,7 @@ def stream_reach(window: TimingWindow, a: Stream, b: Stream) -> tuple[int, int]:
     any_a, any_b = a.histograms, b.histograms
     (shapes_a, buckets_a), (shapes_b, buckets_b) = _count(a), _count(b)
     found = None
-    if shapes_a * buckets_b + shapes_b * buckets_a <= _MOST_STEPS:
+    if shapes_a * buckets_b + shapes_b * buckets_a <= _MAX_STEPS:
         found = _bound(
             window, _find_extremes(a, any_shape=any_a), _find_extremes(b, any_shape=any_b)
         )
@@ -109,7 +109,7 @@ def stream_reach(window: TimingWindow, a: Stream, b: Stream) -> tuple[int, int]:
         any_shape = (_find_extremes(it, any_shape=True) for it in (a, b))
         found = _bound(window, *any_shape)
     if found is None:
-        raise AssertionError("two shapes of either side take two exact ends")
+        raise AssertionError("two shapes of each side require at most two exact ends")
     return found
 
 
@@ -135,12 +135,12 @@ def _find_extremes(stream: Stream, *, any_shape: bool) -> _Extremes:
 def _bound(window: TimingWindow, a: _Extremes, b: _Extremes) -> tuple[int, int] | None:
     """Compute both bounds; None if too many ends must be computed exactly."""
     scalars = window.scalars()
-    least = _find_min(a.early, b.late, window)
+    min_s = _find_min(a.early, b.late, window)
     # In the mirrored window the max s becomes the min s.
-    most = _find_min(b.early, a.late, window.mirrored())
-    if least is None or most is None:
+    mirrored_min_s = _find_min(b.early, a.late, window.mirrored())
+    if min_s is None or mirrored_min_s is None:
         return None
-    return max(least, scalars.floor), min(-most, scalars.ceiling)
+    return max(min_s, scalars.floor), min(-mirrored_min_s, scalars.ceiling)
 
 
 def _find_min(
@@ -153,14 +153,14 @@ def _find_min(
     stride = _STRIDE % count or 1
     while math.gcd(stride, count) > 1:
         stride += 1
-    least, place = UNBOUNDED_US, 0
-    for _ in range(_MOST_EXACT):
+    min_s, place = UNBOUNDED_US, 0
+    for _ in range(_MAX_EXACT):
         u, v = divmod(place * stride % count, len(late))
         end = one_sided_ends(early[u].shape, late[v].shape, window)[0]
-        least = min(least, end - early[u].offset)
-        place = int(_pass_over_kernel(*shapes, offsets, window.scalars(), stride, place + 1, least))
+        min_s = min(min_s, end - early[u].offset)
+        place = int(_pass_over_kernel(*shapes, offsets, window.scalars(), stride, place + 1, min_s))
         if place == count:
-            return least
+            return min_s
     return None
 
 
@@ -172,16 +172,16 @@ def _pass_over_kernel(
     window: WindowScalars,
     stride: int,
     begin: int,
-    least: int,
+    min_s: int,
 ) -> int:
-    """Find the first pair of shapes whose end may be below `least`, from `begin` on."""
+    """Find the first pair of shapes whose end may be below `min_s`, from `begin` on."""
     width = len(late.starts) - 1
     count = len(offsets) * width
     for k in range(begin, count):
         place = k * stride % count
         u = place // width
         v = place - u * width
-        s = least - 1 + offsets[u]
+        s = min_s - 1 + offsets[u]
         first, last = early.starts[u], early.starts[u + 1]
         edges_a = early.edges[first + u : last + u + 1]
         masses_a = early.masses[first:last]

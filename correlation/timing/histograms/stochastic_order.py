@@ -47,7 +47,7 @@ def shift(u: Histogram, v: Histogram) -> int:
     """
     buckets_u = [bucket for bucket in u.shape().buckets if bucket.mass]
     buckets_v = [bucket for bucket in v.shape().buckets if bucket.mass]
-    greatest = 0
+    max_lead = 0
     i = j = below_u = below_v = level = 0
     while i < len(buckets_u) and j < len(buckets_v):
         bucket_u, bucket_v = buckets_u[i], buckets_v[j]
@@ -55,13 +55,13 @@ def shift(u: Histogram, v: Histogram) -> int:
         # Between two levels both quantile functions are linear: the ends of the piece are enough.
         following = min(next_u, next_v)
         for y in (level, following):
-            greatest = max(greatest, _lead(bucket_u, y - below_u, bucket_v, y - below_v))
+            max_lead = max(max_lead, _lead(bucket_u, y - below_u, bucket_v, y - below_v))
         level = following
         if next_u == level:
             i, below_u = i + 1, next_u
         if next_v == level:
             j, below_v = j + 1, next_v
-    return greatest
+    return max_lead
 
 
 def tabulate_shifts(us: Sequence[Histogram], vs: Sequence[Histogram]) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ Algorithm. `histograms.windowing` computes the cells, in the order of the rows o
 that costs too much stays unknown (`NEVER`): the probability decides its pairs, with the same
 result. Work is counted in evaluations, which bounds the work of a call without a clock.
 
-Cost. 16 bytes per cell, and 16 per interval of an s-window with gaps, of which at most `MOST_SPANS`
+Cost. 16 bytes per cell, and 16 per interval of an s-window with gaps, of which at most `MAX_SPANS`
 are kept.
 """
 
@@ -23,7 +23,7 @@ from correlation.timing.histograms.template_ranges import EMPTY, GAPS, NEVER, UN
 from correlation.timing.histograms.windowing import (
     HIGH,
     LOW,
-    MOST_EVALUATIONS,
+    MAX_EVALUATIONS,
     VERDICT,
     _find_windows_kernel,
     find_windows,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # Max cells listed at once.
 _LISTED = 65_536
 # Max intervals of s-windows with gaps per table: 32 MB.
-MOST_SPANS = 2**21
+MAX_SPANS = 2**21
 _FIRST_SPANS = 256
 
 
@@ -147,7 +147,7 @@ class WindowTable:
             self._forget_others()
             rows, columns = self.rows.find(a), self.columns.find(b)
         if rows is None or columns is None:
-            raise ValueError("more others than FEW_OTHERS were given places")
+            raise ValueError("more than FEW_OTHERS others have places")
         return rows, columns
 
     def _forget_others(self) -> None:
@@ -220,7 +220,7 @@ class WindowTable:
             places,
             self.columns.room,
             self.window.scalars(),
-            (budget, MOST_EVALUATIONS),
+            (budget, MAX_EVALUATIONS),
             make_runs(),
             self._cells,
             left,
@@ -240,7 +240,7 @@ class WindowTable:
 
     def _write(self, cell: int, windows: Intervals | None) -> None:
         """Write the s-window of a cell; None marks it as NEVER."""
-        too_many = windows is not None and self._span_count + len(windows) > MOST_SPANS
+        too_many = windows is not None and self._span_count + len(windows) > MAX_SPANS
         if windows is None or (too_many and len(windows) > 1):
             self._cells[cell] = NEVER, 0
             self._has_never = True
@@ -277,7 +277,7 @@ class WindowTable:
         self._has_never |= bool((mine[..., 0] == NEVER).any())
         first, counts = cells[gapped].T
         ends = np.cumsum(counts)
-        if gapped.any() and self._span_count + ends[-1] <= MOST_SPANS:
+        if gapped.any() and self._span_count + ends[-1] <= MAX_SPANS:
             begins = ends - counts
             mine[gapped] = np.stack([GAPS + self._span_count + begins, counts], axis=1)
             self._add_spans(spans[np.arange(ends[-1]) + np.repeat(first - GAPS - begins, counts)])
@@ -299,24 +299,24 @@ def _fill_cells_kernel(
     places: NDArray[np.int64],
     width: int,
     window: WindowScalars,
-    most: tuple[int, int],
+    budget: tuple[int, int],
     runs: NDArray[np.int64],
     cells: NDArray[np.int64],
     left: NDArray[np.int64],
 ) -> tuple[int, int, int]:
     """Fill the listed cells while the budget lasts.
 
-    `most` is the budget of the call, and of one cell. Returns the number of cells visited, the
+    `budget` is the budget of the call, and of one cell. Returns the number of cells visited, the
     number of these left open (their positions are in `left`), and the number of evaluations.
     """
     work = 0
     open_count = 0
     for k in range(len(places)):
-        if work >= most[0]:
+        if work >= budget[0]:
             return k, open_count, work
         a = places[k, 0]
         b = places[k, 1]
-        count, evaluations = _find_windows_kernel(shapes_a, a, shapes_b, b, window, most[1], runs)
+        count, evaluations = _find_windows_kernel(shapes_a, a, shapes_b, b, window, budget[1], runs)
         work += evaluations + 1
         cell = a * width + b
         if count == 0:

@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
 
 # Max evaluations, and max runs, of one cell in the kernel.
-MOST_EVALUATIONS = 2000
-_MOST_RUNS = 256
+MAX_EVALUATIONS = 2000
+_MAX_RUNS = 256
 # Max doubtful s of a cell that are decided one by one.
-_MOST_DOUBTFUL = 32
+_MAX_DOUBTFUL = 32
 # Cost of an exact decision, and of a step of an exact s-window, in evaluations.
 _EXACT_PRICE = 500
 STEP_PRICE = 100
 # Max steps (pairs of edges) of an exact s-window: about 10 ms.
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 # Columns of a run: both ends, inclusive, and the verdict.
 LOW, HIGH, VERDICT = range(3)
 # Max depth of the bisection: each level halves an interval shorter than 2**62.
@@ -84,16 +84,16 @@ def find_windows(
     """
     scalars = window.scalars()
     runs = make_runs()
-    count, work = _find_windows_kernel(shapes_a, a, shapes_b, b, scalars, MOST_EVALUATIONS, runs)
+    count, work = _find_windows_kernel(shapes_a, a, shapes_b, b, scalars, MAX_EVALUATIONS, runs)
     if count >= 0:
         spans = runs[:count].tolist()
         doubtful = sum(high - low + 1 for low, high, how in spans if how == DOUBTFUL)
-        if doubtful <= _MOST_DOUBTFUL:
+        if doubtful <= _MAX_DOUBTFUL:
             found = _decide_doubtful(shapes_a, a, shapes_b, b, scalars, spans)
             return found, int(work) + _EXACT_PRICE * doubtful
     u, v = shapes_a.histogram(a), shapes_b.histogram(b)
     steps = len(u.edges_us) * len(v.edges_us)
-    if steps > MOST_STEPS:
+    if steps > MAX_STEPS:
         return None, int(work)
     return s_windows(u, v, window), int(work) + STEP_PRICE * max(steps, 100)
 
@@ -118,7 +118,7 @@ def _decide_doubtful(
 
 def make_runs() -> NDArray[np.int64]:
     """Build the array for the runs of a pair of shapes."""
-    return np.empty((_MOST_RUNS, VERDICT + 1), np.int64)
+    return np.empty((_MAX_RUNS, VERDICT + 1), np.int64)
 
 
 @njit(cache=True)
@@ -128,13 +128,13 @@ def _find_windows_kernel(
     shapes_b: Shapes,
     b: int,
     window: WindowScalars,
-    most: int,
+    budget: int,
     runs: NDArray[np.int64],
 ) -> tuple[int, int]:
     """Write runs of satisfied and of doubtful s, ascending.
 
     Returns the number of runs, and the number of evaluations. The first is -1 if the runs are too
-    many or `most` evaluations are not enough.
+    many or `budget` evaluations are not enough.
     """
     first, last = shapes_a.starts[a], shapes_a.starts[a + 1]
     edges_a = shapes_a.edges[first + a : last + a + 1]
@@ -170,7 +170,7 @@ def _find_windows_kernel(
             elif _judge_lost_kernel(belows[k] + above, buckets, window) == VIOLATED:
                 verdict = VIOLATED
             else:
-                if evaluations >= most:
+                if evaluations >= budget:
                     return -1, evaluations
                 middle = left + (right - left) // 2
                 places[open_places] = middle

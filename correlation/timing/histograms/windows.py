@@ -17,7 +17,7 @@ The computation uses neither threads nor a clock: its progress is a function of 
 operators of a process with the same window and the same shapes share their s-windows. Computed
 s-windows are stored in a cache that outlives the process.
 
-Cost. O(1) to look up an s-window. Memory: `MOST_CELLS` s-windows per process; further conditions
+Cost. O(1) to look up an s-window. Memory: `MAX_CELLS` s-windows per process; further conditions
 run without the s-windows of declared shapes.
 """
 
@@ -51,7 +51,7 @@ AT_ONCE = 1_000_000
 # Evaluations after which an incomplete table is stored: a few seconds.
 _STORE_AFTER = 30_000_000
 # Max s-windows per process: 256 MB.
-MOST_CELLS = 2**24
+MAX_CELLS = 2**24
 # S-windows kept for operators that return: slots move between processes, programs are restored.
 _KEPT_CELLS = 2**22
 # Max pairs of classes of base events whose shifts are tabulated.
@@ -189,9 +189,9 @@ def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
     book = _KEPT.pop(key, None)
     if book is None:
         cells = len(declared[0]) * len(declared[1])
-        if cells + sum(it.table.cells for it in _LIVE) > MOST_CELLS:
+        if cells + sum(it.table.cells for it in _LIVE) > MAX_CELLS:
             _KEPT.clear()
-        if cells + sum(it.table.cells for it in _LIVE) > MOST_CELLS:
+        if cells + sum(it.table.cells for it in _LIVE) > MAX_CELLS:
             declared = (), ()
         book = WindowBook(window, *declared)
         _LIVE.add(book)

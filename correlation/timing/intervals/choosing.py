@@ -10,7 +10,7 @@ evenly spread base events are located among their targets, and each votes for in
 in its reach, at a cost of `PROBES_PER_LENGTH` each, cost less than the targets in its probe
 regions. The majority of votes decides.
 
-Cost. O(log t) per vote, and at most `_MOST_TARGETS` targets read.
+Cost. O(log t) per vote, and at most `_MAX_TARGETS` targets read.
 """
 
 from __future__ import annotations
@@ -36,17 +36,20 @@ AUTO = "auto"
 PROBES_PER_LENGTH = 10
 _VOTES = 16
 # Max targets read, and max distinct lengths counted, per vote.
-_MOST_TARGETS = 1024
-_MOST_LENGTHS = 256
+_MAX_TARGETS = 1024
+_MAX_LENGTHS = 256
 
 _WHY = {
-    "simple": "asked for: every pair with equal keys is decided one by one",
-    "ssort": "asked for: every pair not too far apart for any two lengths is decided one by one",
-    "eager": "asked for: regions, searched for each event by itself; all between them is computed",
-    "lazy": "asked for: regions, searched for a block at once; all between them is computed",
-    "lazy_lookup": "the default: regions decide most pairs by position, look-up tables "
-    "most of those between",
-    "indexed": "asked for: the targets of each length are decided by position, nothing is computed",
+    "simple": "requested: the probability of every pair with equal keys is computed",
+    "ssort": "requested: the probability of every pair within reach is computed",
+    "eager": "requested: satisfaction regions are searched event by event; the probability of "
+    "pairs in probe regions is computed",
+    "lazy": "requested: satisfaction regions are searched block by block; the probability of "
+    "pairs in probe regions is computed",
+    "lazy_lookup": "the default: satisfaction regions decide most pairs; look-up tables decide "
+    "most pairs in probe regions",
+    "indexed": "requested: the order of the targets of each length decides every pair; no "
+    "probability is computed",
 }
 
 
@@ -90,19 +93,19 @@ def choose_algorithm(
         if window.is_wide(lengths_a[1], lengths_b[1]):
             return Choice(
                 "lazy_lookup",
-                "auto: all events of a stream are declared equally long, so that regions decide "
-                "every pair by position",
+                "auto: all events of each stream have the same declared length, so satisfaction "
+                "regions decide every pair",
             )
         return Choice(
             "indexed",
-            "auto: all events of a stream are declared equally long and the window is narrower "
-            "than they are, so that regions decide nothing by position and lengths everything",
+            "auto: all events of each stream have the same declared length and the window is "
+            "narrower than the events, so lengths decide every pair and regions decide none",
         )
     return Choice(
         AUTO,
-        "auto: events of several lengths are declared, so that each block decides by what it "
-        "meets: indexed where few lengths occur for what stands in probe regions, lazy_lookup "
-        "elsewhere (coincide_searches_total counts both)",
+        "auto: the streams declare several lengths, so the algorithm is chosen for each block: "
+        "indexed if the targets in probe regions have few lengths, otherwise lazy_lookup "
+        "(coincide_searches_total counts both)",
     )
 
 
@@ -153,7 +156,7 @@ def _count_votes_kernel(
     for g in range(len(groups)):
         events += groups[g, 1] - groups[g, 0]
     step = max((events + _VOTES - 1) // _VOTES, 1)
-    seen = np.empty(_MOST_LENGTHS + 1, np.int64)
+    seen = np.empty(_MAX_LENGTHS + 1, np.int64)
     votes = 0
     row = 0
     for g in range(len(groups)):
@@ -172,10 +175,10 @@ def _count_votes_kernel(
             )
             if left == stop:
                 continue
-            most = min(((sure - left) + (stop - right)) // PROBES_PER_LENGTH, _MOST_LENGTHS)
-            end = min(stop, left + _MOST_TARGETS)
-            found = _count_lengths_kernel(target_earliest, target_latest, left, end, most, seen)
-            votes += 1 if found <= most else -1
+            limit = min(((sure - left) + (stop - right)) // PROBES_PER_LENGTH, _MAX_LENGTHS)
+            end = min(stop, left + _MAX_TARGETS)
+            found = _count_lengths_kernel(target_earliest, target_latest, left, end, limit, seen)
+            votes += 1 if found <= limit else -1
         row += size
     return votes
 
@@ -186,10 +189,10 @@ def _count_lengths_kernel(
     latest: NDArray[np.int64],
     begin: int,
     end: int,
-    most: int,
+    limit: int,
     seen: NDArray[np.int64],
 ) -> int:
-    """Count distinct lengths in [begin, end), up to `most` + 1; `seen` has room for them."""
+    """Count distinct lengths in [begin, end), up to `limit` + 1; `seen` has room for them."""
     count = 0
     for j in range(begin, end):
         length = latest[j] - earliest[j]
@@ -200,6 +203,6 @@ def _count_lengths_kernel(
             seen[n] = seen[n - 1]
         seen[place] = length
         count += 1
-        if count > most:
+        if count > limit:
             break
     return count

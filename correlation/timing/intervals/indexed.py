@@ -179,15 +179,18 @@ def _find_ranges_kernel(
         earliest_reach = bases.latest[begin] + reach[0]
         latest_reach = bases.latest[end - 1] + reach[1]
         for q in range(starts[group], starts[group + 1]):
-            least = targets.runs[q, RUN_BEGIN]
+            run_begin = targets.runs[q, RUN_BEGIN]
             stop = targets.runs[q, RUN_END]
-            if targets.latest[stop - 1] < earliest_reach or targets.latest[least] > latest_reach:
+            if (
+                targets.latest[stop - 1] < earliest_reach
+                or targets.latest[run_begin] > latest_reach
+            ):
                 continue
             spans, one, other = find_window(windows, base_class, targets.runs[q, RUN_CLASS])
             for w in range(spans):
                 low, high = take_span(windows, one, other, w)
-                first = least
-                last = least
+                first = run_begin
+                last = run_begin
                 for k in range(begin, end):
                     latest = bases.latest[k]
                     first = _gallop_kernel(targets.latest, first, stop, latest + low)

@@ -46,8 +46,8 @@ def may_meet(a: Segment, b: Segment, reach: tuple[int, int]) -> bool:
     reach : (int, int)
         Min and max s of any satisfied pair, microseconds.
     """
-    least, greatest = reach
-    return b.max_latest - a.min_latest >= least and b.min_latest - a.max_latest <= greatest
+    min_s, max_s = reach
+    return b.max_latest - a.min_latest >= min_s and b.min_latest - a.max_latest <= max_s
 
 
 def matched_groups(
@@ -108,10 +108,10 @@ def find_meetings(
     return cast("NDArray[np.int64]", shared[place])
 
 
-def widen(least: int, greatest: int) -> tuple[int, int]:
+def widen(min_s: int, max_s: int) -> tuple[int, int]:
     """Widen a reach to multiples of the max power of two up to its width."""
-    step = 1 << max(greatest - least, 1).bit_length() - 1
-    return least // step * step, -(-greatest // step) * step
+    step = 1 << max(max_s - min_s, 1).bit_length() - 1
+    return min_s // step * step, -(-max_s // step) * step
 
 
 @njit(cache=True)

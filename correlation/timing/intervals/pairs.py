@@ -157,7 +157,7 @@ def check_groups(groups: NDArray[np.int64], bases: int, targets: int) -> NDArray
         ("target", targets, ranges[:, 2], ranges[:, 3]),
     ):
         if len(ranges) and (low.min() < 0 or (low > high).any() or high.max() > size):
-            raise ValueError(f"groups: a range lies outside the {name} events")
+            raise ValueError(f"groups: a range is outside the {name} events")
     return ranges
 
 

@@ -127,13 +127,13 @@ def _describe_base(regions: Regions) -> dict[str, str]:
     certain = max(regions.ll, regions.lh), min(regions.rl, regions.rh)
     lh, ll, rl, rh = (format_duration(end) for end in (regions.lh, *certain, regions.rh))
     if regions.lh > regions.rh:
-        meaning = "no target can be satisfied"
+        meaning = "no target satisfies the condition"
     elif certain[0] > certain[1]:
-        meaning = f"targets from {lh} to {rh} are probed, all others violated"
+        meaning = f"targets from {lh} to {rh} are probed, all others are violated"
     else:
         meaning = (
-            f"targets from {ll} to {rl} are satisfied, "
-            f"those below {lh} or above {rh} violated, those between probed"
+            f"targets from {ll} to {rl} are satisfied, targets below {lh} or above {rh} are "
+            "violated, and the others are probed"
         )
     return {"LH": lh, "LL": ll, "RL": rl, "RH": rh, "meaning": meaning}
 

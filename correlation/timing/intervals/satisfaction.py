@@ -123,9 +123,9 @@ def bounds_of_scalars(
     """Compute `bounds` from window scalars and the shortest and longest length of either stream."""
     deepest_low = int(_find_depth_kernel(lengths_a[1], lengths_b[0], window))
     deepest_high = int(_find_depth_kernel(lengths_a[0], lengths_b[1], window))
-    least = max(window.lower + lengths_b[0] - deepest_low, window.floor)
-    greatest = min(window.upper - lengths_a[0] + deepest_high, window.ceiling)
-    return least, greatest
+    min_s = max(window.lower + lengths_b[0] - deepest_low, window.floor)
+    max_s = min(window.upper - lengths_a[0] + deepest_high, window.ceiling)
+    return min_s, max_s
 
 
 @njit(cache=True)

@@ -58,6 +58,4 @@ def refuse(given: object) -> NoReturn:
     TypeError
         Always.
     """
-    raise TypeError(
-        f"first argument: no operation for {type(given).__name__}; specialise the operation"
-    )
+    raise TypeError(f"argument: {type(given).__name__} is not supported; specialise the operation")

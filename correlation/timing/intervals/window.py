@@ -72,19 +72,25 @@ class TimingWindow:
         _check_order("upper_us", self.lower_us, self.upper_us)
         _check_order("ceiling_us", self.floor_us, self.ceiling_us)
         if self.lower_us is None and self.upper_us is None:
-            raise InvalidFieldError("lower_us", "both ends are missing", "give at least one end")
+            raise InvalidFieldError("lower_us", "both ends are missing", "set at least one end")
         if self.lower_us is None and self.floor_us is None:
-            raise InvalidFieldError("floor_us", "no lower end and no floor", "give a horizon")
+            raise InvalidFieldError(
+                "floor_us", "both lower_us and floor_us are missing", "set a horizon"
+            )
         if self.upper_us is None and self.ceiling_us is None:
-            raise InvalidFieldError("ceiling_us", "no upper end and no ceiling", "give a horizon")
+            raise InvalidFieldError(
+                "ceiling_us", "both upper_us and ceiling_us are missing", "set a horizon"
+            )
         if not 0 < self.threshold <= 1:
             raise InvalidFieldError(
-                "threshold", f"{self.threshold} is not above 0 and at most 1", "e.g. 0.7"
+                "threshold",
+                f"must be greater than 0 and at most 1; got {self.threshold}",
+                "use for example 0.7",
             )
         if 10**THRESHOLD_PLACES % self.threshold.denominator:
             raise InvalidFieldError(
                 "threshold",
-                f"{self.threshold} is not a decimal of at most {THRESHOLD_PLACES} places",
+                f"must be a decimal with at most {THRESHOLD_PLACES} places; got {self.threshold}",
                 "round it",
             )
 
@@ -129,7 +135,7 @@ class TimingWindow:
 def _check_end(field: str, end_us: int | None) -> None:
     if end_us is not None and abs(end_us) > DURATION_LIMIT_US:
         raise InvalidFieldError(
-            field, f"{end_us} us is out of range", f"stay within ±{DURATION_LIMIT_US} us"
+            field, f"{end_us} us is out of range", f"use at most ±{DURATION_LIMIT_US} us"
         )
 
 

@@ -121,7 +121,7 @@ def test_service_that_does_not_answer_is_told_with_the_option_and_the_variable(
     said = capsys.readouterr().err
     assert said.startswith(f"error: no service answers at {url} (")
     assert said.endswith(
-        "Connection refused); start it with `coincide serve`, or give its address with --url or "
+        "Connection refused); start it with `coincide serve`, or set its address with --url or "
         "COINCIDE_URL\n"
     )
 
@@ -138,9 +138,7 @@ def test_broker_that_does_not_answer_is_told_with_the_option_and_the_variable(
     assert _run(*command, "--bootstrap", bootstrap) == 5
     said = capsys.readouterr().err
     assert said.startswith(f"error: no broker answers at {bootstrap} (")
-    assert said.endswith(
-        "); start it, or give its address with --bootstrap or COINCIDE_BOOTSTRAP\n"
-    )
+    assert said.endswith("); start it, or set its address with --bootstrap or COINCIDE_BOOTSTRAP\n")
     assert "KafkaError" not in said
 
 

@@ -105,7 +105,7 @@ def test_readers_expands_factored_records() -> None:
     pairs = {"pairs": 2, "certain": [0, 1], "probed": [[1, "QA=="]]}
     base = common | pairs | {"record": "base", "late": False, "a": _ALARM["a"], "detected_at": 9}
     readers = ResultReaders()
-    with pytest.raises(CorrelationError, match="table t stands before"):
+    with pytest.raises(CorrelationError, match="table t is missing"):
         list(readers.read(orjson.dumps(base)))
     assert list(readers.read(orjson.dumps(table))) == []
     found = [it.result for it in readers.read(orjson.dumps(base))]

@@ -86,5 +86,5 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     _fill(tmp_path, "file")
     with pytest.raises(UsageError, match=r"file is not a folder; .*COINCIDE_DATA"):
         exclusive(tmp_path / "file").__enter__()
-    with pytest.raises(UsageError, match=r"below cannot be made or written: Not a directory; "):
+    with pytest.raises(UsageError, match=r"below cannot be created or written: Not a directory; "):
         exclusive(tmp_path / "file" / "below").__enter__()

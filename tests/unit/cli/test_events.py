@@ -36,8 +36,8 @@ def test_at_recorded_times_follows_the_times_at_the_given_speed() -> None:
     [
         ({}, "either --topic or --stream"),
         ({"topic": "t", "stream": "s"}, "either --topic or --stream"),
-        ({"stream": "s", "rate": 1.0, "speed": 1.0}, "exclude each other"),
-        ({"topic": "t", "speed": 1.0}, "--speed needs --stream"),
+        ({"stream": "s", "rate": 1.0, "speed": 1.0}, "cannot be combined"),
+        ({"topic": "t", "speed": 1.0}, "--speed requires --stream"),
     ],
 )
 def test_produce_options_refuse_what_does_not_go_together(
@@ -50,9 +50,9 @@ def test_produce_options_refuse_what_does_not_go_together(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give a file of events, or streams to close"),
-        ({"closes": ("s",), "rate": 1.0}, "say how a file is sent"),
-        ({"closes": ("s",), "stream": "s"}, "say how a file is sent"),
+        ({}, "the file of events is missing"),
+        ({"closes": ("s",), "rate": 1.0}, "require a file"),
+        ({"closes": ("s",), "stream": "s"}, "require a file"),
     ],
 )
 def test_options_without_a_file_only_close_streams(options: dict[str, Any], message: str) -> None:

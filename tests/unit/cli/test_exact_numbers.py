@@ -76,12 +76,12 @@ def test_a_scalar_of_a_file_is_what_is_written(tmp_path: Path, text: str, expect
     [
         ("1_000", "1_000 has an underscore; write 1000, or put it in quotes"),
         ("0.7_5", "has an underscore; write 0.75, "),
-        ("1:30", "1:30 is a number to the base of 60"),
-        ("1:30.5", "is a number to the base of 60"),
-        (".inf", "[.]inf is not a number of JSON"),
-        ("-.INF", "is not a number of JSON"),
-        (".NaN", "is not a number of JSON"),
-        ("010", "010 is an octal number to some readers of YAML; write no leading 0"),
+        ("1:30", "1:30 is a base-60 number"),
+        ("1:30.5", "is a base-60 number"),
+        (".inf", "[.]inf is not a valid JSON number"),
+        ("-.INF", "is not a valid JSON number"),
+        (".NaN", "is not a valid JSON number"),
+        ("010", "010 is an octal number for some YAML parsers; remove the leading 0"),
         ("0o10", "is an octal number"),
         ("08", "is an octal number"),
         ("00.5", "is an octal number"),
@@ -90,13 +90,13 @@ def test_a_scalar_of_a_file_is_what_is_written(tmp_path: Path, text: str, expect
         ("0x1_F", "is a hexadecimal number"),
         (
             "on",
-            'on is a boolean to some readers of YAML .*; write true, "on" in quotes, or the number',
+            'on is a boolean for some YAML parsers .*; write true, "on" in quotes, or a number',
         ),
-        ("No", '; write false, "No" in quotes, or the number that the field takes'),
+        ("No", '; write false, "No" in quotes, or a number'),
         ("No", "No is a boolean"),
         ("1e99999999999999999999", "is out of range; write a smaller exponent"),
-        ("!!float x", "x is not a number"),
-        ("!!bool x", "x is a boolean to some"),
+        ("!!float x", "x is not a valid number"),
+        ("!!bool x", "x is a boolean for some"),
     ],
 )
 def test_a_scalar_with_two_meanings_is_refused_with_its_place(
@@ -118,7 +118,7 @@ def test_a_json_file_has_the_numbers_of_json(tmp_path: Path) -> None:
     ("field", "text", "message"),
     [
         ("threshold", "0.70000000000000000001", "threshold has too many decimal places"),
-        ("mass", "0.15000000000000000001", r"buckets\[0\].p .*has too many places"),
+        ("mass", "0.15000000000000000001", r"buckets\[0\].p .*has too many decimal places"),
     ],
 )
 def test_a_number_of_too_many_places_is_refused_in_a_file_as_over_rest(
@@ -171,9 +171,9 @@ def test_thresholds_that_would_be_rounded_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0_1", "0.1_5", "\u0660.\u0661", "1__0e-2", "nan", "Infinity"])
 def test_a_text_is_a_decimal_as_people_write_it(text: str) -> None:
-    with pytest.raises(InvalidFieldError, match="is not a decimal"):
+    with pytest.raises(InvalidFieldError, match="must be a decimal"):
         read_threshold(text)
-    with pytest.raises(InvalidFieldError, match="is not a decimal"):
+    with pytest.raises(InvalidFieldError, match="must be a decimal"):
         read_mass(text, "p")
 
 

@@ -62,9 +62,9 @@ SHOWN = """\
 SATISFIED  footsteps version 1, mutual_deadline
 the probability is 1, the threshold is 0.6
 
-✓ contract  both keep the contracts of their streams
-✓ key       both have the key 'k'
-✓ distance  B ends 2s after A: near enough for some pairs of these streams
+✓ contract  A and B are valid events of their streams
+✓ key       A and B have the key 'k'
+✓ distance  B ends 2s after A: within reach of these streams
 ✓ threshold
 
 A  acoustic:mic-1 @k
@@ -79,8 +79,8 @@ B may end     ░░░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓
 B ends                                                          ▲
            ──────────────┼───────────────────┼──────────────────┼───────────────
                         -2s                  0                 2s
-━ B here is in the window whatever A's time, ─ depending on it
-▓ B ending here is satisfied, ░ depends on its length, elsewhere violated
+━ B is in the window for every time of A, ─ for some times of A
+▓ B that ends here is satisfied, ░ depends on its length, else violated
 axis: from the end of A
 """
 
@@ -112,7 +112,7 @@ def test_record_that_is_no_event_has_no_picture() -> None:
 def test_notes_and_exchanged_events_are_told() -> None:
     answer = explain((SECOND, SECOND), (0, 0), b="acoustic")
     shown = show({**answer, "notes": ["2 records [have] the id of A"]})
-    assert "A and B are exchanged" in shown
+    assert "A and B were swapped" in shown
     assert shown.endswith("note: 2 records [have] the id of A")
 
 
@@ -199,10 +199,10 @@ def test_events_are_json_files_or_ids(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "is not one JSON document"),
-        ('{"a": 1}\n{"a": 2}', "is not one JSON document"),
-        ("[1]", "is not a JSON object"),
-        ('{"a": NaN}', "is not one JSON document"),
+        ("{", "must be one JSON document"),
+        ('{"a": 1}\n{"a": 2}', "must be one JSON document"),
+        ("[1]", "must be a JSON object"),
+        ('{"a": NaN}', "must be one JSON document"),
     ],
 )
 def test_file_that_is_no_event_is_refused(tmp_path: Path, content: str, words: str) -> None:

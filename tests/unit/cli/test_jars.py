@@ -187,5 +187,5 @@ def test_settings_file_that_is_not_there_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COINCIDE_IVY_SETTINGS", str(tmp_path / "gone.xml"))
-    with pytest.raises(JarsError, match=r"COINCIDE_IVY_SETTINGS names .*gone\.xml"):
+    with pytest.raises(JarsError, match=r"COINCIDE_IVY_SETTINGS: .*gone\.xml"):
         broker_jars(tmp_path / "jars")

@@ -61,7 +61,7 @@ def test_parse_major_reads_every_form_of_version(text: str, major: int | None) -
         (
             "Linux",
             {"ID": "alpine"},
-            "install OpenJDK 17 or 21 and put its java on PATH, or name its folder in JAVA_HOME",
+            "install OpenJDK 17 or 21 and put its java on PATH, or set JAVA_HOME to its folder",
         ),
     ],
 )
@@ -90,13 +90,15 @@ def test_find_java_takes_path_when_java_home_is_not_set(tmp_path: Path) -> None:
 
 
 def test_find_java_tells_how_to_install_it_when_it_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MissingJavaError, match=r"Java 17 is needed and was not found; .*install"):
+    with pytest.raises(MissingJavaError, match=r"Java 17 or newer was not found; .*install"):
         find_java({"PATH": str(tmp_path)})
 
 
 def test_find_java_refuses_one_that_is_too_old(tmp_path: Path) -> None:
     _fake_java(tmp_path, "11.0.2")
-    with pytest.raises(MissingJavaError, match=r"Java 17 is needed and .*/bin/java is Java 11"):
+    with pytest.raises(
+        MissingJavaError, match=r"Java 17 or newer is required, but .*/bin/java is Java 11"
+    ):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
 
 

@@ -66,7 +66,7 @@ def test_up_names_a_folder_of_data_that_is_none(
     file = tmp_path / "file"
     file.touch()
     assert _run("up", "--data", str(file)) == 2
-    assert capsys.readouterr().err.startswith(f"error: {file} is not a folder; name another")
+    assert capsys.readouterr().err.startswith(f"error: {file} is not a folder; use another")
 
 
 def test_jars_names_the_variable_of_a_folder_that_cannot_be_made(
@@ -76,7 +76,7 @@ def test_jars_names_the_variable_of_a_folder_that_cannot_be_made(
     monkeypatch.setenv("COINCIDE_JARS", str(tmp_path / "file" / "below"))
     assert _run("jars") == 4
     said = capsys.readouterr().err
-    assert "below cannot be made or written: Not a directory; " in said
+    assert "below cannot be created or written: Not a directory; " in said
     assert "COINCIDE_JARS" in said
 
 
@@ -118,8 +118,8 @@ def test_a_variable_that_nobody_reads_is_told_once(
     assert _run("apply", "-f", "/nowhere") == 2
     first, second = capsys.readouterr().err.splitlines()
     assert first == (
-        "warning: COINCIDE_BOOTSTRP is no variable of Coincide and does nothing; "
-        "is COINCIDE_BOOTSTRAP meant?"
+        "warning: COINCIDE_BOOTSTRP: is not a variable of Coincide and has no effect; "
+        "did you mean COINCIDE_BOOTSTRAP?"
     )
     assert second.startswith("error: /nowhere cannot be read")
 

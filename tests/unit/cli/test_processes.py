@@ -78,7 +78,7 @@ def test_environment_is_added_to_that_of_the_parent(tmp_path: Path) -> None:
 
 
 def _has_said(log: Path, text: str) -> bool:
-    """Check whether a log, or the one that was rotated last, contains a text."""
+    """Check whether a log, or the one that was rotated last, contains a string."""
     return any(text in path.read_text() for path in (log, Path(f"{log}.1")) if path.exists())
 
 

@@ -241,12 +241,15 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
         (["--events", "a=a.jsonl", "--alarms", "o", "--rejects", "o"], "name the same file"),
         (["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"], "writes no alarms"),
         (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
-        (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a is there 2 times"),
+        (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a occurs 2 times"),
         (
             ["--events", "a=a.jsonl", "-f", "bad.yaml"],
             r"bad.yaml, document 1 \(line 1\), stream bad: max_uncertainty is missing",
         ),
-        (["--events", "a=a.jsonl", "-f", "odd.yaml"], "condition odd: window_s is -1s"),
+        (
+            ["--events", "a=a.jsonl", "-f", "odd.yaml"],
+            "condition odd: window_s must not be negative; got -1s",
+        ),
         (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit best .*; block_interval_s "),
         (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
@@ -423,4 +426,4 @@ def test_emit_best_is_refused_in_a_grid_of_several_groups(replay: Command) -> No
     (replay.folder / "r.yaml").write_text(text, encoding="utf-8")
     done = replay("--condition", "self", "--events", f"all={replay.write('e.jsonl')}")
     assert done.code == 2
-    assert "emit best needs every B of an A in one place" in done.err
+    assert "emit best requires that every B of an A is in one slot" in done.err

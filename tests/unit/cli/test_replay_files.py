@@ -52,7 +52,7 @@ Letter = dict[str, Any]
 
 
 def read(path: Path, stream: Stream, form: Format) -> tuple[list[Row], list[Letter]]:
-    """Give the events of a file, and its rejected rows."""
+    """Return the events of a file, and its rejected rows."""
     file = EventFile(stream.name, 0, path, form)
     reader = FileReader(file, stream, MOST_BYTES, letters=True)
     rows: list[Row] = []

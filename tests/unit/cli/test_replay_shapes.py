@@ -62,7 +62,7 @@ OBJECTS = [{"lo": lo, "hi": hi, "p": p} for lo, hi, p in LISTS]
 
 
 def read(path: Path, stream: Stream, form: Format) -> tuple[Found, list[str]]:
-    """Give the events of a file, and the reasons for which rows were rejected."""
+    """Return the events of a file, and the reasons for which rows were rejected."""
     file = EventFile(stream.name, 0, path, form)
     reader = FileReader(file, stream, 10_000, letters=True)
     taken = [reader.read(it) for it in read_chunks(file, stream, 10_000, whole_rows=True)]
@@ -196,8 +196,14 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
     ("resources", "message"),
     [
         (RESOURCES.replace("name: halves", "name: thirds"), "names template halves, which the"),
-        (RESOURCES.replace("0.5]", "0.4]"), r'template halves: buckets the "p" sum to 0\.9'),
-        (RESOURCES.replace("hi_us", "high"), r"template halves: buckets\[1\]\.high is no part"),
+        (
+            RESOURCES.replace("0.5]", "0.4]"),
+            r'template halves: buckets the sum of the "p" must be exactly 1; got 0\.9',
+        ),
+        (
+            RESOURCES.replace("hi_us", "high"),
+            r"template halves: buckets\[1\]\.high is not a field of a bucket",
+        ),
         (
             RESOURCES.replace("buckets", "bucket"),
             "bucket is not a field .* mean buckets",
@@ -206,7 +212,7 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
             RESOURCES.replace("100us", "80us"),
             "stream s: max_uncertainty template halves is 90us long",
         ),
-        (RESOURCES.replace("[halves]", "halves"), "stream s: templates is not a list"),
+        (RESOURCES.replace("[halves]", "halves"), "stream s: templates must be a list"),
     ],
 )
 def test_setup_says_what_is_wrong_with_templates(

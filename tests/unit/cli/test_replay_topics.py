@@ -71,7 +71,7 @@ def test_streams_are_read_as_recorded_and_alarms_go_to_no_topic_of_the_condition
 
 
 def slot(*marks: int | None, slots: int = 2) -> dict[str, object]:
-    """Give what a slot says of the watermarks of streams a and b, in this order."""
+    """Return a slot's record of the watermarks of streams a and b, in this order."""
     found = {name: {"watermark": mark} for name, mark in zip("ab", marks, strict=False)}
     return {"slots": slots, "watermarks": found}
 

@@ -21,13 +21,13 @@ def test_every_variable_of_the_document_is_known() -> None:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("COINCIDE_BOOTSTRAPS", "; is COINCIDE_BOOTSTRAP meant?"),
-        ("coincide_slot", "; is COINCIDE_SLOTS meant?"),
-        ("COINCIDE_CREATE_TOPICS", "; is COINCIDE_CREATE_EVENT_TOPICS meant?"),
+        ("COINCIDE_BOOTSTRAPS", "; did you mean COINCIDE_BOOTSTRAP?"),
+        ("coincide_slot", "; did you mean COINCIDE_SLOTS?"),
+        ("COINCIDE_CREATE_TOPICS", "; did you mean COINCIDE_CREATE_EVENT_TOPICS?"),
         ("COINCIDE_QQQQQQQQQQQQQQQ", "; see docs/configuration.md"),
     ],
 )
 def test_a_misspelt_variable_is_told_with_the_nearest_one(name: str, meant: str) -> None:
     environment = {name: "x", "PATH": "", "coincide_prefix": "p", "COINCIDER": ""}
-    said = [f"{name} is no variable of Coincide and does nothing{meant}"]
+    said = [f"{name}: is not a variable of Coincide and has no effect{meant}"]
     assert list(warn_of_unknown(environment)) == said

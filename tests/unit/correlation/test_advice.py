@@ -40,40 +40,40 @@ REJECTED: dict[str, int] = {
 @pytest.mark.parametrize(
     ("stream", "facts", "phrases"),
     [
-        (STREAM, None, ["no event was read since the stream was declared so"]),
+        (STREAM, None, ["no event was read since the declaration was last changed"]),
         (STREAM, middle([6 * SECOND] * ENOUGH), []),
         # Far from the limits, but too few to tell.
         (STREAM, facts_of(STREAM, [1000] * 3, [1000] * 3), []),
         (
             STREAM,
             facts_of(STREAM, [100_000, 1_980_000] * ENOUGH, [6 * SECOND] * 2 * ENOUGH),
-            ["longest event seen is 1.98s of 2s declared (50 % of the events are over nine"],
+            ["longest event observed is 1.98s; max_uncertainty is 2s, and 50 % of the events"],
         ),
         (
             STREAM,
             facts_of(STREAM, [SECOND] * ENOUGH, [400_000] * QUICK + [800_000] * SLOW),
             [
                 "max_delay is 10s: buffers are up to 12 times larger than needed; lower max_delay",
-                "the longest event seen is 1s, max_uncertainty is 2s: with a lower one",
-                "the shortest event seen is 1s, min_uncertainty is 0s: with a higher one",
+                "the longest event observed is 1s, but max_uncertainty is 2s",
+                "the shortest event observed is 1s, but min_uncertainty is 0s",
             ],
         ),
         (
             STREAM,
             middle([400_000] * QUICK + [8 * SECOND] * SLOW),
-            ["up to 20 times larger than 99 % of the events need; with a lower max_delay the slow"],
+            ["up to 20 times larger than 99 % of the events need; with a lower max_delay, slow"],
         ),
         (STREAM, middle([-5 * SECOND] * ENOUGH), ["the slowest came 5s before its latest"]),
         (STREAM, middle([0] * ENOUGH), ["max_delay is 10s: buffers are larger than needed"]),
         (
             STREAM,
             middle([SECOND] * (ENOUGH - 1) + [9_500_000]),
-            ["took 9.5s; max_delay is 10s, and 0.10 % of the events took over nine tenths of it"],
+            ["took 9.5s; max_delay is 10s, and 0.10 % of the events took more than 90 % of it"],
         ),
         (
             STREAM,
             facts_of(STREAM, [SECOND], [12 * SECOND]),
-            ["the slowest event took 12s, more than max_delay (10s): the next such event may be"],
+            ["the slowest event took 12s, more than max_delay (10s): another such event may be"],
         ),
         (
             STREAM,
@@ -84,7 +84,7 @@ REJECTED: dict[str, int] = {
         (
             STREAM,
             facts_of(STREAM, [SECOND] * 2, [-4 * SECOND, 9 * SECOND], late=1),
-            ["came 4s before its latest time, max_delay is 10s; raise it to 13s or more"],
+            ["came 4s before its latest time, but max_delay is 10s; raise it to 13s or more"],
         ),
         (
             STREAM,
@@ -94,17 +94,17 @@ REJECTED: dict[str, int] = {
         (
             replace(STREAM, clock="replay"),
             facts_of(STREAM, [SECOND] * 4, None, late=1),
-            ["1 of 4 events (25 %) were late, and pairs may have been missed: raise max_delay"],
+            ["1 of 4 events (25 %) were late, and pairs may have been missed; raise max_delay"],
         ),
         (
             RHO,
             facts_of(RHO, [1_050_000], [SECOND]),
-            ["the shortest event seen is 1.05s, min_uncertainty is 1s: a shorter one is a"],
+            ["the shortest event observed is 1.05s; min_uncertainty is 1s: shorter events are"],
         ),
         (
             STAMPED,
             facts_of(STREAM, [SECOND], [SECOND]),
-            ["the mapping makes every event 1s long, declared are 0s to 2s"],
+            ["the mapping makes every event 1s long, but the stream declares 0s to 2s"],
         ),
         # The mapping, and the declaration, leave one length: that is well.
         (
@@ -116,10 +116,10 @@ REJECTED: dict[str, int] = {
             STREAM,
             facts_of(STREAM, [], [], rejected=REJECTED),
             [
-                "1 record was longer than max_uncertainty (2s) and went to the dead letter: raise",
-                "2 records were shorter than min_uncertainty (0s) and went to the dead letter:",
-                "3 records were dated later than their arrival and max_skew (1s)",
-                "records went to the dead letter that no declaration would save: missing_key 4,000",
+                "1 record was rejected: longer than max_uncertainty (2s); raise max_uncertainty",
+                "2 records were rejected: shorter than min_uncertainty (0s); lower",
+                "3 records were rejected: dated more than max_skew after their arrival (1s)",
+                "do not depend on the declaration: missing_key 4,000",
             ],
         ),
     ],
@@ -138,7 +138,7 @@ def test_advice_reads_as_a_sentence() -> None:
     facts = middle([400_000] * QUICK + [800_000] * SLOW)
     (sentence,) = advise(STREAM, facts)
     assert sentence == (
-        "99 % of the events arrive within 500ms and the slowest took 800ms, max_delay is 10s: "
+        "99 % of the events arrive within 500ms and the slowest took 800ms, but max_delay is 10s: "
         "buffers are up to 12 times larger than needed; lower max_delay"
     )
 
@@ -160,5 +160,5 @@ def test_advice_speaks_of_groups_where_there_are_more_than_slots() -> None:
     assert advise(grid, facts, 3) == advise(grid, facts) == ()
     for seen_yet in (facts, None):
         sentence = advise(grid, seen_yet, 2)[-1]
-        assert sentence.startswith("the grid has 3 groups, the job 2 slots")
-        assert sentence.endswith("lower groups to at most 2, or give the job more slots")
+        assert sentence.startswith("the grid has 3 groups, but the job has 2 slots")
+        assert sentence.endswith("lower groups to at most 2, or increase the number of slots")

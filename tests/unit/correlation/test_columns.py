@@ -66,7 +66,7 @@ def test_dictionary_columns_take_and_concat_like_lists(
     taken = column.take(np.array(rows, np.int64))
     assert column.to_list() == values
     assert taken.to_list() == [values[row] for row in rows]
-    # Each value that is there stands once, and no other.
+    # Each value occurs once, and no other value.
     for it in (column, taken, DictionaryColumn.concat([column, taken, column])):
         assert sorted(it.values.to_list()) == sorted({v for v in it.to_list() if v is not None})
     joined = DictionaryColumn.concat([column, taken, column])

@@ -95,7 +95,7 @@ def test_totals_are_read_back() -> None:
 
 def test_facts_with_other_buckets_are_not_read() -> None:
     record = facts_of(STREAM, [1], [2]).to_record()
-    with pytest.raises(ValueError, match="1 buckets, not 20"):
+    with pytest.raises(ValueError, match="20 buckets; got 1"):
         ContractFacts.from_record({**record, "lengths": [1, 2, 3]})
 
 

@@ -198,21 +198,21 @@ def test_what_is_no_timestamp_is_rejected_with_its_reason(
 @pytest.mark.parametrize(
     ("buckets", "detail"),
     [
-        ("5", "histogram: is a number"),
-        ("{}", "histogram: is an object"),
-        ("[]", "histogram: are 0"),
-        ("[[0, 1]]", "histogram[0]: is no bucket"),
+        ("5", "histogram: must be a list; got a number"),
+        ("{}", "histogram: must be a list; got an object"),
+        ("[]", "histogram: got 0"),
+        ("[[0, 1]]", "histogram[0]: is not a valid bucket"),
         ('[{"lo": 0, "hi": 1}]', "histogram[0].p: is missing"),
-        ("[[0, 1, 0.4], [1, 2, 0.5]]", 'histogram: the "p" sum to 0.9'),
+        ("[[0, 1, 0.4], [1, 2, 0.5]]", 'histogram: the sum of the "p" must be exactly 1; got 0.9'),
         ("[[0, 1, 0.5], [1, 2, 0.50000000001]]", "histogram[1].p: 0.50000000001 has too many"),
         ("[[0, 1, -0.5], [1, 2, 1.5]]", "histogram[0].p: is -0.5"),
-        ('[[0, 1, "much"]]', "histogram[0].p: is not a decimal"),
-        ("[[0, 2, 0.5], [1, 3, 0.5]]", "histogram[1].lo: 1 us lies below 2 us"),
-        ("[[0, 1, 0.5], [2, 3, 0.5]]", "histogram[1].lo: 2 us leaves a gap"),
-        ("[[2, 3, 0.5], [0, 2, 0.5]]", "histogram[1].lo: 0 us lies below 3 us"),
-        ("[[3, 2, 1]]", "histogram[0].hi: 2 us is below 3 us"),
+        ('[[0, 1, "much"]]', "histogram[0].p: must be a decimal"),
+        ("[[0, 2, 0.5], [1, 3, 0.5]]", "histogram[1].lo: lo, 1 us, is below 2 us"),
+        ("[[0, 1, 0.5], [2, 3, 0.5]]", "histogram[1].lo: lo, 2 us, is above"),
+        ("[[2, 3, 0.5], [0, 2, 0.5]]", "histogram[1].lo: lo, 0 us, is below 3 us"),
+        ("[[3, 2, 1]]", "histogram[0].hi: 2 us is below lo, 3 us"),
         ("[[0, 0, 0.5], [0, 2, 0.5]]", "histogram[0].hi: the bucket is empty"),
-        (f"{[[n, n + 1, 0] for n in range(BUCKET_LIMIT + 1)]}", "histogram: are 101"),
+        (f"{[[n, n + 1, 0] for n in range(BUCKET_LIMIT + 1)]}", "histogram: got 101"),
     ],
 )
 def test_detail_of_a_bad_histogram_names_the_bucket(buckets: str, detail: str) -> None:
@@ -298,15 +298,15 @@ def test_a_stream_may_have_a_thousand_templates() -> None:
     stream = _stream(templates=tuple(Template(name, PHI) for name in names))
     assert [it.name for it in stream.templates] == names
     again = (*stream.templates[1:], stream.templates[-1])
-    with pytest.raises(InvalidFieldError, match="'t999' stands there twice"):
+    with pytest.raises(InvalidFieldError, match="'t999' is repeated"):
         _stream(templates=again)
 
 
 @pytest.mark.parametrize(
     ("count", "detail"),
     [
-        (2, "'x' is none of the stream's templates: t0, t1"),
-        (TEMPLATE_LIMIT, "'x' is none of the stream's templates: 1000 others"),
+        (2, "the stream has no template 'x'; it has: t0, t1"),
+        (TEMPLATE_LIMIT, "the stream has no template 'x'; it has: 1000 templates"),
     ],
 )
 def test_detail_of_an_unknown_template_stays_short(count: int, detail: str) -> None:

@@ -49,7 +49,7 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
         (STAMPED, CANONICAL, "event", MappedEvent(b"e", b"k", 10, 15)),
         (STAMPED, {**CANONICAL, **RECORD, "at": 18}, "record", MappedEvent(b"m", b"k", 13, 18)),
         (STAMPED, {"time": 15, "before": 1, "key": "k"}, "event", MappedEvent(None, b"k", 14, 15)),
-        # Neither: what is wrong is told of the record.
+        # Neither: the reason of the record is reported.
         (STAMPED, {"mic": "m", "site": "k"}, "record", Reason.MISSING_FIELD),
         (STAMPED, {"id": "e", "earliest": 10}, "record", Reason.MISSING_FIELD),
         (STAMPED, [1], "record", Reason.NOT_AN_OBJECT),

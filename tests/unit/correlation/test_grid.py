@@ -111,7 +111,7 @@ def test_no_events_go_nowhere() -> None:
 def _loads(groups: int, slots: int) -> list[int]:
     slot_of = slots_of_cells(groups, slots)
     assert (slot_of == slot_of.T).all()
-    # A cell of two groups stands there twice: that is its work.
+    # A cell of two groups is listed twice, because it has twice the work.
     found: list[int] = np.bincount(slot_of.ravel(), minlength=slots).tolist()
     return found
 

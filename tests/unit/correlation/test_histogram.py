@@ -15,6 +15,7 @@ from correlation.resources.template import Template
 from tests.unit.timing.histogram_strategies import described, large_histograms
 
 TENTH = WHOLE_MASS // 10
+PLACES = "has too many decimal places"
 
 
 def bucket(lo: object, hi: object, p: object) -> dict[str, object]:
@@ -24,33 +25,33 @@ def bucket(lo: object, hi: object, p: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("buckets", "field", "problem"),
     [
-        (None, "buckets", "is not a list"),
-        ("[]", "buckets", "is not a list"),
-        ([], "buckets", "are 0"),
-        ([bucket(i, i + 1, 0) for i in range(BUCKET_LIMIT + 1)], "buckets", "are 101"),
-        ([5], "buckets[0]", "is no bucket"),
-        (["0,1"], "buckets[0]", "is no bucket"),
-        ([[0, 10]], "buckets[0]", "is no bucket"),
-        ([[0, 10, 1, 1]], "buckets[0]", "is no bucket"),
-        ([["0", 10, 1]], "buckets[0].lo", "is not a whole number"),
+        (None, "buckets", "must be a list"),
+        ("[]", "buckets", "must be a list"),
+        ([], "buckets", "got 0 buckets"),
+        ([bucket(i, i + 1, 0) for i in range(BUCKET_LIMIT + 1)], "buckets", "got 101 buckets"),
+        ([5], "buckets[0]", "is not a valid bucket"),
+        (["0,1"], "buckets[0]", "is not a valid bucket"),
+        ([[0, 10]], "buckets[0]", "is not a valid bucket"),
+        ([[0, 10, 1, 1]], "buckets[0]", "is not a valid bucket"),
+        ([["0", 10, 1]], "buckets[0].lo", "must be a whole number"),
         ([{"lo": 0, "hi": 10}], "buckets[0].p", "is missing"),
-        ([bucket("0", 10, 1)], "buckets[0].lo", "is not a whole number"),
-        ([bucket(0, 10.0, 1)], "buckets[0].hi", "is not a whole number"),
-        ([{"lo": True, "hi": 10, "p": 1}], "buckets[0].lo", "is not a whole number"),
-        ([bucket(0, 10, "half")], "buckets[0].p", "is not a decimal"),
-        ([bucket(0, 10, None)], "buckets[0].p", "is not a decimal"),
-        ([{"lo": 0, "hi": 10, "p": True}], "buckets[0].p", "is not a decimal"),
-        ([bucket(0, 10, "nan")], "buckets[0].p", "is not a decimal"),
-        ([bucket(0, 10, "inf")], "buckets[0].p", "is not a decimal"),
+        ([bucket("0", 10, 1)], "buckets[0].lo", "must be a whole number"),
+        ([bucket(0, 10.0, 1)], "buckets[0].hi", "must be a whole number"),
+        ([{"lo": True, "hi": 10, "p": 1}], "buckets[0].lo", "must be a whole number"),
+        ([bucket(0, 10, "half")], "buckets[0].p", "must be a decimal"),
+        ([bucket(0, 10, None)], "buckets[0].p", "must be a decimal"),
+        ([{"lo": 0, "hi": 10, "p": True}], "buckets[0].p", "must be a decimal"),
+        ([bucket(0, 10, "nan")], "buckets[0].p", "must be a decimal"),
+        ([bucket(0, 10, "inf")], "buckets[0].p", "must be a decimal"),
         ([bucket(0, 10, -0.1)], "buckets[0].p", "is -0.1"),
         ([bucket(0, 10, "1.1")], "buckets[0].p", "is 1.1"),
-        ([bucket(0, 10, "0.12345678901")], "buckets[0].p", "0.12345678901 has too many places"),
-        ([bucket(0, 10, "1e-999999999")], "buckets[0].p", "1e-999999999 has too many places"),
+        ([bucket(0, 10, "0.12345678901")], "buckets[0].p", f"0.12345678901 {PLACES}"),
+        ([bucket(0, 10, "1e-999999999")], "buckets[0].p", f"1e-999999999 {PLACES}"),
         ([bucket(0, 10, "1" + "0" * 50 + "1e-51")], "buckets[0].p", None),
         ([bucket(0, 10, "0.5" + "0" * 40 + "1")], "buckets[0].p", None),
-        ([bucket(0, 10, 0.9)], "buckets", 'the "p" sum to 0.9'),
+        ([bucket(0, 10, 0.9)], "buckets", 'the sum of the "p" must be exactly 1; got 0.9'),
         ([bucket(0, 10, 0.7), bucket(10, 20, "0.3000000001")], "buckets", None),
-        ([bucket(10, 0, 1)], "buckets[0].hi", "0 us is below 10 us"),
+        ([bucket(10, 0, 1)], "buckets[0].hi", "0 us is below lo, 10 us"),
         ([bucket(0, 10, 0.5), bucket(10, 10, 0.5)], "buckets[1].hi", "the bucket is empty"),
         ([bucket(0, 0, 0), bucket(0, 10, 1)], "buckets[0].hi", "the bucket is empty"),
         ([bucket(0, 10, 0.5), bucket(9, 20, 0.5)], "buckets[1].lo", None),
@@ -70,7 +71,7 @@ def test_histogram_refuses_buckets(buckets: object, field: str, problem: str | N
 
 
 def test_histogram_refuses_negative_masses_that_sum_to_one() -> None:
-    with pytest.raises(InvalidFieldError, match=r"buckets\[1\]\.p: -0\.1 is negative"):
+    with pytest.raises(InvalidFieldError, match=r"buckets\[1\]\.p: must not be negative"):
         Histogram((Bucket(0, 10, 11 * TENTH), Bucket(10, 20, -TENTH)))
 
 

@@ -14,14 +14,14 @@ from correlation.resources.records import Resource
 STREAM = {"topic": "t", "max_uncertainty_us": 200_000, "max_delay_us": 1_000_000}
 RESOURCE = Resource("stream", "x", 37, 0, STREAM)
 RECORD = json.dumps(RESOURCE.to_record()).encode()
-SENTENCE = "^the record at offset 7 of the config topic, stream/x: record version 2, this software"
+SENTENCE = "^the record at offset 7 of the config topic, stream/x: the record has version 2"
 
 
 def test_take_returns_what_is_in_force_or_why_nothing_is() -> None:
     newest = NewestRecords(json.loads)
     assert newest.take(0, b"stream/x", RECORD) == RESOURCE
     found = newest.take(1, b"stream/x", b"[]")
-    assert found == Unreadable(b"stream/x", 1, "its value is not a JSON object")
+    assert found == Unreadable(b"stream/x", 1, "the value is not a JSON object")
     assert newest.unreadable() == [found]
     assert newest.take(2, b"stream/x", None) is None
     assert newest.unreadable() == []

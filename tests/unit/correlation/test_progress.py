@@ -16,7 +16,7 @@ from correlation.engine.heartbeats import (
     heartbeat_from_record,
     heartbeat_to_record,
 )
-from correlation.engine.partition_watermark import MOST_WAITING
+from correlation.engine.partition_watermark import MAX_WAITING
 from correlation.engine.progress import Changes, Progress, Watermarks
 from correlation.errors import InvalidFieldError
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
@@ -205,28 +205,28 @@ def test_p_waiting_marks_are_those_of_all_heartbeats_until_too_many_wait(
     for step in steps:
         changes = advance(bounded, step)
         closed = unbounded.advance(step)
-        dropped = dropped or len({offset for offset, _ in unbounded.waiting}) > MOST_WAITING
+        dropped = dropped or len({offset for offset, _ in unbounded.waiting}) > MAX_WAITING
         assert bounded.values()["s"] <= unbounded.watermark
         # One more than the bound: the last one that closes the partition.
-        assert len(waiting_of(bounded)) <= MOST_WAITING + 1
+        assert len(waiting_of(bounded)) <= MAX_WAITING + 1
         if not dropped:
             assert bounded.values()["s"] == unbounded.watermark
             assert ("s" in changes.closed) == closed
     bounded.advance([Progress("s", 0, 2_000, None)], [])
     unbounded.advance(Progress("s", 0, 2_000, None))
-    # The greatest watermark of all is never dropped, nor is what closes the partition.
+    # The max watermark is never dropped, nor the heartbeat that closes the partition.
     assert bounded.values()["s"] == unbounded.watermark
 
 
 def test_p_waiting_the_smallest_step_is_dropped() -> None:
     watermarks = Watermarks({"s": 0}, {"s": 1})
-    steps = [Heartbeat("s", 0, 1_000 * number, 10 * number) for number in range(1, MOST_WAITING)]
+    steps = [Heartbeat("s", 0, 1_000 * number, 10 * number) for number in range(1, MAX_WAITING)]
     watermarks.advance([], steps)
     # It says little more than the one before, and the next one comes soon.
     watermarks.advance([], [Heartbeat("s", 0, 3_001, 38), Heartbeat("s", 0, 9_999_999, 10**12)])
     watermarks.advance([], [Heartbeat("s", 0, 500, 25)])
     waiting = waiting_of(watermarks)
-    assert len(waiting) == MOST_WAITING
+    assert len(waiting) == MAX_WAITING
     assert {25, 38}.isdisjoint(waiting)
     assert 10**12 in waiting
 

@@ -65,7 +65,7 @@ def test_software_that_can_read_the_record_puts_it_in_force_at_its_start() -> No
 def test_slot_keeps_the_problem_of_a_record_that_cannot_be_read_not_its_content() -> None:
     program = Program(STREAMS, {"x": 1})
     long = READABLE | {"v": 0, "more": "content" * 10_000}
-    records = [(long, "its v is not 1"), ("its value is not JSON", "its value is not JSON")]
+    records = [(long, "v: must be 1"), ("value is not valid JSON", "value is not valid JSON")]
     for offset, (record, problem) in enumerate(records):
         outcome = program.advance(Block([Control(offset, KEY, record)]), lambda: 0)
         assert outcome.metrics["conditions"]["c"]["detail"] == problem

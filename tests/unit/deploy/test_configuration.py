@@ -26,7 +26,7 @@ ROW = re.compile(r"^\| `(COINCIDE_\w+)` \| ([a-z, ]+) \| (.+?) \| (.+) \|$", re.
 
 
 def _default(field: FieldInfo) -> str:
-    """Write a default as one would set it: JSON, without quotes around a text."""
+    """Write a default as a user would set it: JSON, without quotes around a string."""
     found = field.get_default(call_default_factory=True)
     if found is None:
         return "none"

@@ -33,7 +33,7 @@ from service.api.stream_status import StreamReport
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 
-# What the page can hold stands in one table there, which nothing else needs.
+# The allowed contents of the page are in one table, which nothing else needs.
 from service.exposition import _HELP
 from service.registry import checked_stream
 from tests.oracle.intervals import Window, is_satisfied, probability
@@ -53,7 +53,7 @@ NOON_US = 1_767_268_800 * S
 
 
 class Example(NamedTuple):
-    """A block of JSON: where it stands, what it is, what it says."""
+    """A block of JSON: its place, its kind and its content."""
 
     file: str
     line: int
@@ -182,7 +182,7 @@ def test_pair_has_the_probability_and_the_verdict_of_the_manual(pair: Pair) -> N
 
 
 def _alarms(pair: Pair) -> list[dict[str, Any]]:
-    """Give the alarms of the program for the one pair."""
+    """Return the alarms of the program for the one pair."""
     names = (pair.condition["a"], pair.condition["b"])
     streams = {name: Stream(name, name, 60_000_000, 60_000_000) for name in names}
     program = Program(streams, dict.fromkeys(names, 1))

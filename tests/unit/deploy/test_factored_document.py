@@ -33,7 +33,7 @@ STREAMS = {
     for name, longest in (("acoustic", 500_000), ("seismic", 2_000_000))
 }
 MODEL: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
-# Of the targets: what mic-1 has no pair with stands before, between and behind.
+# Of the targets: those without a pair with mic-1 are before, between and after the pairs.
 TOO_EARLY, TOO_SHORT = ("geo-2", 300_000, 1_100_000), ("geo-9", 3_200_000, 3_300_000)
 
 Reader = Callable[[dict[str, Any]], Iterator[dict[str, Any]]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-# What the page can hold stands in one table there, which nothing else needs.
+# The allowed contents of the page are in one table, which nothing else needs.
 from service.exposition import _HELP
 
 HERE = Path(__file__).parent

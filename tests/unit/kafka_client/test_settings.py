@@ -30,11 +30,11 @@ WRONG_MEMBERS = [
         '{"sasl.password": ["x"]}',
         "sasl.password: must be a string, a number, true or false; got a list",
     ),
-    ("KAFKA_PROPERTIES", '{"a": "1", "a": "2"}', "a: is given twice; remove one of them"),
+    ("KAFKA_PROPERTIES", '{"a": "1", "a": "2"}', "a: is repeated; remove one of them"),
     (
         "KAFKA_PROPERTIES",
         '{"client.id": "x", "no.such": 1}',
-        'no.such: No such configuration property: "no.such"; correct it, or remove it: ',
+        'no.such: No such configuration property: "no.such"; correct or remove it',
     ),
     (
         "KAFKA_PROPERTIES",
@@ -44,7 +44,7 @@ WRONG_MEMBERS = [
     (
         "KAFKA_PROPERTIES",
         '{"security.protocol": "SASL_SSL", "sasl.mechanisms": "SCRAM-SHA-512"}',
-        "sasl.username and sasl.password must be set; correct it, ",
+        "sasl.username and sasl.password must be set; correct ",
     ),
     (
         "KAFKA_PROPERTIES",
@@ -75,13 +75,13 @@ WRONG_MEMBERS = [
     (
         "UNTIL_OFFSETS",
         '{"events": 5}',
-        "events: must be an object of partitions and offsets; write one like ",
+        "events: must be an object of partitions and offsets; write for example ",
     ),
     ("UNTIL_OFFSETS", '{"events": {"0": "x"}}', "events: 0: Input should be a valid integer"),
     ("UNTIL_OFFSETS", '{"events": {"0": -1}}', "events: 0: Input should be greater than or equal"),
     ("UMASK", "rw-------", "String should match pattern"),
     ("BOOTSTRAP", "", "'' is not the address of a broker"),
-    ("PREFIX", "a b", "Value error, prefix: 'a b' is not a name for a topic"),
+    ("PREFIX", "a b", "Value error, prefix: 'a b' is not a valid topic name"),
     ("PREFIX", "x" * 201, "String should have at most 200 characters"),
 ]
 

@@ -37,12 +37,12 @@ def test_parse_json_keeps_numbers_exact(body: bytes, parsed: object) -> None:
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
-        (b'{"a": 1,}', "not JSON"),
-        (b"\xff\xfe{}", "not UTF-8 from byte 0"),
-        (b'{"a": 1, "a": 2}', "'a' is given twice"),
-        (b'{"a": {"b": 1, "b": 1}}', "'b' is given twice"),
+        (b"", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b'{"a": 1,}', "not valid JSON"),
+        (b"\xff\xfe{}", "not valid UTF-8 at byte 0"),
+        (b'{"a": 1, "a": 2}', "'a' is repeated"),
+        (b'{"a": {"b": 1, "b": 1}}', "'b' is repeated"),
         (b'{"a": "\\ud800"}', "surrogate"),
         (b'{"\\udfff": 1}', "surrogate"),
         (b"[" * 20 + b"]" * 20, "nested deeper than 16"),

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from anyio import CapacityLimiter
 
-from service.api.body import MOST_VALUES, PARSED_AT_ONCE, _unique, parse_json
+from service.api.body import MAX_VALUES, PARSED_AT_ONCE, _unique, parse_json
 from service.app import create_app
-from service.errors import MOST_PROBLEMS, BodyError
+from service.errors import MAX_PROBLEMS, BodyError
 from service.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
@@ -37,7 +37,7 @@ def comparisons(names: int) -> int:
     pairs: list[tuple[str, object]] = [(CountedName(f"n{at}"), 0) for at in range(names)]
     pairs.append((CountedName(f"n{names - 1}"), 0))
     CountedName.compared = 0
-    with pytest.raises(BodyError, match="is given twice"):
+    with pytest.raises(BodyError, match="is repeated"):
         _unique(pairs)
     return CountedName.compared
 
@@ -60,10 +60,10 @@ def test_names_of_fields_are_not_copied_for_every_value() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"[" + b",".join([b"1"] * MOST_VALUES) + b"]",
-        b"[" + b",".join([b"{}"] * MOST_VALUES) + b"]",
-        b"[" + b",".join([b"[0,0]"] * (MOST_VALUES // 3 + 1)) + b"]",
-        b"{" + b",".join(b'"n%d":0' % at for at in range(MOST_VALUES)) + b"}",
+        b"[" + b",".join([b"1"] * MAX_VALUES) + b"]",
+        b"[" + b",".join([b"{}"] * MAX_VALUES) + b"]",
+        b"[" + b",".join([b"[0,0]"] * (MAX_VALUES // 3 + 1)) + b"]",
+        b"{" + b",".join(b'"n%d":0' % at for at in range(MAX_VALUES)) + b"}",
     ],
 )
 def test_body_of_too_many_values_is_refused(body: bytes) -> None:
@@ -73,11 +73,11 @@ def test_body_of_too_many_values_is_refused(body: bytes) -> None:
 
 
 def test_body_of_many_values_is_read() -> None:
-    values = [1] * (MOST_VALUES - 1)
+    values = [1] * (MAX_VALUES - 1)
     assert parse_json(str(values).encode()) == values
 
 
-NAMES = {f"n{at}": 0 for at in range(MOST_VALUES - 10)}
+NAMES = {f"n{at}": 0 for at in range(MAX_VALUES - 10)}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshold": 1}
 
 
@@ -105,8 +105,8 @@ def test_answer_lists_the_first_of_many_problems(
             return await client.request(method, path, json=document)
 
     problems = asyncio.run(asked()).json()["errors"]
-    assert len(problems) == MOST_PROBLEMS + 1
-    assert problems[-1]["problem"] == "more fields are not valid"
+    assert len(problems) == MAX_PROBLEMS + 1
+    assert problems[-1]["problem"] == "further fields are not valid"
 
 
 def test_service_answers_while_bodies_are_parsed() -> None:

@@ -32,7 +32,7 @@ def _chain(*conditions: tuple[str, str, str]) -> Registry:
         ([("c1", "q", "r"), ("c2", "r", "elsewhere")], "p", "q", None),
         ([("c1", "q", "p")], "p", "q", "c0 -> c1 -> c0"),
         ([("c1", "q", "r"), ("c2", "r", "p"), ("c3", "q", "x")], "p", "q", "c0 -> c1 -> c2 -> c0"),
-        # A loop that is there already, of others, is none of this condition's.
+        # An existing loop of other conditions does not concern this condition.
         ([("c1", "q", "r"), ("c2", "r", "q")], "p", "q", None),
     ],
 )
@@ -72,8 +72,8 @@ def test_condition_that_keeps_more_than_is_allowed_is_refused() -> None:
         registry.check_condition("c", 1, PAIR | {"window_us": 11_000_000})
     (problem,) = caught.value.problems
     assert problem.field == "window"
-    assert "stream x for 12s: up to 12,000 at 1,000 a second, 11,000 are allowed" in problem.problem
-    assert problem.remedy.startswith("keep them for at most 11s: ")
+    assert "12,000 events of stream x (12s at 1,000 events/s), but the limit is" in problem.problem
+    assert problem.remedy.startswith("buffer them for at most 11s: ")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_copies_on_a_grid_count() -> None:
     streams = [stream(it, **POINTS, partitioning=grid, max_rate=1_000) for it in "xy"]
     registry = fold(*streams, limit=11_000)
     registry.check_condition("c", 1, PAIR | {"window_us": 2_000_000})
-    with pytest.raises(InvalidDocumentError, match=r"up to 12,000 at 3,000 a second"):
+    with pytest.raises(InvalidDocumentError, match=r"would buffer 12,000 events"):
         registry.check_condition("c", 1, PAIR | {"window_us": 3_000_000})
 
 
@@ -103,14 +103,14 @@ def test_stream_whose_conditions_would_keep_more_than_is_allowed_is_refused() ->
         stream("x"), stream("y", **POINTS), condition("c", window_us=10_000_000), limit=11_000
     )
     registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_000}))
-    with pytest.raises(InvalidDocumentError, match="condition c would keep") as caught:
+    with pytest.raises(InvalidDocumentError, match="condition c would buffer") as caught:
         registry.check_stream(stream_from_document("x", STREAM | POINTS | {"max_rate": 1_001}))
     assert caught.value.problems[0].field == "max_rate"
 
 
 def test_stream_whose_conditions_cannot_take_histograms_is_refused() -> None:
     registry = fold(stream("x"), stream("y"), condition("c", output="factored"))
-    with pytest.raises(InvalidDocumentError, match="condition c cannot take them") as caught:
+    with pytest.raises(InvalidDocumentError, match="condition c does not support them") as caught:
         registry.check_stream(stream_from_document("x", STREAM | {"histograms": True}))
     (problem,) = caught.value.problems
     assert problem.field == "histograms"

@@ -18,5 +18,5 @@ def test_lookup_waits_no_longer_than_its_limit_for_others() -> None:
     wanted = {"a": Wanted("events", EventMapping(), b"x")}
     with pytest.raises(NotReadyError) as told:
         finder.find(wanted, Span())
-    assert told.value.problems[0].remedy == "give the event itself"
+    assert told.value.problems[0].remedy == "send the event itself"
     assert not running.acquire(blocking=False)

@@ -57,7 +57,7 @@ def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: 
     assert all(name in remedy for name in known)
     for name in known:
         assert refused(method, path, f"{name}=1&{name}=1") == [
-            (name, "is given 2 times", "give it once")
+            (name, "occurs 2 times", "write it once")
         ]
 
 

@@ -83,13 +83,13 @@ def test_fold_keeps_the_newest_record_of_every_key(
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        (b"stream/x", b"{", "is not JSON"),
-        (b"stream/x", b"\xff", "is not JSON"),
+        (b"stream/x", b"{", "is not valid JSON"),
+        (b"stream/x", b"\xff", "is not valid JSON"),
         (b"stream/x", b"[]", "not a JSON object"),
-        (b"stream/x", b"{}", "its v is not 1"),
-        (b"planet/x", b"{}", "not kind/name"),
-        (b"\xff", b"{}", "not kind/name"),
-        (None, b"{}", "not kind/name"),
+        (b"stream/x", b"{}", "v: must be 1"),
+        (b"planet/x", b"{}", "must be kind/name"),
+        (b"\xff", b"{}", "must be kind/name"),
+        (None, b"{}", "must be kind/name"),
     ],
 )
 def test_record_that_cannot_be_read_takes_its_resource_out_of_force(
@@ -143,7 +143,7 @@ def test_record_of_a_newer_version_is_no_reason_to_stop_once_it_is_replaced(
 ) -> None:
     registry = fold(stream("x"))
     registry.apply(LogRecord(7, b"stream/x", NEWER, 0))
-    with pytest.raises(UnknownRecordVersionError, match=r"offset 7 .*stream/x: record version 2"):
+    with pytest.raises(UnknownRecordVersionError, match=r"offset 7 .*stream/x: .* version 2"):
         registry.follow()
     registry.apply(LogRecord(8, b"stream/x", after, 0))
     registry.follow()
@@ -223,7 +223,7 @@ def test_factored_output_is_refused_for_streams_with_histograms() -> None:
     shaped = Stream("y", "ty", 200_000, 0, histograms=True)
     factored = PAIR | {"output": "factored"}
     assert checked_condition("c", 1, factored, {"x": plain, "y": replace(plain, name="y")})
-    with pytest.raises(InvalidDocumentError, match="stream y may carry histograms") as caught:
+    with pytest.raises(InvalidDocumentError, match=r"histograms, .* stream y") as caught:
         checked_condition("c", 1, factored, {"x": plain, "y": shaped})
     (problem,) = caught.value.problems
     assert (problem.field, problem.remedy) == ("output", "use output pairs")
@@ -232,7 +232,7 @@ def test_factored_output_is_refused_for_streams_with_histograms() -> None:
 def test_check_condition_needs_equal_partitioning() -> None:
     registry = fold(stream("x"), stream("y", partitioning={"by": "grid"}))
     with pytest.raises(
-        InvalidDocumentError, match=r"b: is partitioned by grid with 1 group .y., a by key .x., so"
+        InvalidDocumentError, match=r"b: is partitioned by grid with 1 group, but a by key"
     ):
         registry.check_condition("c", 1, PAIR)
 
@@ -240,9 +240,7 @@ def test_check_condition_needs_equal_partitioning() -> None:
 def test_check_condition_needs_equal_groups() -> None:
     three, two = ({"by": "grid", "groups": groups} for groups in (3, 2))
     registry = fold(stream("x", partitioning=three), stream("y", partitioning=two))
-    with pytest.raises(
-        InvalidDocumentError, match=r"with 2 groups .y., a by grid with 3 groups .x., so"
-    ):
+    with pytest.raises(InvalidDocumentError, match=r"with 2 groups, but a by grid with 3 groups"):
         registry.check_condition("c", 1, PAIR)
     same = fold(stream("x", partitioning=three), stream("y", partitioning=three))
     assert same.check_condition("c", 1, PAIR).name == "c"

@@ -21,12 +21,12 @@ from service.errors import BodyError, FieldProblem
 CONDITION: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 PAIR: dict[str, Any] = {"kind": "mutual_deadline", "a": "x", "b": "y", "window": "2s"}
 STREAM: dict[str, Any] = {"topic": "t", "max_uncertainty": "200ms", "max_delay": "1s"}
-DECIMAL = "write a decimal over 0 and at most 1, for example 0.7"
+DECIMAL = "write a decimal greater than 0 and at most 1, for example 0.7"
 UNIT = 'write "500ms" (or us, s, min, h, d), or max_uncertainty_ms: 500'
 
 
 def problem_of(document: dict[str, Any]) -> FieldProblem:
-    """Give the one problem of a document, as the service would."""
+    """Return the only problem of a document, as the service would."""
     try:
         if "kind" in document:
             condition_from_document("c", 1, CONDITION.validate_python(document).normalised())
@@ -43,18 +43,18 @@ def problem_of(document: dict[str, Any]) -> FieldProblem:
 @pytest.mark.parametrize(
     ("value", "problem", "remedy"),
     [
-        (70, "70 is not over 0 and at most 1", "write 0.7"),
-        ("70", "70 is not over 0 and at most 1", "write 0.7"),
-        ("60%", '"60%" is not a decimal', "write 0.6"),
-        ("0,7", '"0,7" is not a decimal', "write 0.7"),
-        ("150%", '"150%" is not a decimal', DECIMAL),
-        ("much", '"much" is not a decimal', DECIMAL),
-        (Decimal("1.5"), "1.5 is not over 0 and at most 1", DECIMAL),
-        (0, "0 is not over 0 and at most 1", DECIMAL),
-        ("9e9999999", "9e9999999 is not over 0 and at most 1", DECIMAL),
-        ("9e-9999999%", '"9e-9999999%" is not a decimal', DECIMAL),
-        (None, "is not a decimal", DECIMAL),
-        (True, "is not a decimal", DECIMAL),
+        (70, "must be greater than 0 and at most 1; got 70", "write 0.7"),
+        ("70", "must be greater than 0 and at most 1; got 70", "write 0.7"),
+        ("60%", 'must be a decimal; got "60%"', "write 0.6"),
+        ("0,7", 'must be a decimal; got "0,7"', "write 0.7"),
+        ("150%", 'must be a decimal; got "150%"', DECIMAL),
+        ("much", 'must be a decimal; got "much"', DECIMAL),
+        (Decimal("1.5"), "must be greater than 0 and at most 1; got 1.5", DECIMAL),
+        (0, "must be greater than 0 and at most 1; got 0", DECIMAL),
+        ("9e9999999", "must be greater than 0 and at most 1; got 9e9999999", DECIMAL),
+        ("9e-9999999%", 'must be a decimal; got "9e-9999999%"', DECIMAL),
+        (None, "must be a decimal", DECIMAL),
+        (True, "must be a decimal", DECIMAL),
         ("0.12345678901", "has too many decimal places", "use at most 10 places"),
     ],
 )
@@ -65,20 +65,20 @@ def test_threshold(value: object, problem: str, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "problem", "remedy"),
     [
-        ("max_uncertainty", 500, "500 has no unit", UNIT),
-        ("max_uncertainty", "500", "500 has no unit", UNIT),
-        ("max_uncertainty", "-5s", "is -5s: a duration is not negative", 'write "5s" or "0s"'),
-        ("max_uncertainty", "-500d", "is -500d: a duration is not negative", 'write "0s"'),
-        ("max_uncertainty", "500d", "is 500d: more than 407 days", "use at most 407 days"),
-        ("max_delay", "20000d", "is 20000d: more than 35 years", "use at most 35 years"),
-        ("max_delay_ms", 10**20, "is more than 35 years", "use at most 35 years"),
+        ("max_uncertainty", 500, "must have a unit; got 500", UNIT),
+        ("max_uncertainty", "500", "must have a unit; got 500", UNIT),
+        ("max_uncertainty", "-5s", "must not be negative; got -5s", 'write "5s" or "0s"'),
+        ("max_uncertainty", "-500d", "must not be negative; got -500d", 'write "0s"'),
+        ("max_uncertainty", "500d", "must be at most 407 days; got 500d", "use at most 407 days"),
+        ("max_delay", "20000d", "must be at most 35 years; got 20000d", "use at most 35 years"),
+        ("max_delay_ms", 10**20, "must be at most 35 years", "use at most 35 years"),
         (
             "max_delay_ms",
             "5",
-            '"5" is a text',
+            'must be a number; got "5"',
             'write a number, without quotes, or max_delay: "250ms"',
         ),
-        ("max_delay_ms", -5, "is -5ms: a duration is not negative", 'write "5ms" or "0s"'),
+        ("max_delay_ms", -5, "must not be negative; got -5ms", 'write "5ms" or "0s"'),
     ],
 )
 def test_duration(field: str, value: object, problem: str, remedy: str) -> None:
@@ -111,24 +111,24 @@ def test_duration_of_any_size_is_named() -> None:
             "is not a field of this document",
             "did you mean time?",
         ),
-        ({"mapping": 3}, "mapping", "is not an object", "write a JSON object: {…}"),
-        ({"topic": 3}, "topic", "is not a text", "write a text, in double quotes"),
+        ({"mapping": 3}, "mapping", "must be an object", "write a JSON object: {…}"),
+        ({"topic": 3}, "topic", "must be a string", "write a string, in double quotes"),
         (
             {"partitioning": {"by": "grid", "groups": 45}},
             "partitioning.groups",
-            "is more than 44",
+            "must be at most 44",
             "use at most 44",
         ),
         (
             {"partitioning": {"groups": 2}},
             "partitioning.groups",
-            "goes with a grid only",
+            "requires a grid",
             'leave it out, or write "by": "grid"',
         ),
         (
             {"partitioning": "gird"},
             "partitioning",
-            '"gird" is no partitioning',
+            '"gird" is not valid',
             'write "key", "grid", or {"by": "grid", "groups": 3}',
         ),
         (
@@ -147,7 +147,7 @@ def test_kind_and_flag() -> None:
     assert problem_of(PAIR | {"kind": "witin"}).remedy.startswith("did you mean within? ")
     flag = problem_of(PAIR | {"threshold": 1, "report_probability": "yes"})
     assert (flag.problem, flag.remedy) == (
-        "is not true or false",
+        "must be true or false",
         "write true or false, without quotes",
     )
 
@@ -155,13 +155,13 @@ def test_kind_and_flag() -> None:
 @pytest.mark.parametrize(
     ("body", "problem", "remedy"),
     [
-        ('{"a": 1,}', "a comma too many at line 1 column 8", "remove the comma at line 1 column 8"),
+        ('{"a": 1,}', "an extra comma at line 1 column 8", "remove the comma at line 1 column 8"),
         (
             '{"a": [1,\n ]}',
-            "a comma too many at line 1 column 9",
+            "an extra comma at line 1 column 9",
             "remove the comma at line 1 column 9",
         ),
-        ("", "it is empty", "send a JSON object: {…}"),
+        ("", "is empty", "send a JSON object: {…}"),
         ("{'a': 1}", "a single quote at line 1 column 2", 'write double quotes: "…"'),
         ('{"a":\n True}', "True at line 2 column 2", "write true"),
         (
@@ -169,14 +169,14 @@ def test_kind_and_flag() -> None:
             "a comma is missing at line 1 column 9",
             "write a comma between values",
         ),
-        ('{"a": 1} x', "something follows the document at line 1 column 10", "remove what follows"),
+        ('{"a": 1} x', "text follows the document at line 1 column 10", "remove it"),
         (
             "{a: 1}",
-            "no name in double quotes at line 1 column 2",
+            "a name in double quotes is missing at line 1 column 2",
             "put every name in double quotes",
         ),
-        ('{"a": "x', "a text without its end at line 1 column 7", "close it with a double quote"),
-        ('{"a": 1', "it ends too early", "close what is open: texts, objects, lists"),
+        ('{"a": "x', "a string is not closed at line 1 column 7", "close it with a double quote"),
+        ('{"a": 1', "ends too early", "close all strings, objects and lists"),
     ],
 )
 def test_body(body: str, problem: str, remedy: str) -> None:

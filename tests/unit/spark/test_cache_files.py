@@ -30,7 +30,7 @@ def test_a_blob_is_kept_for_its_owner_only(tmp_path: Path) -> None:
 def test_what_was_used_min_recently_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_files, "MOST_BYTES", 25)
+    monkeypatch.setattr(cache_files, "MAX_BYTES", 25)
     files = CacheFiles(tmp_path)
     for seconds, name in enumerate(("a", "b")):
         files.put(name, bytes(10))

@@ -57,7 +57,7 @@ def test_partition_read_to_its_end_gives_a_heartbeat_of_the_time_before_it_was_a
 
 
 def test_time_is_taken_before_the_ends_are_asked() -> None:
-    """What is appended while the broker answers stands behind the end, and may be any later."""
+    """Records appended during the request are after the end offset and may have any later time."""
 
     class Slow(Kafka):
         def ends(self, places: Iterable[Place]) -> dict[Place, int]:

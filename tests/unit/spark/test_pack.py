@@ -269,14 +269,15 @@ def test_control_and_heartbeat_records_reach_every_slot_and_bad_ones_are_dead_le
     assert [(row[0], row[2]) for row in rows_of(rows, "control")] == [
         (key, offset) for offset in (4, 5, 6, 7) for key in SLOT_KEYS
     ]
+    cut_off = "unexpected end of data: line 1 column 2 (char 1)"
     # Also those that cannot be read: they take their condition out of force.
     controls = [
         orjson.loads(it) for it in dict.fromkeys(row[3] for row in rows_of(rows, "control"))
     ]
     assert [(it["key"], it["record"]) for it in controls] == [
-        ("condition/c", "it does not hold a condition: config record without 'kind'"),
+        ("condition/c", "the value is not a condition: the config record has no field 'kind'"),
         ("condition/c", None),
-        ("condition/d", "its value is not JSON: unexpected end of data: line 1 column 2 (char 1)"),
+        ("condition/d", f"the value is not valid JSON: {cut_off}"),
         ("condition/e", {"v": 2}),
     ]
     assert [row[0] for row in rows_of(rows, "heartbeat")] == list(SLOT_KEYS)
@@ -303,7 +304,7 @@ def test_control_of_any_depth_reaches_the_slots_as_its_problem(
     assert letter.value == value
     # No slot has anything under a key that does not name a resource.
     assert {row[3] for row in rows_of(rows, "control")} == (
-        {b'{"key":"condition/c","record":"its value is nested deeper than 64 levels"}'}
+        {b'{"key":"condition/c","record":"the value is nested deeper than 64 levels"}'}
         if key == b"condition/c"
         else set()
     )
@@ -327,7 +328,7 @@ def test_long_control_that_cannot_be_read_reaches_the_slots_as_its_problem(versi
     rows = pack([SourceRecord("p.config", value, b"condition/c", 0, 4)])
     controls = [orjson.loads(row[3])["record"] for row in rows_of(rows, "control")]
     assert len(controls) == len(SLOT_KEYS)
-    problem = {0: "its v is not 1", 2: "write it again after the upgrade"}[version]
+    problem = {0: "v: must be 1", 2: "write it again after the upgrade"}[version]
     assert all(problem in record for record in controls)
 
 

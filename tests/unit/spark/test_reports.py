@@ -32,5 +32,5 @@ def test_record_that_the_client_refuses_is_logged(caplog: pytest.LogCaptureFixtu
     reports = reporter()
     reports.state("failed", streams=["s" * 2_000_000])
     (message,) = caplog.messages
-    assert "p.metrics was not taken" in message
+    assert "p.metrics was rejected" in message
     assert "MSG_SIZE_TOO_LARGE" in message

@@ -64,6 +64,6 @@ def correlate(
 
 
 def decisions(pairs: Pairs) -> dict[tuple[int, int], int]:
-    """Give how each pair was decided, by its positions."""
+    """Return how each pair was decided, by its positions."""
     keys = zip(pairs.base_index.tolist(), pairs.target_index.tolist(), strict=True)
     return dict(zip(keys, pairs.decided_by.tolist(), strict=True))

@@ -166,7 +166,7 @@ def test_p_best_rounding_bound(a: int, b: int, u: float, v: float) -> None:
         ([(-30, -20), (30, 40)], [b"b", b"a"], [False] * 2, 0),
         # The same middle: the shorter one has the earlier latest.
         ([(18, 22), (10, 30)], [b"b", b"a"], [False] * 2, 0),
-        # The same interval: by id, byte by byte, then by what is not late.
+        # The same interval: by id, byte by byte, then the event that is not late.
         ([(10, 30)] * 3, [b"ab", b"a\xff", b"a"], [False] * 3, 2),
         ([(10, 30)] * 2, [b"b\xff", b"b\x01"], [False] * 2, 1),
         ([(10, 30)] * 3, [b"a"] * 3, [True, False, False], 1),

@@ -70,16 +70,16 @@ def test_choices_are_auto_and_every_algorithm() -> None:
 def test_asked_for_algorithm_is_taken_and_explained(asked: str) -> None:
     plan = plan_condition(condition(asked), streams(100, 100))
     assert plan["algorithm"] == asked
-    assert plan["why"].startswith("the default" if asked == DEFAULT_ALGORITHM else "asked for")
+    assert plan["why"].startswith("the default" if asked == DEFAULT_ALGORITHM else "requested")
 
 
 @pytest.mark.parametrize(
     ("lengths", "window_us", "chosen", "reason"),
     [
         # A window of 2000 is as wide as both lengths together.
-        ((1000, 1000), 1000, "lazy_lookup", "equally long"),
+        ((1000, 1000), 1000, "lazy_lookup", "same declared length"),
         ((1001, 1001), 1000, "indexed", "narrower"),
-        ((0, 0), 0, "lazy_lookup", "equally long"),
+        ((0, 0), 0, "lazy_lookup", "same declared length"),
         ((999, 1000), 1000, AUTO, "several lengths"),
     ],
 )

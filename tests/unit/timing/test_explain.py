@@ -92,12 +92,16 @@ def test_emit_says_what_else_decides_on_the_report() -> None:
         ["probe"],
         "best",
     )
-    assert best["notes"] == ["emit is best: reported if no other B is better for this A"]
+    assert best["notes"] == [
+        "emit is best: the pair is reported if no other B of this A has a higher probability"
+    ]
     unmatched = explain(*pair, emit="unmatched")
     assert (unmatched["verdict"], unmatched["decided_by"]) == ("satisfied", None)
-    assert unmatched["notes"][0].endswith("this B keeps A from being reported")
+    assert unmatched["notes"][0].endswith("this B prevents the report")
     far = pair[0], _record(0, SECOND)
-    assert explain(*far, emit="unmatched")["notes"][0].endswith("this B does not")
+    assert explain(*far, emit="unmatched")["notes"][0].endswith(
+        "this B does not prevent the report"
+    )
     assert explain(*far, emit="best")["notes"] == []
 
 
@@ -108,11 +112,11 @@ def test_emit_says_what_else_decides_on_the_report() -> None:
             _record(0, SECOND),
             _record(0, 0),
             "contract",
-            "A is no event of stream x: longer_than_declared, 1000000 us long, at most 500000",
+            "A is not a valid event of stream x: longer_than_declared, length 1000000 us",
         ),
-        (_record(0, 0), _record(1, 0), "contract", "B is no event of stream y: earliest_after_"),
+        (_record(0, 0), _record(1, 0), "contract", "B is not a valid event of stream y: earliest_"),
         (_record(0, 0), _record("soon", 0), "contract", "not_a_time"),
-        (_record(0, 0, "north"), _record(0, 0, "south"), "key", "'north', B 'south'"),
+        (_record(0, 0, "north"), _record(0, 0, "south"), "key", "'north', B has 'south'"),
         (
             _record(0, 0),
             _record(5 * SECOND, 5 * SECOND),
@@ -124,7 +128,7 @@ def test_emit_says_what_else_decides_on_the_report() -> None:
             _record(1_500_000, 2_000_000),
             _record(0, SECOND),
             "threshold",
-            "the probability is 0.25 (1/4): 0.35 (7/20) less than the threshold 0.6",
+            "the probability is 0.25 (1/4): 0.35 (7/20) below the threshold 0.6",
         ),
     ],
 )
@@ -145,7 +149,7 @@ def test_missing_probability_and_distance_are_exact() -> None:
     answer = explain(_record(0, 3), _record(SECOND + 1, SECOND + 1), threshold="0.6666666667")
     assert (answer["failed_step"], answer["probability_exact"]) == ("threshold", "2/3")
     assert answer["missing_exact"] == "1/30000000000"
-    assert "0.666667 (2/3): 3.33333e-11 less than" in answer["explanation"]
+    assert "0.666667 (2/3): 3.33333e-11 below" in answer["explanation"]
     tie = explain(_record(0, 2), _record(SECOND + 1, SECOND + 1), threshold="0.5")
     assert (tie["verdict"], tie["probability_exact"], tie["missing_exact"]) == (
         "satisfied",
@@ -168,7 +172,7 @@ def test_window_too_narrow_for_any_pair_is_said_to_be() -> None:
     minute = _record(0, 60 * SECOND)
     answer = explain(minute, minute, streams)
     assert answer["failed_step"] == "threshold"
-    assert "no pair of these streams can reach it" in answer["explanation"]
+    assert "too narrow for any pair of these streams" in answer["explanation"]
 
 
 def test_late_arrival_is_noted_and_does_not_change_the_verdict() -> None:
@@ -177,7 +181,7 @@ def test_late_arrival_is_noted_and_does_not_change_the_verdict() -> None:
     answer = explain(_record(0, 0), late, live)
     assert answer["verdict"] == "satisfied"
     (note,) = answer["notes"]
-    assert note.startswith("B reached Kafka 1.5s after its latest time, max_delay is 1s")
+    assert note.startswith("B reached Kafka 1.5s after its latest time, but max_delay is 1s")
     assert answer["b"]["delay_us"] == 1_500_000
 
 
@@ -194,7 +198,7 @@ def test_stream_with_itself_is_told_in_the_order_of_its_report() -> None:
         answer = explain(a, b, **after)
         assert (answer["verdict"], answer["swapped"]) == ("satisfied", swapped)
         assert (answer["a"]["latest"], answer["b"]["latest"]) == (0, SECOND)
-    # Only the other order satisfies: that one is told.
+    # Only the other order satisfies: it is explained.
     before = {**after, "lower_us": -SECOND, "upper_us": 0}
     answer = explain(early, late, **before)
     assert (answer["verdict"], answer["swapped"], answer["s_us"]) == ("satisfied", True, -SECOND)

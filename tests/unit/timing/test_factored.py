@@ -34,11 +34,11 @@ from correlation.timing.intervals.window import TimingWindow
 from tests.unit.timing.sides import WINDOWS, correlate, decisions, one_group, random_side, side
 
 # What Kafka takes by default, less headers and some.
-_MOST_BYTES = 300_000
+_MAX_BYTES = 300_000
 
 
 def spread(spans: Spans) -> dict[tuple[int, int], bool]:
-    """Give every pair, and whether it is certain."""
+    """Return every pair, and whether it is certain."""
     found: dict[tuple[int, int], bool] = {}
     for row, base in enumerate(spans.base.tolist()):
         mine = {(base, j): True for j in range(*spans.certain[row].tolist())}
@@ -122,7 +122,7 @@ def test_records_are_bounded_however_many_targets_are_reached(encode: Encode) ->
     base = segment([b"x0", b"x1"], side((-20_000, 0), (-1, 10)))
     found = batch(base, target, 5_000, "0.4")
     records = list(found.records(7, encode))
-    assert max(len(record.value or b"") for record in records) < _MOST_BYTES
+    assert max(len(record.value or b"") for record in records) < _MAX_BYTES
     assert len(records) == len(found) == len(found.ready_us())
     sorts = found.count_records()
     assert sorts["base"] > 2

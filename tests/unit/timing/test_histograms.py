@@ -145,7 +145,7 @@ def test_p_histogram_keep_of_interval_templates_is_that_of_lengths(
     assert stream_reach(window, replace(a, templates=(named,)), b) == expected
 
 
-@pytest.mark.parametrize("limit", ["_MOST_STEPS", "_MOST_EXACT"])
+@pytest.mark.parametrize("limit", ["_MAX_STEPS", "_MAX_EXACT"])
 def test_reach_of_own_histograms_is_that_of_supports(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -197,7 +197,7 @@ def test_a_side_names_its_classes_alike_in_whatever_order_they_come() -> None:
 
 def test_a_side_refuses_an_event_that_is_not_as_long_as_its_shape() -> None:
     column = DictionaryColumn.from_list([MODES.shape_bytes])
-    with pytest.raises(ValueError, match="not as long as its shape"):
+    with pytest.raises(ValueError, match="differs from the length of its shape"):
         make_side(np.array([0]), np.array([99]), column)
 
 
@@ -224,7 +224,7 @@ def test_a_segment_is_put_into_classes_once() -> None:
         # Equally probable: the nearer expected time, 3/8 µs apart, though its middle is farther.
         ([described((-8, -4, "0.5"), (-4, 0, "0.5")), described((-8, -1, "0.5"), (-1, 0, "0.5"))],
          [False, False], 1),
-        # Mirrored modes are equally far: the id decides, then what is not late.
+        # Mirrored modes are equally far: the id decides, then the event that is not late.
         ([MODES, MODES], [False, False], 0),
         ([MODES, MODES], [True, False], 1),
     ],

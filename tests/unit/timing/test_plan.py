@@ -71,7 +71,10 @@ def test_blocks_are_waited_for() -> None:
     assert found["worst_case_alarm_latency_us"] == 8 * SECOND
     assert found["buffer_horizon_us"] == {"x": 18 * SECOND, "y": 8 * SECOND}
     told = plan({**pairs, "block_size": 500, "block_interval_us": 3 * SECOND})["reported"]
-    assert told == "when 500 events of the slot wait for it, or the first of them has for 3s"
+    assert (
+        told
+        == "when 500 events of the slot wait for a block, or the first of them has waited for 3s"
+    )
 
 
 def test_pairs_wait_for_nothing_but_their_records() -> None:
@@ -98,15 +101,15 @@ def test_plan_says_when_and_how_each_a_is_reported() -> None:
     assert (best["algorithm"], unmatched["algorithm"]) == ("best", "unmatched")
     assert best["why"] != unmatched["why"]
     assert best["reported"] == unmatched["reported"]
-    assert "watermark of y has passed latest of x + (10s)" in best["reported"]
+    assert "watermark of y exceeds latest of x + (10s)" in best["reported"]
     assert best["keep"] == {
         "x": "watermark of y - (10s)",
-        "y": "the lesser of watermark of x and watermark of y - (10s), + (-2s)",
+        "y": "min(watermark of x, watermark of y - (10s)) + (-2s)",
     }
     assert plan(document("best", -2, 10, "x"))["keep"] == {"x": "watermark of x - (12s)"}
     pairs = plan(document("pairs", -2, 10))
     assert pairs["keep"] == {"x": "watermark of y - (10s)", "y": "watermark of x + (-2s)"}
-    assert (pairs["emit"], pairs["reported"][:10]) == ("pairs", "as soon as")
+    assert (pairs["emit"], pairs["reported"][:10]) == ("pairs", "when both ")
 
 
 def test_every_copy_in_a_grid_is_a_buffered_event_and_no_further_alarm() -> None:
@@ -129,4 +132,4 @@ def test_plan_says_how_often_an_event_is_held() -> None:
             cells,
             groups,
         )
-    assert "the 5 cells of its group; any two meet in one of the 15 cells" in found["why"]
+    assert "the 5 cells of its group; any two events meet in one of the 15 cells" in found["why"]

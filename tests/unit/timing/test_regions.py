@@ -71,7 +71,7 @@ def test_describe_regions_names_directions_lengths_and_horizon() -> None:
         "RL": "986ms",
         "RH": "986ms",
         "meaning": "targets from -5s to 986ms are satisfied, "
-        "those below -5s or above 986ms violated, those between probed",
+        "targets below -5s or above 986ms are violated, and the others are probed",
     }
     base_b = {
         "length": "0s",
@@ -80,7 +80,7 @@ def test_describe_regions_names_directions_lengths_and_horizon() -> None:
         "RL": "5s",
         "RH": "5s",
         "meaning": "targets from -986ms to 5s are satisfied, "
-        "those below -986ms or above 5s violated, those between probed",
+        "targets below -986ms or above 5s are violated, and the others are probed",
     }
     assert described == {
         "window": "wide",
@@ -91,7 +91,7 @@ def test_describe_regions_names_directions_lengths_and_horizon() -> None:
 
 def test_describe_regions_says_so_when_nothing_can_be_satisfied() -> None:
     described = describe_regions(TimingWindow(0, 0, 5, 9, SEVEN_TENTHS), 0, 0, 0, 0)
-    assert "'meaning': 'no target can be satisfied'" in str(described["base_a"])
+    assert "'meaning': 'no target satisfies the condition'" in str(described["base_a"])
 
 
 def test_describe_regions_says_probe_when_narrow() -> None:
@@ -99,4 +99,4 @@ def test_describe_regions_says_probe_when_narrow() -> None:
         TimingWindow(-100_000, 100_000, None, None, SEVEN_TENTHS), 150_000, 150_000, 20_000, 200_000
     )
     assert described["window"] == "narrow"
-    assert "are probed, all others violated" in str(described["base_a"])
+    assert "are probed, all others are violated" in str(described["base_a"])

@@ -37,7 +37,7 @@ from tests.unit.timing.strategies import windows as any_windows
 
 MODES = described((-100, -90, "0.5"), (-90, -10, "0"), (-10, 0, "0.5"))
 # What the kernel spends on one cell before it gives up, and an exact s-window.
-ONE_CELL = windowing.MOST_EVALUATIONS + windowing.STEP_PRICE * windowing.MOST_STEPS
+ONE_CELL = windowing.MAX_EVALUATIONS + windowing.STEP_PRICE * windowing.MAX_STEPS
 
 
 class Kept:
@@ -152,8 +152,8 @@ def test_a_table_is_settled_in_slices_of_any_budget(window: TimingWindow, budget
 def test_what_costs_too_much_is_not_known_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     us, vs = draw_shapes(1, 4), draw_shapes(2, 4)
     for module in (table, windowing):
-        monkeypatch.setattr(module, "MOST_EVALUATIONS", 2)
-    monkeypatch.setattr(windowing, "MOST_STEPS", 3)
+        monkeypatch.setattr(module, "MAX_EVALUATIONS", 2)
+    monkeypatch.setattr(windowing, "MAX_STEPS", 3)
     known = WindowTable(WINDOWS[0], us, vs)
     work = known.settle(10**9)
     assert known.is_settled
@@ -172,7 +172,7 @@ def test_intervals_of_gaps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     full = WindowTable(window, points, shapes)
     full.settle(10**9)
     assert [len(it or ()) for it in read_cells(full, points, shapes)] == [2, 2]
-    monkeypatch.setattr(table, "MOST_SPANS", 3)
+    monkeypatch.setattr(table, "MAX_SPANS", 3)
     short = WindowTable(window, points, shapes)
     short.settle(10**9)
     assert read_cells(short, points, shapes) == [s_windows(points[0], MODES, window), None]
@@ -191,7 +191,7 @@ def test_a_stored_table_is_read_again(window: TimingWindow) -> None:
         assert stored_windows.name_table(again) == stored_windows.name_table(known)
         assert stored_windows.load_table(again, stored_windows.dump_table(known))
         assert read_cells(again, us, vs) == read_cells(known, us, vs)
-        # What is known already stays, and what is not is computed.
+        # Known s-windows stay, the others are computed.
         assert stored_windows.load_table(again, stored_windows.dump_table(known))
         again.settle(10**9)
         assert read_cells(again, us, vs) == exact_cells(us, vs, window)
@@ -348,7 +348,7 @@ def test_operators_of_a_process_share_their_s_windows_within_bounds(
     assert other.table.has_declared
     # A third has no room while the two are in use.
     room = one.table.cells + other.table.cells
-    monkeypatch.setattr(windows, "MOST_CELLS", room)
+    monkeypatch.setattr(windows, "MAX_CELLS", room)
     assert not share_book(WINDOWS[2], *streams).table.has_declared
     del one, other
     monkeypatch.setattr(windows, "_KEPT", OrderedDict())

@@ -1,0 +1,135 @@
+"""Code and documents do not contain the words and phrases for which there are plainer terms.
+
+Python files: comments, docstrings and string constants are searched. Tests: comments and docstrings
+only, because their strings are also input. Documents: all text.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli", "deploy")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "tests/README.md", "deploy/alerts.yml")
+# The first words of docstrings. Python projects use Return, Compute, Check, Raise, ...
+FIRST_WORD = re.compile(r"(?:Give|Say|Tell)s?\b")
+# Phrases by the words to use instead.
+BANNED = {
+    "is not, does not exist, must be": r"(?:is|are|was|were) no(?! longer)",
+    "does not exist, is missing": r"there (?:is|are) (?-i:none)",
+    "is missing, is not": r"(?:is|are) (?-i:none)",
+    "a noun": r"what is (?:no|none|not)",
+    "string": r"a text",
+    "is, exists, represents": r"stands",
+    "number of, the number": r"so many",
+    "max": r"greatest(?! common)",
+    # "least recently used" and "least common multiple" are terms.
+    "min": r"(?<!at\s)least(?! (?:recently|common|squares))",
+    "shows, reports, distinguishes": r"told",
+}
+PHRASES = [
+    # A phrase may be broken over two lines.
+    (re.compile(rf"\b(?:{phrase})\b".replace(" ", r"\s+"), re.IGNORECASE), use)
+    for use, phrase in BANNED.items()
+]
+# Proofs use "least" and "greatest" as terms of mathematics.
+ORDER_TERMS = {("docs/proofs.md", "min"), ("docs/proofs.md", "max")}
+
+
+class Text(NamedTuple):
+    """A comment, a docstring, another string, or a document."""
+
+    place: str
+    content: str
+    kind: str = "text"
+
+
+def test_packages_use_plain_words() -> None:
+    found = [text for package in PACKAGES for text in texts_of(ROOT / package)]
+    assert len(found) > 1000
+    assert problems(found) == []
+
+
+def test_docstrings_and_comments_of_tests_use_plain_words() -> None:
+    found = [text for text in texts_of(ROOT / "tests") if text.kind != "string"]
+    assert len(found) > 1000
+    assert problems(found) == []
+
+
+def test_documents_use_plain_words() -> None:
+    paths = [*(ROOT / name for name in DOCUMENTS), *sorted((ROOT / "docs").glob("*.md"))]
+    found = [
+        Text(f"{path.relative_to(ROOT)}:1", path.read_text(encoding="utf-8")) for path in paths
+    ]
+    assert len(found) > 10
+    assert problems(found) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""Give a sum."""', ["x.py:1: Give"]),
+        ('x = "is no name"', ["x.py:1: is no"]),
+        ('x = "is no longer"', []),
+        ('x = (\n    "a"\n    "b is no"\n    " name"\n)', ["x.py:3: is no"]),
+        ("x = 1  # Told so.", ["x.py:1: Told"]),
+        ('"""One.\n\nThis stands here, at least."""', ["x.py:3: stands"]),
+        ('"""One is\nno name."""', ["x.py:1: is no"]),
+        ("greatest = 1", []),
+    ],
+)
+def test_search_finds_phrases_with_their_line(source: str, found: list[str]) -> None:
+    assert [it.partition(" (")[0] for it in problems(read_texts("x.py", source))] == found
+
+
+def problems(texts: Iterable[Text]) -> list[str]:
+    """Return `file:line: phrase (use: plain words)` for each banned phrase."""
+    found = []
+    for place, content, kind in texts:
+        path, _, line = place.rpartition(":")
+        if kind == "docstring" and (match := FIRST_WORD.match(content)):
+            found.append(f"{place}: {match[0]} (use: Return, Compute, Check, ...)")
+        for phrase, use in PHRASES:
+            for match in () if (path, use) in ORDER_TERMS else phrase.finditer(content):
+                at = int(line) + content.count("\n", 0, match.start())
+                words = " ".join(match[0].split())
+                found.append(f"{path}:{at}: {words} (use: {use})")
+    return found
+
+
+def texts_of(folder: Path) -> Iterator[Text]:
+    """Yield the texts of the Python files in a folder, except this file: it lists the phrases."""
+    for path in sorted(folder.rglob("*.py")):
+        if path != Path(__file__):
+            name = str(path.relative_to(ROOT))
+            yield from read_texts(name, path.read_text(encoding="utf-8"))
+
+
+def read_texts(name: str, source: str) -> Iterator[Text]:
+    """Yield the comments, docstrings and other strings of a Python file."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            yield Text(f"{name}:{token.start[0]}", token.string)
+    docstrings = {
+        node.value.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
+    for token in tokens:
+        if token.type == tokenize.STRING:
+            kind = "docstring" if token.start[0] in docstrings else "string"
+            content = token.string.lstrip("rbfuRBFU").strip("\"'")
+            yield Text(f"{name}:{token.start[0]}", content, kind)
