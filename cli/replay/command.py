@@ -13,7 +13,7 @@ from rich.console import Console
 
 from cli.client.lines import counted
 from cli.errors import VerificationError
-from cli.replay.options import MOST_PROCESSES, Format
+from cli.replay.options import MAX_PROCESSES, Format
 from cli.settings import read_settings
 
 
@@ -37,17 +37,13 @@ def replay(
         bool,
         typer.Option(
             "--topics",
-            help="The events are what stands in the streams' topics in Kafka; needs Java.",
+            help="Read the events from the Kafka topics of the streams.",
         ),
     ] = False,
     bootstrap: Annotated[
         str | None,
         typer.Option(help="With --topics: Kafka brokers; COINCIDE_BOOTSTRAP by default."),
     ] = None,
-    keep: Annotated[
-        bool,
-        typer.Option("--keep", help="With --topics: leave the alarms in Kafka, and say where."),
-    ] = False,
     format_: Annotated[
         Format | None,
         typer.Option("--format", help="Of standard input, and of files with other extensions."),
@@ -78,7 +74,7 @@ def replay(
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(help="All cores by default, one for small files.", min=1, max=MOST_PROCESSES),
+        typer.Option(help="All cores by default, one for small files.", min=1, max=MAX_PROCESSES),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="End with 1 if a row was rejected, late or lost.")
@@ -94,7 +90,6 @@ def replay(
     """Run conditions over files, or over whole Kafka topics; alarms are JSON lines."""
     from cli.replay.options import (
         ReplayOptions,
-        TopicOptions,
         check_source,
         event_files,
         split_assignment,
@@ -107,37 +102,34 @@ def replay(
         "--format": format_,
         "--key": key,
         "--sort": sort,
-        "--processes": processes,
         "--bootstrap": bootstrap,
-        "--keep": keep,
     }
     check_source({option for option, value in given.items() if value}, topics=topics)
     counted = read_thresholds(thresholds) if thresholds is not None else ()
-    chosen = tuple(condition or ())
-    told = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     settings = read_settings(bootstrap=bootstrap)
+    options = ReplayOptions(
+        resources=tuple(file),
+        files=event_files(events or (), format_),
+        conditions=tuple(condition or ()),
+        keys=tuple(split_assignment(it, "--key", "STREAM=PATH") for it in key or ()),
+        sort=sort,
+        processes=processes,
+        alarms=alarms,
+        rejects=rejects,
+        thresholds=counted,
+        max_record_bytes=settings.max_record_bytes,
+        force=force,
+    )
     if topics:
+        # A replay of files needs no Kafka client.
         from cli.replay.topic_run import run_topic_replay
 
-        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep, force)
-        report = run_topic_replay(settings, of_topics, told)
+        report = run_topic_replay(settings, options, console)
     else:
         from cli.replay.run import run_replay
 
-        options = ReplayOptions(
-            resources=tuple(file),
-            files=event_files(events or (), format_),
-            conditions=chosen,
-            keys=tuple(split_assignment(it, "--key", "STREAM=PATH") for it in key or ()),
-            sort=sort,
-            processes=processes,
-            alarms=alarms,
-            rejects=rejects,
-            thresholds=counted,
-            most_record_bytes=settings.max_record_bytes,
-            force=force,
-        )
-        report = run_replay(options, told)
+        report = run_replay(options, console)
     # Standard output is for the alarms, unless they are only counted or written to a file.
     is_free = bool(counted) or alarms is not None
     if as_json:
@@ -147,10 +139,10 @@ def replay(
     else:
         if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
-        show_report(report, told)
+        show_report(report, console)
     # If the JSON summary is on standard error, it is the only output there.
     if is_free or not as_json:
-        show_rejected(report, told, letters=rejects is not None, strict=strict)
+        show_rejected(report, console, letters=rejects is not None, strict=strict)
     if strict:
         _check_complete(report["streams"].values())
 

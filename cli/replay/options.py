@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Format = Literal["jsonl", "csv", "parquet"]
 STDIN = Path("-")
 # Also the number of slots: the output does not depend on the number of processes.
-MOST_PROCESSES = 16
+MAX_PROCESSES = 16
 _EXTENSIONS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -26,12 +26,14 @@ _EXTENSIONS: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_ONLY_FILES = ("--events", "--format", "--key", "--sort", "--processes")
-_ONLY_TOPICS = ("--bootstrap", "--keep")
+_ONLY_FILES = ("--events", "--format", "--key", "--sort")
+_ONLY_TOPICS = ("--bootstrap",)
 # Below this size, starting more processes takes longer than it saves.
 _BYTES_WORTH_PROCESSES = 16 * 1024 * 1024
 # A row of a compressed Parquet file takes about a quarter of the bytes that it takes as text.
 _PARQUET_FACTOR = 4
+# A record of a topic has about this many bytes.
+_RECORD_BYTES = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +65,75 @@ class EventFile:
         except OSError:
             return None
 
+    @property
+    def text_bytes(self) -> int | None:
+        """Approximate size of the rows as text, or None if it is unknown."""
+        factor = _PARQUET_FACTOR if self.format == "parquet" else 1
+        return None if self.size is None else self.size * factor
+
+    @property
+    def place(self) -> dict[str, str | int]:
+        """Fields of a rejected row that name the file."""
+        return {"file": str(self.path)}
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPartition:
+    """Records of a partition of a stream's topic that exist when the replay begins.
+
+    Parameters
+    ----------
+    stream
+        Stream of the events.
+    partition
+        Number of the partition.
+    topic
+        Topic of the stream.
+    begin, end
+        Offset range of the records.
+    """
+
+    stream: str
+    partition: int
+    topic: str
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Number of offsets."""
+        return self.end - self.begin
+
+    @property
+    def text_bytes(self) -> int:
+        """Approximate size of the records."""
+        return self.size * _RECORD_BYTES
+
+    @property
+    def place(self) -> dict[str, str | int]:
+        """Fields of a rejected record that name the partition."""
+        return {"topic": self.topic, "partition": self.partition}
+
+    def __str__(self) -> str:
+        return f"{self.topic}, partition {self.partition}"
+
+
+Input = EventFile | EventPartition
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """Options of a replay of files.
+    """Options of a replay.
 
     Parameters
     ----------
     resources
         Files of streams and conditions.
     files
-        Files of events.
+        Files of events; empty if the events are read from topics.
     conditions
         Names of the conditions to evaluate; empty: all.
     keys
@@ -81,19 +141,19 @@ class ReplayOptions:
     sort
         Sort each file by the events' latest times first.
     processes
-        Number of processes; None: chosen by the size of the files.
+        Number of processes; None: chosen by the size of the inputs.
     alarms, rejects
         Output files; None: alarms go to standard output, rejected rows are not written.
     thresholds
         Thresholds at which pairs are counted instead of writing alarms; empty: alarms.
-    most_record_bytes
-        Max length of a row; longer rows are rejected.
+    max_record_bytes
+        Max length of a row or record; longer ones are rejected.
     force
         Replace existing files of alarms and rejects.
     """
 
     resources: tuple[Path, ...]
-    files: tuple[EventFile, ...]
+    files: tuple[EventFile, ...] = ()
     conditions: tuple[str, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
     sort: bool = False
@@ -101,7 +161,7 @@ class ReplayOptions:
     alarms: Path | None = None
     rejects: Path | None = None
     thresholds: tuple[Decimal, ...] = ()
-    most_record_bytes: int = 1_000_000
+    max_record_bytes: int = 1_000_000
     force: bool = False
 
     def __post_init__(self) -> None:
@@ -110,47 +170,22 @@ class ReplayOptions:
             read, self.alarms, self.rejects, counted=bool(self.thresholds), force=self.force
         )
 
-    @property
-    def worth_processes(self) -> int:
-        """Number of processes to use."""
-        if self.processes is not None:
-            return self.processes
-        sizes = [
-            (file.size, _PARQUET_FACTOR if file.format == "parquet" else 1) for file in self.files
-        ]
-        known = sum(size * factor for size, factor in sizes if size is not None)
-        unknown = any(size is None for size, _ in sizes)
-        return usable_cores() if unknown or known >= _BYTES_WORTH_PROCESSES else 1
 
-
-@dataclass(frozen=True, slots=True)
-class TopicOptions:
-    """Options of a replay of topics.
+def count_processes(given: int | None, inputs: Iterable[Input]) -> int:
+    """Return the number of processes to use.
 
     Parameters
     ----------
-    resources, conditions, alarms, rejects, thresholds, force
-        As in `ReplayOptions`.
-    keep
-        Keep the topics of the replay.
+    given
+        Number of processes of the options; None: chosen by the size of the inputs.
+    inputs
+        Files or partitions of events.
     """
-
-    resources: tuple[Path, ...]
-    conditions: tuple[str, ...] = ()
-    alarms: Path | None = None
-    rejects: Path | None = None
-    thresholds: tuple[Decimal, ...] = ()
-    keep: bool = False
-    force: bool = False
-
-    def __post_init__(self) -> None:
-        _check_paths(
-            self.resources,
-            self.alarms,
-            self.rejects,
-            counted=bool(self.thresholds),
-            force=self.force,
-        )
+    if given is not None:
+        return given
+    sizes = [it.text_bytes for it in inputs]
+    known = sum(size for size in sizes if size is not None)
+    return usable_cores() if None in sizes or known >= _BYTES_WORTH_PROCESSES else 1
 
 
 def check_source(given: Collection[str], *, topics: bool) -> None:
@@ -267,7 +302,7 @@ def _is_same_new(one: Path, other: Path) -> bool:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use, at most `MOST_PROCESSES`."""
+    """Return the number of cores that this process may use, at most `MAX_PROCESSES`."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return min(count, MOST_PROCESSES)
+    return min(count, MAX_PROCESSES)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 _STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 _CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 _TEMPLATES: TypeAdapter[Document] = TypeAdapter(TemplateDocument)
-# Field of a condition that names the output topic of its alarms.
-_OUTPUT = "output_topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +126,7 @@ def read_topic_setup(
     return Setup(
         {name: _recorded(stream, sort=False) for name, stream in streams.items()},
         {name: count_partitions(stream) for name, stream in streams.items()},
-        # Alarms of a replay must not be written to the output topics of the live conditions.
-        tuple(
-            replace(it, document={k: v for k, v in it.document.items() if k != _OUTPUT})
-            for it in registered
-        ),
+        registered,
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cli.replay.setup import Setup
 
 _FIELD = "threshold"
-_MOST = 200
+_MAX = 200
 _FORM = "write them as 0.5,0.6,0.7 or 0.5..0.9:0.1"
 
 
@@ -39,8 +39,8 @@ def read_thresholds(text: str) -> tuple[Decimal, ...]:
     found: set[Decimal] = set()
     for part in text.split(","):
         found.update(_range(part) if ".." in part else [_threshold(part)])
-        if len(found) > _MOST:
-            raise UsageError(f"--thresholds: more than {_MOST}")
+        if len(found) > _MAX:
+            raise UsageError(f"--thresholds: more than {_MAX}")
     return tuple(sorted(found))
 
 
@@ -53,8 +53,8 @@ def _range(text: str) -> list[Decimal]:
     # The step has at most the decimal places of a threshold, so sums are exact.
     step = _threshold(step_text)
     count = int((last - first) // step) + 1
-    if count > _MOST:
-        raise UsageError(f"--thresholds: {text!r} makes more than {_MOST}")
+    if count > _MAX:
+        raise UsageError(f"--thresholds: {text!r} makes more than {_MAX}")
     return [read_threshold(first + i * step) for i in range(count)]
 
 

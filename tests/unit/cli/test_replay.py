@@ -20,8 +20,8 @@ from cli.replay import options as options_module
 from cli.replay.chunks import Chunk
 from cli.replay.crew import Orders, Together, result_of
 from cli.replay.merging import Source, merge
-from cli.replay.options import EventFile, ReplayOptions, event_files
-from cli.replay.reading import FileReader, Taken
+from cli.replay.options import EventFile, EventPartition, count_processes, event_files
+from cli.replay.reading import InputReader, Taken
 from cli.replay.setup import Setup
 from cli.replay.slots import Found, Step
 from cli.replay.thresholds import read_thresholds
@@ -327,9 +327,13 @@ def test_processes_are_worth_it_for_large_files_and_for_those_of_no_size(
         opened.truncate(20_000_000)
 
     def count(*arguments: str) -> int:
-        return ReplayOptions((), event_files(arguments, "jsonl")).worth_processes
+        return count_processes(None, event_files(arguments, "jsonl"))
 
     assert [count(f"a={small}"), count(f"a={small}", f"a={large}"), count("a=-")] == [1, 5, 5]
+    for end, expected in ((60_000, 1), (61_000, 1), (130_000, 5)):
+        parts = [EventPartition("a", number, "ta", 1_000, end) for number in range(1)]
+        assert count_processes(None, parts) == expected
+    assert count_processes(3, []) == 3
 
 
 class _Recorder:
@@ -350,7 +354,7 @@ def test_files_come_along_together_however_many_events_they_have() -> None:
 
     def source(name: str, count: int) -> Source:
         file = EventFile(name, 0, Path(name), "jsonl")
-        reader = FileReader(file, stream[name], 1_000, letters=False)
+        reader = InputReader(file, stream[name], 1_000, letters=False)
         step = 1_000_000 // count
         lines = [json.dumps(event(f"{name}{i}", i * step)).encode() for i in range(count)]
         chunks = (Chunk(i, i, 0, lines[i : i + 50]) for i in range(0, count, 50))
@@ -371,7 +375,7 @@ def test_files_come_along_together_however_many_events_they_have() -> None:
     assert [len(step.heartbeats) for step in crew.steps].count(1) == 2
 
 
-def _done(reader: FileReader) -> Callable[[Chunk], Future[Taken]]:
+def _done(reader: InputReader) -> Callable[[Chunk], Future[Taken]]:
     def read(chunk: Chunk) -> Future[Taken]:
         future: Future[Taken] = Future()
         future.set_result(reader.read(chunk))

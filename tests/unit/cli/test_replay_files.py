@@ -15,7 +15,7 @@ from cli.errors import UsageError
 from cli.replay import chunks
 from cli.replay.chunks import read_chunks
 from cli.replay.options import EventFile, Format
-from cli.replay.reading import FileReader
+from cli.replay.reading import InputReader
 from correlation.reasons import Reason
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
@@ -54,13 +54,13 @@ Letter = dict[str, Any]
 def read(path: Path, stream: Stream, form: Format) -> tuple[list[Row], list[Letter]]:
     """Give the events of a file, and its rejected rows."""
     file = EventFile(stream.name, 0, path, form)
-    reader = FileReader(file, stream, MOST_BYTES, letters=True)
+    reader = InputReader(file, stream, MOST_BYTES, letters=True)
     rows: list[Row] = []
     letters: list[Letter] = []
     nbytes = 0
     for chunk in read_chunks(file, stream, MOST_BYTES, whole_rows=True):
         taken = reader.read(chunk)
-        nbytes += taken.nbytes
+        nbytes += taken.size
         letters += map(json.loads, taken.letters)
         events = taken.events
         count = 0 if events is None else len(events)
@@ -85,7 +85,7 @@ def reasons(letters: list[Letter]) -> list[tuple[int, str]]:
 @pytest.fixture(params=[1, 2, 1_000], autouse=True)
 def _most_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the files anywhere."""
-    monkeypatch.setattr(chunks, "_MOST_ROWS", request.param)
+    monkeypatch.setattr(chunks, "_MAX_ROWS", request.param)
     monkeypatch.setattr(chunks, "_PIECE_BYTES", 7 * request.param)
 
 

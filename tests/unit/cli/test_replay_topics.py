@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cli.replay.slot_records import check_closed
 
 from cli.errors import ProcessError
 from cli.main import main
 from cli.replay.setup import read_topic_setup
-from cli.replay.slot_records import check_closed
 from correlation.engine.heartbeats import CLOSED
 from correlation.kinds import to_condition
 
