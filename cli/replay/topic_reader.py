@@ -39,7 +39,7 @@ _MAX_BYTES = 1024 * 1024
 # After this time without the end of a partition, the broker is asked whether it still has it.
 _SILENCE_SECONDS = 60
 _OUT_OF_RANGE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - librdkafka's own codes carry the underscore
-_DELETED = frozenset(
+_UNKNOWN = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.UNKNOWN_TOPIC_ID,
@@ -127,11 +127,19 @@ class TopicReader:
             try:
                 yield from self._read(consumer, partition)
             except KafkaException as error:
-                if error.args[0].code() in _DELETED:
-                    raise _changed(topic, "was deleted") from error
+                # Also reported if no leader of the partition is known.
+                if error.args[0].code() in _UNKNOWN:
+                    self._check_same(topic)
                 raise
+        self._check_same(topic)
+
+    def _check_same(self, topic: str) -> None:
+        """Raise BrokerError if a topic was deleted since the begin."""
         found = self._offsets.describe([topic]).get(topic)
-        if found is not None and found.id != self._ids.get(topic, found.id):
+        if found is None:
+            if self._offsets.is_deleted(topic):
+                raise _changed(topic, "was deleted")
+        elif found.id != self._ids.get(topic, found.id):
             raise _changed(topic, "was deleted and created again")
 
     def _read(self, consumer: Consumer, partition: EventPartition) -> Generator[Chunk]:

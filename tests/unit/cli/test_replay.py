@@ -331,8 +331,8 @@ def test_processes_are_worth_it_for_large_files_and_for_those_of_no_size(
 
     assert [count(f"a={small}"), count(f"a={small}", f"a={large}"), count("a=-")] == [1, 5, 5]
     for end, expected in ((60_000, 1), (61_000, 1), (130_000, 5)):
-        parts = [EventPartition("a", number, "ta", 1_000, end) for number in range(1)]
-        assert count_processes(None, parts) == expected
+        partition = EventPartition("a", 0, "ta", 1_000, end)
+        assert count_processes(None, [partition]) == expected
     assert count_processes(3, []) == 3
 
 
