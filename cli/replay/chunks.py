@@ -199,11 +199,14 @@ def _read_csv(
 
 def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
     if not isinstance(line, bytes):
-        raise UsageError(f"{file.path} begins with a line of {line.nbytes} bytes: no header")
+        raise UsageError(
+            f"{file.path}: the header is too long, {line.nbytes} bytes; write the column "
+            "names in the first line"
+        )
     try:
         (names,) = csv.reader([line.removeprefix(_BOM).decode()], strict=True)
     except (ValueError, csv.Error) as error:
-        raise UsageError(f"{file.path} has no header that can be read: {error}") from error
+        raise UsageError(f"{file.path}: the header cannot be read: {error}") from error
     return tuple(name.strip() for name in names)
 
 

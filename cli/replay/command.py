@@ -30,7 +30,7 @@ def replay(
         typer.Option(
             metavar="STREAM=FILE",
             help="Events of a stream: JSON lines, CSV or Parquet; - is standard input. Repeatable, "
-            "also for one stream.",
+            "also for the same stream.",
         ),
     ] = None,
     topics: Annotated[
@@ -46,7 +46,9 @@ def replay(
     ] = None,
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="Of standard input, and of files with other extensions."),
+        typer.Option(
+            "--format", help="Format of standard input, and of files with other extensions."
+        ),
     ] = None,
     condition: Annotated[
         list[str] | None, typer.Option(help="Only this condition. Repeatable.")
@@ -55,12 +57,12 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="STREAM=PATH",
-            help="Field with the join key, where the mapping leaves it to Kafka's record key.",
+            help="Field with the join key, if the mapping uses Kafka's record key.",
         ),
     ] = None,
     sort: Annotated[
         bool,
-        typer.Option("--sort", help="Order each file by latest time first; takes memory."),
+        typer.Option("--sort", help="Sort each file by latest time first; needs memory."),
     ] = False,
     thresholds: Annotated[
         str | None,
@@ -70,24 +72,28 @@ def replay(
         Path | None, typer.Option(help="File of the alarms; standard output by default.")
     ] = None,
     rejects: Annotated[
-        Path | None, typer.Option(help="File of the rows that are no events, with the reason.")
+        Path | None, typer.Option(help="File of the rejected rows, with the reason.")
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(help="All cores by default, one for small files.", min=1, max=MAX_PROCESSES),
+        typer.Option(
+            help="Number of processes; all cores by default, one for small inputs.",
+            min=1,
+            max=MAX_PROCESSES,
+        ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with 1 if a row was rejected, late or lost.")
+        bool, typer.Option("--strict", help="Exit code 1 if a row was rejected, late or lost.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace the files of --alarms and --rejects that exist."),
+        typer.Option("--force", help="Replace existing files of --alarms and --rejects."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write the summary as JSON, for scripts.")
     ] = False,
 ) -> None:
-    """Run conditions over files, or over whole Kafka topics; alarms are JSON lines."""
+    """Run conditions over files or whole Kafka topics; alarms are JSON lines."""
     from cli.replay.options import (
         ReplayOptions,
         check_source,
@@ -154,7 +160,7 @@ def _check_complete(streams: Iterable[Mapping[str, Any]]) -> None:
     late = sum(it["late"] for it in found)
     lost = sum(it.get("lost", 0) for it in found)
     if rejected or late or lost:
-        gone = f"; {counted(lost, 'record')} lost before being read" if lost else ""
+        gone = f", {counted(lost, 'record')} lost" if lost else ""
         raise VerificationError(
             f"--strict: {counted(rejected, 'row')} rejected, {counted(late, 'event')} late{gone}"
         )

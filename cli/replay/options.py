@@ -206,12 +206,12 @@ def check_source(given: Collection[str], *, topics: bool) -> None:
     wrong = [name for name in (_ONLY_FILES if topics else _ONLY_TOPICS) if name in given]
     if wrong and topics:
         raise UsageError(
-            f"{', '.join(wrong)}: for events in files; with --topics they are read from Kafka"
+            f"{', '.join(wrong)}: only for events in files; leave it out with --topics"
         )
     if wrong:
-        raise UsageError(f"{', '.join(wrong)}: for events in Kafka; give --topics")
+        raise UsageError(f"{', '.join(wrong)}: only for events in Kafka; add --topics")
     if not topics and "--events" not in given:
-        raise UsageError("where are the events? give --events STREAM=FILE, or --topics")
+        raise UsageError("--events: is missing; give --events STREAM=FILE, or --topics")
 
 
 def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[EventFile, ...]:
@@ -236,13 +236,15 @@ def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[Eve
         form = _EXTENSIONS.get(Path(path).suffix.lower(), otherwise)
         if form is None:
             raise UsageError(
-                f"the name {path} does not tell how its rows are written: give --format "
+                f"--events {argument}: the format of {path} is unknown; give --format "
                 f"{', '.join(get_args(Format)[:-1])} or {get_args(Format)[-1]}"
             )
         if form == "parquet" and Path(path) == STDIN:
-            raise UsageError("a Parquet file cannot be read from standard input: name the file")
+            raise UsageError(
+                f"--events {argument}: Parquet cannot be read from standard input; name a file"
+            )
         if any((file.stream, file.path) == (stream, Path(path)) for file in found):
-            raise UsageError(f"--events {argument} stands twice")
+            raise UsageError(f"--events {argument} is given twice; remove one")
         found.append(EventFile(stream, counts[stream], Path(path), form))
         counts[stream] += 1
     return tuple(found)
@@ -258,7 +260,7 @@ def split_assignment(argument: str, option: str, wanted: str) -> tuple[str, str]
     """
     name, _, value = argument.partition("=")
     if not name or not value:
-        raise UsageError(f"{option} {argument}: write {option} {wanted}")
+        raise UsageError(f"{option} {argument}: is not valid; write {option} {wanted}")
     return name, value
 
 
@@ -272,15 +274,17 @@ def _check_paths(
 ) -> None:
     """Check that no file is read twice, both read and written, or overwritten by mistake."""
     if counted and alarms is not None:
-        raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
+        raise UsageError(
+            "--alarms: cannot be combined with --thresholds, which only counts pairs; remove one"
+        )
     if list(read).count(STDIN) > 1:
-        raise UsageError("standard input (-) can be read once only")
+        raise UsageError("standard input (-) is given twice; it can be read only once")
     written = [path for path in (alarms, rejects) if path is not None]
     for path in written:
         if any(_is_same(path, other) for other in read):
-            raise UsageError(f"{path} would be read and written")
+            raise UsageError(f"{path} is both an input and an output; name another output")
     if len(written) > 1 and (_is_same(*written) or _is_same_new(*written)):
-        raise UsageError("--alarms and --rejects name the same file")
+        raise UsageError("--alarms and --rejects: are the same file; name another one")
     for option, file in (("--alarms", alarms), ("--rejects", rejects)):
         # An existing device or pipe may be written to.
         if file is not None and file.is_file() and not force:

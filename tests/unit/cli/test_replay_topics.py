@@ -43,13 +43,19 @@ RESOURCES = """\
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "where are the events? give --events STREAM=FILE, or --topics"),
-        (["--topics", "--events", "a=a.jsonl"], "--events: for events in files"),
-        (["--topics", "--sort", "--key", "a=k"], "--key, --sort: for events in files"),
-        (["--topics", "--format", "csv"], "--format: for events in files"),
-        (["--bootstrap", "h:1"], "--bootstrap: for events in Kafka; give --topics"),
-        (["--topics", "--thresholds", "0.5", "--alarms", "x"], "leave --alarms out"),
-        (["--topics", "--rejects", "r.yaml"], "r.yaml would be read and written"),
+        ([], "--events: is missing; give --events STREAM=FILE, or --topics"),
+        (["--topics", "--events", "a=a.jsonl"], "--events: only for events in files"),
+        (["--topics", "--sort", "--key", "a=k"], "--key, --sort: only for events in files"),
+        (["--topics", "--format", "csv"], "--format: only for events in files"),
+        (["--bootstrap", "h:1"], "--bootstrap: only for events in Kafka; add --topics"),
+        (
+            ["--topics", "--thresholds", "0.5", "--alarms", "x"],
+            "--alarms: cannot be combined with --thresholds",
+        ),
+        (
+            ["--topics", "--rejects", "r.yaml"],
+            "r.yaml is both an input and an output; name another output",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
@@ -105,7 +111,11 @@ def test_records_are_read_and_rejected_as_by_the_job() -> None:
     rows = [row for it in packer(iter([arrow_batch(records)])) for row in it.to_pylist()]
     (job,) = [Events.from_bytes(row["blob"]) for row in rows if row["kind"] == EVENTS]
     letters = [
-        (it.key, it.value, {k.removeprefix("coincide.error."): v for k, v in it.headers})
+        (
+            it.key,
+            it.value,
+            {k.removeprefix("coincide.error."): as_text(v) or "" for k, v in it.headers},
+        )
         for row in rows
         if row["kind"] == REJECT
         for it in unpack_records(row["blob"])
@@ -130,8 +140,8 @@ def test_records_are_read_and_rejected_as_by_the_job() -> None:
             "partition": 3,
             "stream": "s",
             "offset": int(headers["offset"]),
-            "reason": headers["reason"].decode(),
-            "detail": headers["detail"].decode(),
+            "reason": headers["reason"],
+            "detail": headers["detail"],
             "key": as_text(key),
             "record": as_text(value),
         }
