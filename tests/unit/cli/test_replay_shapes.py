@@ -195,7 +195,10 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("resources", "message"),
     [
-        (RESOURCES.replace("name: halves", "name: thirds"), "names template halves, which the"),
+        (
+            RESOURCES.replace("name: halves", "name: thirds"),
+            "names template halves, which is not in the",
+        ),
         (RESOURCES.replace("0.5]", "0.4]"), r'template halves: buckets the "p" sum to 0\.9'),
         (RESOURCES.replace("hi_us", "high"), r"template halves: buckets\[1\]\.high is no part"),
         (
