@@ -231,27 +231,6 @@ class TopicKeeper:
         """
         self._create([TopicSpec(topic, self._settings.event_partitions, _STAMPED_BY_KAFKA)])
 
-    def delete_own(self) -> None:
-        """Delete Coincide's own topics, as far as they exist, with all their records.
-
-        Raises
-        ------
-        BrokerError, TopicRefusedError
-            When the broker does not answer or refuses.
-        """
-        # All names, not those of a listing: topics whose creation was interrupted may appear later.
-        names = [spec.name for spec in own_topics(self._settings)]
-        seconds = self._settings.broker_timeout_seconds
-        deleted = self._client().delete_topics(
-            names, operation_timeout=seconds, request_timeout=seconds
-        )
-        for name, future in deleted.items():
-            try:
-                self._result(future, f"deleting {name}")
-            except BrokerError as error:
-                if not _is_caused_by(error, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                    raise
-
     def _client(self) -> AdminClient:
         if self._admin is None:
             self._admin = AdminClient(self._settings.client_properties("coincide-service-admin"))

@@ -1,7 +1,7 @@
 """Split files of events into chunks of whole, unparsed rows, a few chunks at a time in memory.
 
-A chunk is the unit of work of one process. Rows over the length limit are skipped here, so that a
-file without line breaks does not fill the memory.
+A chunk is the unit of work of one process; topics are read in chunks too. Rows over the length
+limit are skipped here, so that a file without line breaks does not fill the memory.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from cli.replay.columns import csv_columns, table_columns
 from cli.replay.options import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from cli.replay.options import EventFile
     from correlation.resources.streams import Stream
 
-_MOST_ROWS = 16_384
-_MOST_BYTES = 4 * 1024 * 1024
+_MAX_ROWS = 16_384
+_MAX_BYTES = 4 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
@@ -48,7 +48,7 @@ Line = bytes | TooLong
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive rows of a file.
+    """Consecutive rows of a file, or records of a partition.
 
     Parameters
     ----------
@@ -56,27 +56,30 @@ class Chunk:
         Position of the first row in the file, from 0, without the header of a CSV file.
     line
         Line number of the first row, from 1; of a Parquet file, its row number.
-    nbytes
-        Number of bytes of the rows in the file.
+    size
+        Number of bytes of the rows in the file, or number of offsets.
     lines
         Unparsed rows of a text file.
     table
-        Rows of a Parquet file; None for a text file.
+        Rows of a Parquet file, or records of a topic (`records.SCHEMA`); None for a text file.
     header
         Names of the columns of a CSV file.
+    lost
+        Number of records of a topic that were removed before they were read.
     """
 
     first: int
     line: int
-    nbytes: int
+    size: int
     lines: Sequence[Line] = ()
     table: pa.RecordBatch = None
     header: tuple[str, ...] = ()
+    lost: int = 0
 
 
 def read_chunks(
-    file: EventFile, stream: Stream, most_record_bytes: int, *, whole_rows: bool
-) -> Iterator[Chunk]:
+    file: EventFile, stream: Stream, max_record_bytes: int, *, whole_rows: bool
+) -> Generator[Chunk]:
     """Read a file in chunks.
 
     Parameters
@@ -85,7 +88,7 @@ def read_chunks(
         The file.
     stream
         Stream whose mapping names the columns of a CSV or Parquet file.
-    most_record_bytes
+    max_record_bytes
         Max length of a row; longer rows are not read.
     whole_rows
         Read also the columns of a Parquet file that the mapping does not name.
@@ -100,15 +103,15 @@ def read_chunks(
             yield from _read_table(file, stream, whole_rows=whole_rows)
             return
         with _opened(file) as opened:
-            lines = _read_lines(opened, most_record_bytes)
+            lines = _read_lines(opened, max_record_bytes)
             if file.format == "csv":
-                allow_long_cells(most_record_bytes)
-                yield from _read_csv(file, stream, lines, most_record_bytes)
+                allow_long_cells(max_record_bytes)
+                yield from _read_csv(file, stream, lines, max_record_bytes)
             else:
                 yield from _cut(lines)
     except (OSError, pa.ArrowException) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(f"{file.path} cannot be read: {said}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"{file.path} cannot be read: {reason}") from error
 
 
 @contextmanager
@@ -120,10 +123,10 @@ def _opened(file: EventFile) -> Iterator[BinaryIO]:
         yield opened
 
 
-def _read_lines(opened: BinaryIO, most_bytes: int) -> Iterator[list[Line]]:
+def _read_lines(opened: BinaryIO, max_bytes: int) -> Iterator[list[Line]]:
     """Yield lists of the lines of a file, without line breaks."""
     # A carriage return at the end of a line does not count.
-    limit = most_bytes + 1
+    limit = max_bytes + 1
     rest, passed = b"", 0
     while piece := opened.read(_PIECE_BYTES):
         begin, *lines = piece.split(b"\n")
@@ -164,8 +167,8 @@ def _cut(
     for piece in pieces:
         waiting += piece
         size += sum(map(len, piece))
-        while len(waiting) >= _MOST_ROWS or size >= _MOST_BYTES:
-            rows, waiting = waiting[:_MOST_ROWS], waiting[_MOST_ROWS:]
+        while len(waiting) >= _MAX_ROWS or size >= _MAX_BYTES:
+            rows, waiting = waiting[:_MAX_ROWS], waiting[_MAX_ROWS:]
             size = sum(map(len, waiting))
             yield chunk(rows)
     if waiting:
@@ -177,34 +180,37 @@ def line_count(row: Line) -> int:
     return row.count(b"\n") + 1 if isinstance(row, bytes) else 1
 
 
-def allow_long_cells(most_bytes: int) -> None:
+def allow_long_cells(max_bytes: int) -> None:
     """Set the max length of a CSV cell to that of a row, for the whole process."""
-    csv.field_size_limit(max(csv.field_size_limit(), most_bytes))
+    csv.field_size_limit(max(csv.field_size_limit(), max_bytes))
 
 
 def _read_csv(
-    file: EventFile, stream: Stream, pieces: Iterator[list[Line]], most_bytes: int
+    file: EventFile, stream: Stream, pieces: Iterator[list[Line]], max_bytes: int
 ) -> Iterator[Chunk]:
     piece = next(pieces, None)
     if piece is None:
         return
     header = _read_header(file, piece[0])
     csv_columns(file.path, stream, header)
-    rows = _csv_rows(chain([piece[1:]], pieces), len(header), most_bytes)
+    rows = _csv_rows(chain([piece[1:]], pieces), len(header), max_bytes)
     yield from _cut(rows, 2, header)
 
 
 def _read_header(file: EventFile, line: Line) -> tuple[str, ...]:
     if not isinstance(line, bytes):
-        raise UsageError(f"{file.path} begins with a line of {line.nbytes} bytes: no header")
+        raise UsageError(
+            f"{file.path}: the header is too long, {line.nbytes} bytes; write the column "
+            "names in the first line"
+        )
     try:
         (names,) = csv.reader([line.removeprefix(_BOM).decode()], strict=True)
     except (ValueError, csv.Error) as error:
-        raise UsageError(f"{file.path} has no header that can be read: {error}") from error
+        raise UsageError(f"{file.path}: the header cannot be read: {error}") from error
     return tuple(name.strip() for name in names)
 
 
-def _csv_rows(pieces: Iterator[list[Line]], width: int, most_bytes: int) -> Iterator[list[Line]]:
+def _csv_rows(pieces: Iterator[list[Line]], width: int, max_bytes: int) -> Iterator[list[Line]]:
     """Join the lines of a row whose quoted cell contains a line break."""
     for piece in pieces:
         if not any(b'"' in line for line in piece if isinstance(line, bytes)):
@@ -213,12 +219,12 @@ def _csv_rows(pieces: Iterator[list[Line]], width: int, most_bytes: int) -> Iter
         waiting = deque(piece)
         rows = []
         while waiting:
-            rows.append(_csv_row(waiting, pieces, width, most_bytes))
+            rows.append(_csv_row(waiting, pieces, width, max_bytes))
         yield rows
 
 
 def _csv_row(
-    waiting: deque[Line], pieces: Iterator[list[Line]], width: int, most_bytes: int
+    waiting: deque[Line], pieces: Iterator[list[Line]], width: int, max_bytes: int
 ) -> Line:
     """Remove and return the next row, which may span several lines.
 
@@ -232,7 +238,7 @@ def _csv_row(
     taken = [line]
     size = len(line)
     closed = False
-    while not closed and size <= most_bytes:
+    while not closed and size <= max_bytes:
         if not waiting:
             waiting.extend(next(pieces, ()))
         if not waiting or not isinstance(waiting[0], bytes):
@@ -264,7 +270,7 @@ def _read_table(file: EventFile, stream: Stream, *, whole_rows: bool) -> Iterato
         rows = table.metadata.num_rows
         size = file.size or 0
         first = 0
-        for batch in table.iter_batches(_MOST_ROWS, columns=columns):
+        for batch in table.iter_batches(_MAX_ROWS, columns=columns):
             count = batch.num_rows
             end = first + count
             nbytes = size * end // rows - size * first // rows

@@ -131,8 +131,8 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
             stamps.append(_is_moment(_bound_type(kind)))
     if any(stamps) and not all(stamps):
         raise UsageError(
-            f"{file}: of the times of stream {stream.name} one is a timestamp and one is none: "
-            "write both in the same way"
+            f"{file}: only some time columns of stream {stream.name} are timestamps; write all of "
+            "them with the same type"
         )
     if any(stamps):
         stream = replace(stream, mapping=replace(mapping, format="iso8601"))
@@ -192,10 +192,10 @@ def _check_column(file: FilePath, stream: Stream, name: str, names: Sequence[str
     count = names.count(name)
     if count == 1:
         return
-    problem = "no column" if count == 0 else f"{count} columns"
+    problem = "is missing" if count == 0 else f"is repeated {count} times"
     raise UsageError(
-        f"{file} has {problem} {name!r}, which the mapping of stream {stream.name} names; "
-        f"it has: {_listed(names)}"
+        f"{file}: column {name!r} of the mapping of stream {stream.name} {problem}; "
+        f"columns: {_listed(names)}"
     )
 
 

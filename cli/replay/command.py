@@ -13,7 +13,7 @@ from rich.console import Console
 
 from cli.client.lines import counted
 from cli.errors import VerificationError
-from cli.replay.options import MOST_PROCESSES, Format
+from cli.replay.options import MAX_PROCESSES, Format
 from cli.settings import read_settings
 
 
@@ -30,27 +30,25 @@ def replay(
         typer.Option(
             metavar="STREAM=FILE",
             help="Events of a stream: JSON lines, CSV or Parquet; - is standard input. Repeatable, "
-            "also for one stream.",
+            "also for the same stream.",
         ),
     ] = None,
     topics: Annotated[
         bool,
         typer.Option(
             "--topics",
-            help="The events are what stands in the streams' topics in Kafka; needs Java.",
+            help="Read the events from the Kafka topics of the streams.",
         ),
     ] = False,
     bootstrap: Annotated[
         str | None,
         typer.Option(help="With --topics: Kafka brokers; COINCIDE_BOOTSTRAP by default."),
     ] = None,
-    keep: Annotated[
-        bool,
-        typer.Option("--keep", help="With --topics: leave the alarms in Kafka, and say where."),
-    ] = False,
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="Of standard input, and of files with other extensions."),
+        typer.Option(
+            "--format", help="Format of standard input, and of files with other extensions."
+        ),
     ] = None,
     condition: Annotated[
         list[str] | None, typer.Option(help="Only this condition. Repeatable.")
@@ -59,12 +57,12 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="STREAM=PATH",
-            help="Field with the join key, where the mapping leaves it to Kafka's record key.",
+            help="Field with the join key, if the mapping uses Kafka's record key.",
         ),
     ] = None,
     sort: Annotated[
         bool,
-        typer.Option("--sort", help="Order each file by latest time first; takes memory."),
+        typer.Option("--sort", help="Sort each file by latest time first; needs memory."),
     ] = False,
     thresholds: Annotated[
         str | None,
@@ -74,27 +72,30 @@ def replay(
         Path | None, typer.Option(help="File of the alarms; standard output by default.")
     ] = None,
     rejects: Annotated[
-        Path | None, typer.Option(help="File of the rows that are no events, with the reason.")
+        Path | None, typer.Option(help="File of the rejected rows, with the reason.")
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(help="All cores by default, one for small files.", min=1, max=MOST_PROCESSES),
+        typer.Option(
+            help="Number of processes; all cores by default, one for small inputs.",
+            min=1,
+            max=MAX_PROCESSES,
+        ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with 1 if a row was rejected, late or lost.")
+        bool, typer.Option("--strict", help="Exit code 1 if a row was rejected, late or lost.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace the files of --alarms and --rejects that exist."),
+        typer.Option("--force", help="Replace existing files of --alarms and --rejects."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write the summary as JSON, for scripts.")
     ] = False,
 ) -> None:
-    """Run conditions over files, or over whole Kafka topics; alarms are JSON lines."""
+    """Run conditions over files or whole Kafka topics; alarms are JSON lines."""
     from cli.replay.options import (
         ReplayOptions,
-        TopicOptions,
         check_source,
         event_files,
         split_assignment,
@@ -107,37 +108,34 @@ def replay(
         "--format": format_,
         "--key": key,
         "--sort": sort,
-        "--processes": processes,
         "--bootstrap": bootstrap,
-        "--keep": keep,
     }
     check_source({option for option, value in given.items() if value}, topics=topics)
     counted = read_thresholds(thresholds) if thresholds is not None else ()
-    chosen = tuple(condition or ())
-    told = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     settings = read_settings(bootstrap=bootstrap)
+    options = ReplayOptions(
+        resources=tuple(file),
+        files=event_files(events or (), format_),
+        conditions=tuple(condition or ()),
+        keys=tuple(split_assignment(it, "--key", "STREAM=PATH") for it in key or ()),
+        sort=sort,
+        processes=processes,
+        alarms=alarms,
+        rejects=rejects,
+        thresholds=counted,
+        max_record_bytes=settings.max_record_bytes,
+        force=force,
+    )
     if topics:
+        # A replay of files needs no Kafka client.
         from cli.replay.topic_run import run_topic_replay
 
-        of_topics = TopicOptions(tuple(file), chosen, alarms, rejects, counted, keep, force)
-        report = run_topic_replay(settings, of_topics, told)
+        report = run_topic_replay(settings, options, console)
     else:
         from cli.replay.run import run_replay
 
-        options = ReplayOptions(
-            resources=tuple(file),
-            files=event_files(events or (), format_),
-            conditions=chosen,
-            keys=tuple(split_assignment(it, "--key", "STREAM=PATH") for it in key or ()),
-            sort=sort,
-            processes=processes,
-            alarms=alarms,
-            rejects=rejects,
-            thresholds=counted,
-            most_record_bytes=settings.max_record_bytes,
-            force=force,
-        )
-        report = run_replay(options, told)
+        report = run_replay(options, console)
     # Standard output is for the alarms, unless they are only counted or written to a file.
     is_free = bool(counted) or alarms is not None
     if as_json:
@@ -147,10 +145,10 @@ def replay(
     else:
         if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
-        show_report(report, told)
+        show_report(report, console)
     # If the JSON summary is on standard error, it is the only output there.
     if is_free or not as_json:
-        show_rejected(report, told, letters=rejects is not None, strict=strict)
+        show_rejected(report, console, letters=rejects is not None, strict=strict)
     if strict:
         _check_complete(report["streams"].values())
 
@@ -162,7 +160,7 @@ def _check_complete(streams: Iterable[Mapping[str, Any]]) -> None:
     late = sum(it["late"] for it in found)
     lost = sum(it.get("lost", 0) for it in found)
     if rejected or late or lost:
-        gone = f"; {counted(lost, 'record')} lost before being read" if lost else ""
+        gone = f", {counted(lost, 'record')} lost" if lost else ""
         raise VerificationError(
             f"--strict: {counted(rejected, 'row')} rejected, {counted(late, 'event')} late{gone}"
         )

@@ -1,7 +1,7 @@
 """Workers of a replay: this process alone, or several worker processes.
 
-Every process parses chunks of any file, and owns some of the slots. Chunks are returned as
-events, and blocks are sent to all slots; both in the order of the requests.
+Every process parses chunks of any file or partition, and owns some of the slots. Chunks are
+returned as events, and blocks are sent to all slots; both in the order of the requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from cli.errors import ProcessError
-from cli.replay.reading import FileReader, Taken
+from cli.replay.reading import InputReader, Taken
 from cli.replay.slots import SLOTS, Found, Slots, Step, Totals
 from cli.stack.leash import die_with_parent
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeVar, TypeVarTuple, Unpack
 
     from cli.replay.chunks import Chunk
-    from cli.replay.options import EventFile
+    from cli.replay.options import Input
     from cli.replay.setup import Setup
 
     _Given = TypeVarTuple("_Given")
@@ -38,17 +38,17 @@ class Orders(NamedTuple):
     ----------
     setup
         Streams and conditions.
-    files
-        Files of events.
-    most_record_bytes
-        Max length of a row; longer rows are rejected.
+    inputs
+        Files or partitions of events.
+    max_record_bytes
+        Max length of a row or record; longer ones are rejected.
     alarms, letters
         Whether alarms and rejected rows are returned as records.
     """
 
     setup: Setup
-    files: tuple[EventFile, ...]
-    most_record_bytes: int
+    inputs: tuple[Input, ...]
+    max_record_bytes: int
     alarms: bool
     letters: bool
 
@@ -59,8 +59,8 @@ class Crew(Protocol):
     # Number of chunks that are parsed concurrently.
     hands: int
 
-    def read(self, file: int, chunk: Chunk) -> Future[Taken]:
-        """Submit a chunk of a file for parsing."""
+    def read(self, source: int, chunk: Chunk) -> Future[Taken]:
+        """Submit a chunk of an input for parsing."""
 
     def advance(self, step: Step) -> Iterator[Found]:
         """Evaluate a block in all slots."""
@@ -70,23 +70,23 @@ class Crew(Protocol):
 
 
 class _Worker:
-    """State of one process: readers of the files, and some slots."""
+    """State of one process: readers of the inputs, and some slots."""
 
     def __init__(self, orders: Orders, number: int, count: int) -> None:
         self._readers = [
-            FileReader(
-                file,
-                orders.setup.streams[file.stream],
-                orders.most_record_bytes,
+            InputReader(
+                source,
+                orders.setup.streams[source.stream],
+                orders.max_record_bytes,
                 letters=orders.letters,
             )
-            for file in orders.files
+            for source in orders.inputs
         ]
         self.slots = Slots(orders.setup, range(number, SLOTS, count), alarms=orders.alarms)
 
-    def read(self, file: int, chunk: Chunk) -> Taken:
-        """Parse a chunk of a file."""
-        return self._readers[file].read(chunk)
+    def read(self, source: int, chunk: Chunk) -> Taken:
+        """Parse a chunk of an input."""
+        return self._readers[source].read(chunk)
 
 
 class Alone:
@@ -103,10 +103,10 @@ class Alone:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def read(self, file: int, chunk: Chunk) -> Future[Taken]:
+    def read(self, source: int, chunk: Chunk) -> Future[Taken]:
         """See `Crew.read`."""
         done: Future[Taken] = Future()
-        done.set_result(self._worker.read(file, chunk))
+        done.set_result(self._worker.read(source, chunk))
         return done
 
     def advance(self, step: Step) -> Iterator[Found]:
@@ -146,9 +146,9 @@ class Together:
         for process in self._processes:
             process.shutdown(cancel_futures=True)
 
-    def read(self, file: int, chunk: Chunk) -> Future[Taken]:
+    def read(self, source: int, chunk: Chunk) -> Future[Taken]:
         """See `Crew.read`."""
-        return _submit(next(self._next), _read, file, chunk)
+        return _submit(next(self._next), _read, source, chunk)
 
     def advance(self, step: Step) -> Iterator[Found]:
         """See `Crew.advance`."""
@@ -197,8 +197,8 @@ def _submit(
 
 def _lost() -> ProcessError:
     return ProcessError(
-        "a process of the replay ended before its work was done: was there too little memory? "
-        "--processes 1 takes the least"
+        "a process of the replay ended before its work was done; check the free memory, or use "
+        "less of it with --processes 1"
     )
 
 
@@ -214,8 +214,8 @@ def _begin(orders: Orders, number: int, count: int) -> None:
     _workers.append(_Worker(orders, number, count))
 
 
-def _read(file: int, chunk: Chunk) -> Taken:
-    return _workers[0].read(file, chunk)
+def _read(source: int, chunk: Chunk) -> Taken:
+    return _workers[0].read(source, chunk)
 
 
 def _advance(step: Step) -> Found:

@@ -1,7 +1,7 @@
-"""Merge of the files of a replay into one sequence of blocks.
+"""Merge of the files or partitions of a replay into one sequence of blocks.
 
-The next block always comes from the file with the earliest watermark. The buffers of the streams
-therefore hold few events more than their conditions need, although files are read in large chunks.
+The next block always comes from the input with the earliest watermark. The buffers of the streams
+therefore hold few events more than their conditions need, although inputs are read in large chunks.
 """
 
 from __future__ import annotations
@@ -25,54 +25,55 @@ if TYPE_CHECKING:
 
     from cli.replay.chunks import Chunk
     from cli.replay.crew import Crew
-    from cli.replay.options import EventFile
+    from cli.replay.options import Input
     from cli.replay.reading import Taken
     from correlation.buffers.columns import Int64s
     from correlation.resources.streams import Stream
 
 # Events of a block: few if they form many pairs, because the alarms of a block are in memory.
-_FIRST_BLOCK, _LEAST_BLOCK, _MOST_BLOCK = 512, 64, 65_536
+_FIRST_BLOCK, _MIN_BLOCK, _MAX_BLOCK = 512, 64, 65_536
 
 
-class FileCounts:
-    """Counts of the rows of a file that were read so far."""
+class InputCounts:
+    """Counts of the rows of an input that were read so far."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.events = 0
         self.late = 0
+        self.lost = 0
         self.rejected: Counter[str] = Counter()
         self.first: dict[str, str] = {}
 
 
 class Source:
-    """The events of a file, in the order of its rows or sorted.
+    """The events of a file or partition, in the order of its rows or sorted.
 
     Parameters
     ----------
-    file, stream
-        The file and its stream.
+    origin, stream
+        The file or partition, and its stream.
     chunks
-        Chunks of the file.
+        Chunks of the input.
     read
         Submits a chunk for parsing.
     ahead
         Number of chunks that are submitted before they are needed.
     on_taken
-        Called with each parsed chunk, in the order of the file.
+        Called with each parsed chunk, in the order of the input.
     """
 
     def __init__(
         self,
-        file: EventFile,
+        origin: Input,
         stream: Stream,
         chunks: Iterator[Chunk],
         read: Callable[[Chunk], Future[Taken]],
         ahead: int,
         on_taken: Callable[[Taken], None],
     ) -> None:
-        self.file = file
-        self.counts = FileCounts()
+        self.origin = origin
+        self.counts = InputCounts()
         self.mark = UNKNOWN_WATERMARK
         self._delay_us = stream.max_delay_us
         self._partitioner = Partitioner(stream.partitioning, SLOTS)
@@ -88,40 +89,41 @@ class Source:
         self._max: int | None = None
 
     def begin(self) -> None:
-        """Submit the next chunks for parsing; raise at once if the file cannot be read."""
+        """Submit the next chunks for parsing; raise at once if the input cannot be read."""
         while len(self._asked) < self._ahead:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return
+            self.counts.lost += chunk.lost
             self._asked.append(self._read(chunk))
 
-    def take(self, most: int) -> tuple[Step, bool]:
-        """Return the next events as a block, and whether it is the last block of the file."""
-        self._fill(most + 1)
+    def take(self, max_events: int) -> tuple[Step, bool]:
+        """Return the next events as a block, and whether it is the last block of the input."""
+        self._fill(max_events + 1)
         parts = []
-        while self._waiting and most:
+        while self._waiting and max_events:
             events = self._waiting[0]
-            end = min(self._begin + most, len(events))
+            end = min(self._begin + max_events, len(events))
             parts.append(events.take(np.arange(self._begin, end, dtype=np.int64)))
-            most -= end - self._begin
+            max_events -= end - self._begin
             self._waiting_events -= end - self._begin
             self._begin = end
             if end == len(events):
                 self._waiting.popleft()
                 self._begin = 0
         last = not self._waiting
-        place = (self.file.stream, self.file.partition)
+        place = (self.origin.stream, self.origin.partition)
         closing = [Heartbeat(*place, CLOSED, None)] if last else []
         if not parts:
             return Step({}, (), closing), last
         events = Events.concat(parts)
         self._note(events.latest)
-        greatest, end = int(events.latest.max()), int(events.offset.max()) + 1
+        max_latest, end = int(events.latest.max()), int(events.offset.max()) + 1
         spread = dict(self._partitioner.spread(events))
-        return Step(spread, [Progress(*place, end, greatest)], closing), last
+        return Step(spread, [Progress(*place, end, max_latest)], closing), last
 
     def sort(self) -> None:
-        """Read the file to its end and order its events by their latest times."""
+        """Read the input to its end and order its events by their latest times."""
         while self._next_chunk():
             pass
         if self._waiting:
@@ -129,9 +131,9 @@ class Source:
             order = np.argsort(events.latest, kind="stable")
             self._waiting = deque([events.take(order)])
 
-    def _fill(self, least: int) -> None:
-        """Read chunks until `least` events are waiting or the file ends."""
-        while self._waiting_events < least and self._next_chunk():
+    def _fill(self, count: int) -> None:
+        """Read chunks until `count` events are waiting or the input ends."""
+        while self._waiting_events < count and self._next_chunk():
             pass
 
     def _next_chunk(self) -> bool:
@@ -152,7 +154,7 @@ class Source:
         return True
 
     def _note(self, latest: Int64s) -> None:
-        """Advance the watermark of the file, and count its late events."""
+        """Advance the watermark of the input, and count its late events."""
         before = latest[0] if self._max is None else self._max
         reached = np.maximum.accumulate(np.concatenate([[before], latest]))
         self.counts.late += int(np.count_nonzero(latest < reached[:-1] - self._delay_us))
@@ -160,16 +162,16 @@ class Source:
         self.mark = self._max - self._delay_us
 
 
-def merge(sources: list[Source], crew: Crew, most_pairs: int) -> Iterator[list[bytes]]:
-    """Evaluate the files block by block.
+def merge(sources: list[Source], crew: Crew, max_pairs: int) -> Iterator[list[bytes]]:
+    """Evaluate the inputs block by block.
 
     Parameters
     ----------
     sources
-        The files.
+        The files or partitions.
     crew
         Workers that evaluate the blocks.
-    most_pairs
+    max_pairs
         After a block with more pairs, the following blocks are smaller.
 
     Yields
@@ -178,19 +180,19 @@ def merge(sources: list[Source], crew: Crew, most_pairs: int) -> Iterator[list[b
         The alarms of a block, in order.
     """
     left = list(sources)
-    most = _FIRST_BLOCK
+    max_events = _FIRST_BLOCK
     while left:
         source = min(left, key=lambda it: it.mark)
-        step, is_last = source.take(most)
+        step, is_last = source.take(max_events)
         if is_last:
             left.remove(source)
         found = list(crew.advance(step))
         pairs = sum(part.pairs for part in found)
         # Only the number of pairs decides, not timing, so the blocks are the same in every run.
-        if pairs > most_pairs:
-            most = max(most // 2, _LEAST_BLOCK)
-        elif pairs < most_pairs // 4:
-            most = min(most * 2, _MOST_BLOCK)
+        if pairs > max_pairs:
+            max_events = max(max_events // 2, _MIN_BLOCK)
+        elif pairs < max_pairs // 4:
+            max_events = min(max_events * 2, _MAX_BLOCK)
         alarms = [alarm for part in found for alarm in part.alarms]
         alarms.sort()
         yield [alarm.value for alarm in alarms]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Format = Literal["jsonl", "csv", "parquet"]
 STDIN = Path("-")
 # Also the number of slots: the output does not depend on the number of processes.
-MOST_PROCESSES = 16
+MAX_PROCESSES = 16
 _EXTENSIONS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -26,12 +26,14 @@ _EXTENSIONS: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_ONLY_FILES = ("--events", "--format", "--key", "--sort", "--processes")
-_ONLY_TOPICS = ("--bootstrap", "--keep")
+_ONLY_FILES = ("--events", "--format", "--key", "--sort")
+_ONLY_TOPICS = ("--bootstrap",)
 # Below this size, starting more processes takes longer than it saves.
 _BYTES_WORTH_PROCESSES = 16 * 1024 * 1024
 # A row of a compressed Parquet file takes about a quarter of the bytes that it takes as text.
 _PARQUET_FACTOR = 4
+# A record of a topic has about this many bytes.
+_RECORD_BYTES = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +65,75 @@ class EventFile:
         except OSError:
             return None
 
+    @property
+    def text_bytes(self) -> int | None:
+        """Approximate size of the rows as text, or None if it is unknown."""
+        factor = _PARQUET_FACTOR if self.format == "parquet" else 1
+        return None if self.size is None else self.size * factor
+
+    @property
+    def place(self) -> dict[str, str | int]:
+        """Fields of a rejected row that name the file."""
+        return {"file": str(self.path)}
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPartition:
+    """Records of a partition of a stream's topic that exist when the replay begins.
+
+    Parameters
+    ----------
+    stream
+        Stream of the events.
+    partition
+        Number of the partition.
+    topic
+        Topic of the stream.
+    begin, end
+        Offset range of the records.
+    """
+
+    stream: str
+    partition: int
+    topic: str
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Number of offsets."""
+        return self.end - self.begin
+
+    @property
+    def text_bytes(self) -> int:
+        """Approximate size of the records."""
+        return self.size * _RECORD_BYTES
+
+    @property
+    def place(self) -> dict[str, str | int]:
+        """Fields of a rejected record that name the partition."""
+        return {"topic": self.topic, "partition": self.partition}
+
+    def __str__(self) -> str:
+        return f"{self.topic}, partition {self.partition}"
+
+
+Input = EventFile | EventPartition
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """Options of a replay of files.
+    """Options of a replay.
 
     Parameters
     ----------
     resources
         Files of streams and conditions.
     files
-        Files of events.
+        Files of events; empty if the events are read from topics.
     conditions
         Names of the conditions to evaluate; empty: all.
     keys
@@ -81,19 +141,19 @@ class ReplayOptions:
     sort
         Sort each file by the events' latest times first.
     processes
-        Number of processes; None: chosen by the size of the files.
+        Number of processes; None: chosen by the size of the inputs.
     alarms, rejects
         Output files; None: alarms go to standard output, rejected rows are not written.
     thresholds
         Thresholds at which pairs are counted instead of writing alarms; empty: alarms.
-    most_record_bytes
-        Max length of a row; longer rows are rejected.
+    max_record_bytes
+        Max length of a row or record; longer ones are rejected.
     force
         Replace existing files of alarms and rejects.
     """
 
     resources: tuple[Path, ...]
-    files: tuple[EventFile, ...]
+    files: tuple[EventFile, ...] = ()
     conditions: tuple[str, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
     sort: bool = False
@@ -101,7 +161,7 @@ class ReplayOptions:
     alarms: Path | None = None
     rejects: Path | None = None
     thresholds: tuple[Decimal, ...] = ()
-    most_record_bytes: int = 1_000_000
+    max_record_bytes: int = 1_000_000
     force: bool = False
 
     def __post_init__(self) -> None:
@@ -110,47 +170,22 @@ class ReplayOptions:
             read, self.alarms, self.rejects, counted=bool(self.thresholds), force=self.force
         )
 
-    @property
-    def worth_processes(self) -> int:
-        """Number of processes to use."""
-        if self.processes is not None:
-            return self.processes
-        sizes = [
-            (file.size, _PARQUET_FACTOR if file.format == "parquet" else 1) for file in self.files
-        ]
-        known = sum(size * factor for size, factor in sizes if size is not None)
-        unknown = any(size is None for size, _ in sizes)
-        return usable_cores() if unknown or known >= _BYTES_WORTH_PROCESSES else 1
 
-
-@dataclass(frozen=True, slots=True)
-class TopicOptions:
-    """Options of a replay of topics.
+def count_processes(given: int | None, inputs: Iterable[Input]) -> int:
+    """Return the number of processes to use.
 
     Parameters
     ----------
-    resources, conditions, alarms, rejects, thresholds, force
-        As in `ReplayOptions`.
-    keep
-        Keep the topics of the replay.
+    given
+        Number of processes of the options; None: chosen by the size of the inputs.
+    inputs
+        Files or partitions of events.
     """
-
-    resources: tuple[Path, ...]
-    conditions: tuple[str, ...] = ()
-    alarms: Path | None = None
-    rejects: Path | None = None
-    thresholds: tuple[Decimal, ...] = ()
-    keep: bool = False
-    force: bool = False
-
-    def __post_init__(self) -> None:
-        _check_paths(
-            self.resources,
-            self.alarms,
-            self.rejects,
-            counted=bool(self.thresholds),
-            force=self.force,
-        )
+    if given is not None:
+        return given
+    sizes = [it.text_bytes for it in inputs]
+    known = sum(size for size in sizes if size is not None)
+    return usable_cores() if None in sizes or known >= _BYTES_WORTH_PROCESSES else 1
 
 
 def check_source(given: Collection[str], *, topics: bool) -> None:
@@ -171,12 +206,12 @@ def check_source(given: Collection[str], *, topics: bool) -> None:
     wrong = [name for name in (_ONLY_FILES if topics else _ONLY_TOPICS) if name in given]
     if wrong and topics:
         raise UsageError(
-            f"{', '.join(wrong)}: for events in files; with --topics they are read from Kafka"
+            f"{', '.join(wrong)}: only for events in files; leave it out with --topics"
         )
     if wrong:
-        raise UsageError(f"{', '.join(wrong)}: for events in Kafka; give --topics")
+        raise UsageError(f"{', '.join(wrong)}: only for events in Kafka; add --topics")
     if not topics and "--events" not in given:
-        raise UsageError("where are the events? give --events STREAM=FILE, or --topics")
+        raise UsageError("--events: is missing; give --events STREAM=FILE, or --topics")
 
 
 def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[EventFile, ...]:
@@ -201,13 +236,15 @@ def event_files(arguments: Iterable[str], otherwise: Format | None) -> tuple[Eve
         form = _EXTENSIONS.get(Path(path).suffix.lower(), otherwise)
         if form is None:
             raise UsageError(
-                f"the name {path} does not tell how its rows are written: give --format "
+                f"--events {argument}: the format of {path} is unknown; give --format "
                 f"{', '.join(get_args(Format)[:-1])} or {get_args(Format)[-1]}"
             )
         if form == "parquet" and Path(path) == STDIN:
-            raise UsageError("a Parquet file cannot be read from standard input: name the file")
+            raise UsageError(
+                f"--events {argument}: Parquet cannot be read from standard input; name a file"
+            )
         if any((file.stream, file.path) == (stream, Path(path)) for file in found):
-            raise UsageError(f"--events {argument} stands twice")
+            raise UsageError(f"--events {argument} is given twice; remove one")
         found.append(EventFile(stream, counts[stream], Path(path), form))
         counts[stream] += 1
     return tuple(found)
@@ -223,7 +260,7 @@ def split_assignment(argument: str, option: str, wanted: str) -> tuple[str, str]
     """
     name, _, value = argument.partition("=")
     if not name or not value:
-        raise UsageError(f"{option} {argument}: write {option} {wanted}")
+        raise UsageError(f"{option} {argument}: is not valid; write {option} {wanted}")
     return name, value
 
 
@@ -237,15 +274,17 @@ def _check_paths(
 ) -> None:
     """Check that no file is read twice, both read and written, or overwritten by mistake."""
     if counted and alarms is not None:
-        raise UsageError("--thresholds counts pairs and writes no alarms: leave --alarms out")
+        raise UsageError(
+            "--alarms: cannot be combined with --thresholds, which only counts pairs; remove one"
+        )
     if list(read).count(STDIN) > 1:
-        raise UsageError("standard input (-) can be read once only")
+        raise UsageError("standard input (-) is given twice; it can be read only once")
     written = [path for path in (alarms, rejects) if path is not None]
     for path in written:
         if any(_is_same(path, other) for other in read):
-            raise UsageError(f"{path} would be read and written")
+            raise UsageError(f"{path} is both an input and an output; name another output")
     if len(written) > 1 and (_is_same(*written) or _is_same_new(*written)):
-        raise UsageError("--alarms and --rejects name the same file")
+        raise UsageError("--alarms and --rejects: are the same file; name another one")
     for option, file in (("--alarms", alarms), ("--rejects", rejects)):
         # An existing device or pipe may be written to.
         if file is not None and file.is_file() and not force:
@@ -267,7 +306,7 @@ def _is_same_new(one: Path, other: Path) -> bool:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use, at most `MOST_PROCESSES`."""
+    """Return the number of cores that this process may use, at most `MAX_PROCESSES`."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return min(count, MOST_PROCESSES)
+    return min(count, MAX_PROCESSES)

@@ -1,20 +1,22 @@
-"""Parse chunks of a file to events of its stream, as the job parses Kafka records."""
+"""Parse chunks of a file or partition to events of its stream, as the job parses records."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import orjson
 
-from cli.replay.rows import rows_of
+from cli.replay.columns import csv_columns
+from cli.replay.options import EventPartition
+from cli.replay.records import TopicRecords
+from cli.replay.rows import CsvRows, JsonLines, TableRows
 from correlation.errors import RejectedEventError
 from correlation.parsing.intake import Problem, StreamReader
 
 if TYPE_CHECKING:
     from cli.replay.chunks import Chunk
-    from cli.replay.options import EventFile
+    from cli.replay.options import Input
     from cli.replay.rows import Rows
     from correlation.buffers.events import Events
     from correlation.resources.streams import Stream
@@ -26,11 +28,11 @@ class Taken(NamedTuple):
     Parameters
     ----------
     events
-        Events in row order; their offsets are positions in the file. None: no events.
+        Events in row order. Offsets of rows of a file are positions in the file. None: no events.
     rows
         Number of rows, without empty lines.
-    nbytes
-        Number of bytes of the rows in the file.
+    size
+        Number of bytes of the rows in the file, or number of offsets.
     rejected
         Number of rejected rows, by reason.
     first
@@ -41,31 +43,31 @@ class Taken(NamedTuple):
 
     events: Events | None
     rows: int
-    nbytes: int
+    size: int
     rejected: Counter[str]
     first: dict[str, str]
     letters: list[bytes]
 
 
-class FileReader:
-    """Parses chunks of one file.
+class InputReader:
+    """Parses chunks of one file or partition.
 
     Parameters
     ----------
-    file, stream
-        The file and the stream of its events.
-    most_record_bytes
-        Max length of a row; longer rows are rejected.
+    source, stream
+        The file or partition, and the stream of its events.
+    max_record_bytes
+        Max length of a row or record; longer ones are rejected.
     letters
         Whether rejected rows are returned.
     """
 
     def __init__(
-        self, file: EventFile, stream: Stream, most_record_bytes: int, *, letters: bool
+        self, source: Input, stream: Stream, max_record_bytes: int, *, letters: bool
     ) -> None:
-        self._file = file
+        self._source = source
         self._stream = stream
-        self._most_bytes = most_record_bytes
+        self._max_bytes = max_record_bytes
         self._letters = letters
         self._rows: Rows | None = None
         self._reader: StreamReader | None = None
@@ -73,22 +75,20 @@ class FileReader:
     def read(self, chunk: Chunk) -> Taken:
         """Parse a chunk."""
         if self._rows is None or self._reader is None:
-            self._rows = rows_of(self._file, self._stream, chunk, self._most_bytes)
+            self._rows = _rows_of(self._source, self._stream, chunk, self._max_bytes)
             self._reader = StreamReader(self._rows.stream)
         problems: list[tuple[int, Problem]] = []
-        intake = self._reader.begin(self._file.partition)
-        for number, value, text in self._rows.parse(
+        intake = self._reader.begin(self._source.partition)
+        for row in self._rows.parse(
             chunk, lambda number, problem: problems.append((number, problem))
         ):
             try:
-                # Rows of files have no Kafka record key and no Kafka timestamp.
-                intake.add(number, value, text, None, 0)
+                intake.add(*row)
             except RejectedEventError as error:
-                problems.append((number, Problem(error.reason, error.detail)))
+                problems.append((row[0], Problem(error.reason, error.detail)))
         events = None
         if intake.rows:
-            offset = np.array(intake.rows, np.int64) + chunk.first
-            events = intake.to_events(offset, np.zeros(len(offset), np.int64))
+            events = intake.to_events(*self._rows.positions(chunk, intake.rows))
         return self._summarise(chunk, self._rows, events, sorted(problems))
 
     def _summarise(
@@ -101,10 +101,10 @@ class FileReader:
                 place = rows.place(chunk, number)
             if reason.value not in first:
                 ((kind, at),) = place.items()
-                first[reason.value] = f"{self._file.path}, {kind} {at}: {detail}"
+                first[reason.value] = f"{self._source}, {kind} {at}: {detail}"
             if self._letters:
                 letter = {
-                    "file": str(self._file.path),
+                    **self._source.place,
                     "stream": self._stream.name,
                     **place,
                     "reason": reason.value,
@@ -115,8 +115,19 @@ class FileReader:
         return Taken(
             events=events,
             rows=(len(events) if events is not None else 0) + len(problems),
-            nbytes=chunk.nbytes,
+            size=chunk.size,
             rejected=Counter(problem.reason.value for _, problem in problems),
             first=first,
             letters=letters,
         )
+
+
+def _rows_of(source: Input, stream: Stream, chunk: Chunk, max_bytes: int) -> Rows:
+    """Return the parser of an input's rows; all of its chunks have the columns of `chunk`."""
+    if isinstance(source, EventPartition):
+        return TopicRecords(stream, max_bytes)
+    if source.format == "jsonl":
+        return JsonLines(stream, max_bytes)
+    if source.format == "csv":
+        return CsvRows(stream, csv_columns(source.path, stream, chunk.header), max_bytes)
+    return TableRows(source, stream, chunk.table.schema)

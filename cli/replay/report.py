@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from cli.client.lines import counted, printable
+from cli.replay.options import EventFile
 from cli.replay.slots import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.timing.intervals.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from decimal import Decimal
 
     from rich.console import Console
 
     from cli.replay.merging import Source
     from cli.replay.setup import Setup
+    from correlation.resources.streams import Stream
 
 Document = dict[str, Any]
 
@@ -31,14 +34,14 @@ def summarise(
     thresholds: Sequence[Decimal],
     seconds: float,
 ) -> Document:
-    """Build the report of a replay of files.
+    """Build the report of a replay.
 
     Parameters
     ----------
     setup
-        Streams and conditions, as they are in the files.
+        Streams and conditions, as they are in the files of resources.
     sources
-        The files, read to their end.
+        The files or partitions, read to their end.
     totals
         Counters of all slots.
     thresholds
@@ -46,29 +49,10 @@ def summarise(
     seconds
         Duration of the replay.
     """
-    streams = {name: _stream_report(name, sources) for name in setup.streams}
-    return report_of(setup, streams, totals, thresholds, seconds)
-
-
-def report_of(
-    setup: Setup,
-    streams: Mapping[str, Document],
-    totals: Totals,
-    thresholds: Sequence[Decimal],
-    seconds: float,
-) -> Document:
-    """Build the report of a replay from the reports of its streams.
-
-    Parameters
-    ----------
-    streams
-        `events`, `rows`, `late`, `rejected` and `first_rejected` of each stream, by name.
-    setup, totals, thresholds, seconds
-        As in `summarise`.
-    """
+    streams = {name: _stream_report(stream, sources) for name, stream in setup.streams.items()}
     events = sum(found["events"] for found in streams.values())
     report: Document = {
-        "streams": dict(streams),
+        "streams": streams,
         "conditions": {},
         "events": events,
         "rows": sum(found["rows"] for found in streams.values()),
@@ -95,22 +79,25 @@ def report_of(
     return report
 
 
-def _stream_report(name: str, sources: Sequence[Source]) -> Document:
-    mine = [source for source in sources if source.file.stream == name]
-    rejected: dict[str, int] = {}
+def _stream_report(stream: Stream, sources: Sequence[Source]) -> Document:
+    mine = [source for source in sources if source.origin.stream == stream.name]
+    files = [str(it.origin) for it in mine if isinstance(it.origin, EventFile)]
+    counts = [source.counts for source in mine]
+    rejected: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for source in mine:
-        first = source.counts.first | first
-        for reason, count in source.counts.rejected.items():
-            rejected[reason] = rejected.get(reason, 0) + count
-    return {
-        "files": [str(source.file.path) for source in mine],
-        "rows": sum(source.counts.rows for source in mine),
-        "events": sum(source.counts.events for source in mine),
-        "late": sum(source.counts.late for source in mine),
+    for it in counts:
+        rejected.update(it.rejected)
+        first = it.first | first
+    report = {
+        "rows": sum(it.rows for it in counts),
+        "events": sum(it.events for it in counts),
+        "late": sum(it.late for it in counts),
         "rejected": dict(sorted(rejected.items())),
         "first_rejected": dict(sorted(first.items())),
     }
+    if files:
+        return {"files": files, **report}
+    return {"topic": stream.topic, **report, "lost": sum(it.lost for it in counts)}
 
 
 def _pairs_report(totals: Totals, name: str) -> Document:
@@ -161,20 +148,20 @@ def show_report(report: Document, console: Console) -> None:
     console.print(f"{counted(report['events'], 'event')} in {report['seconds']:.1f} s, {rate}")
     for name, found in report["streams"].items():
         for reason, count in found["rejected"].items():
-            told = escape(printable(found["first_rejected"][reason]))
-            console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {told}")
+            example = escape(printable(found["first_rejected"][reason]))
+            console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {example}")
         if found["late"]:
-            behind = "in the partition; raise max_delay"
+            place, remedy = "partition", "increase max_delay"
             if "files" in found:
-                behind = "in the file; raise max_delay, or give --sort"
+                place, remedy = "file", "increase max_delay or use --sort"
             console.print(
-                f"[yellow]{name}: {found['late']:,} late[/]: over max_delay behind an event before "
-                f"them {behind}"
+                f"[yellow]{name}: {found['late']:,} late[/]: more than max_delay behind an earlier "
+                f"event of the {place}; {remedy}"
             )
         if found.get("lost"):
             console.print(
                 f"[red]{name}: {counted(found['lost'], 'record')} lost[/]: removed by the "
-                f"retention of {escape(found['topic'])} before being read"
+                f"retention of {escape(found['topic'])} before they were read"
             )
 
 
@@ -198,8 +185,8 @@ def show_rejected(report: Document, console: Console, *, letters: bool, strict: 
     what = "row" if any("files" in found for found in report["streams"].values()) else "record"
     remedies = [] if letters else ["--rejects FILE keeps them"]
     remedies += [] if strict else ["with --strict the exit code is 1"]
-    told = [f"{rejected:,} of {counted(report['rows'], what)} rejected", ", ".join(remedies)]
-    console.print("; ".join(filter(None, told)))
+    parts = [f"{rejected:,} of {counted(report['rows'], what)} rejected", ", ".join(remedies)]
+    console.print("; ".join(filter(None, parts)))
 
 
 def show_thresholds(report: Document, console: Console) -> None:

@@ -1,23 +1,25 @@
 """Parse the rows of a chunk to records: JSON lines, CSV rows and Parquet rows.
 
-Each format has one class with the same three methods (`Rows`). A row that cannot be parsed is
+Each format has one class with the same methods (`Rows`). A row that cannot be parsed is
 passed to `refuse` and skipped.
 """
 
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
 from cli.replay.chunks import allow_long_cells, line_count
-from cli.replay.columns import csv_columns, place_at, table_columns
+from cli.replay.columns import place_at, table_columns
 from correlation.errors import RejectedEventError
-from correlation.parsing.intake import Problem, too_large, why_unreadable
+from correlation.parsing.intake import Problem, parse_values, too_large
 from correlation.parsing.written_numbers import find_as_written
 from correlation.reasons import Reason
 
@@ -27,76 +29,60 @@ if TYPE_CHECKING:
     from cli.replay.chunks import Chunk, Line
     from cli.replay.columns import CsvColumn
     from cli.replay.options import EventFile
+    from correlation.buffers.columns import Int64s
     from correlation.resources.streams import Stream
 
     Refuse = Callable[[int, Problem], None]
-    # Number in the chunk, the record, and its JSON, if it has any.
-    Row = tuple[int, object, bytes | None]
+    # Number in the chunk, the record, its JSON, if it has any, and Kafka's key and timestamp in µs.
+    Row = tuple[int, object, bytes | None, bytes | None, int]
 
 Record = dict[str, object]
 
 
-class Rows(Protocol):
-    """Parser of the rows of a file."""
+class Rows(ABC):
+    """Parser of the rows of an input."""
 
     stream: Stream
 
+    @abstractmethod
     def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
-        """Yield each row's number in the chunk, its record, and its JSON, if the row is JSON.
+        """Yield each row of a chunk; rows without a record are skipped.
 
-        Rows without a record are skipped. Without JSON, a float has the value in the file.
+        Without JSON, a float has the value in the file. Rows of files have no key, and timestamp 0.
         """
 
+    @abstractmethod
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
-        """Return the line or row number of a row in the file."""
+        """Return the line, row number or offset of a row."""
 
+    @abstractmethod
     def shown(self, chunk: Chunk, number: int) -> Record:
-        """Return a row as it is in the file, under `record`, as far as JSON can represent it."""
+        """Return a row unparsed, under `record`, as far as JSON can represent it."""
+
+    def positions(self, chunk: Chunk, rows: Sequence[int]) -> tuple[Int64s, Int64s]:
+        """Return the offset and Kafka's timestamp, in µs, of rows of a chunk."""
+        return np.array(rows, np.int64) + chunk.first, np.zeros(len(rows), np.int64)
 
 
-def rows_of(file: EventFile, stream: Stream, chunk: Chunk, most_bytes: int) -> Rows:
-    """Return the parser of a file's rows.
-
-    Parameters
-    ----------
-    file, stream
-        The file, and the stream of its records.
-    chunk
-        Any chunk of the file: all have the same columns.
-    most_bytes
-        Max length of a row; longer rows are rejected.
-    """
-    if file.format == "jsonl":
-        return JsonLines(stream, most_bytes)
-    if file.format == "csv":
-        return CsvRows(stream, csv_columns(file.path, stream, chunk.header), most_bytes)
-    return TableRows(file, stream, chunk.table.schema)
-
-
-class JsonLines:
+class JsonLines(Rows):
     """One JSON document per line; empty lines are skipped."""
 
-    def __init__(self, stream: Stream, most_bytes: int) -> None:
+    def __init__(self, stream: Stream, max_bytes: int) -> None:
         self.stream = stream
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
 
     def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
         """See `Rows.parse`."""
-        loads, most_bytes = orjson.loads, self._most_bytes
+        values: list[bytes] = []
         for number, line in enumerate(chunk.lines):
-            if not isinstance(line, bytes):
-                refuse(number, too_large(line.nbytes, most_bytes))
-                continue
-            value = line.strip()
-            if len(value) > most_bytes:
-                refuse(number, too_large(len(value), most_bytes))
-            elif value:
-                try:
-                    parsed = loads(value)
-                except orjson.JSONDecodeError as error:
-                    refuse(number, why_unreadable(value, error))
-                else:
-                    yield number, parsed, value
+            if isinstance(line, bytes):
+                values.append(line.strip())
+            else:
+                values.append(b"")
+                refuse(number, too_large(line.nbytes, self._max_bytes))
+        rows = (number for number, value in enumerate(values) if value)
+        for row, value in parse_values(rows, values, self._max_bytes, orjson.loads, refuse):
+            yield row, value, values[row], None, 0
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
         """See `Rows.place`."""
@@ -107,17 +93,17 @@ class JsonLines:
         return _shown_line(chunk.lines[number])
 
 
-class CsvRows:
+class CsvRows(Rows):
     """Cells in the order of a header; an empty cell is a missing field."""
 
-    def __init__(self, stream: Stream, columns: Sequence[CsvColumn], most_bytes: int) -> None:
+    def __init__(self, stream: Stream, columns: Sequence[CsvColumn], max_bytes: int) -> None:
         self.stream = stream
         self._columns = [
             (it.place, it.path[0] if len(it.path) == 1 else None, it.path, _reader_of(it))
             for it in columns
         ]
-        self._most_bytes = most_bytes
-        allow_long_cells(most_bytes)
+        self._max_bytes = max_bytes
+        allow_long_cells(max_bytes)
 
     def parse(self, chunk: Chunk, refuse: Refuse) -> Iterator[Row]:
         """See `Rows.parse`."""
@@ -129,7 +115,7 @@ class CsvRows:
                 detail = f"{len(cells)} cells, the header has {width}"
                 refuse(number, Problem(Reason.MALFORMED_ROW, detail))
                 continue
-            yield number, self._record(cells), None
+            yield number, self._record(cells), None, None, 0
 
     def _cells(self, content: Sequence[Line], refuse: Refuse) -> Iterable[list[str]]:
         """Return the cells of each row; empty for a rejected row."""
@@ -137,7 +123,7 @@ class CsvRows:
             # The common case: every row can be parsed.
             texts = [line.decode() for line in content if isinstance(line, bytes)]
             rows = list(csv.reader(texts, strict=True))
-            if len(rows) == len(content) and max(map(len, content)) <= self._most_bytes:
+            if len(rows) == len(content) and max(map(len, content)) <= self._max_bytes:
                 return rows
         except (ValueError, csv.Error):
             pass
@@ -146,8 +132,8 @@ class CsvRows:
     def _cells_of(self, number: int, line: Line, refuse: Refuse) -> list[str]:
         size = len(line.rstrip(b"\r\n")) if isinstance(line, bytes) else line.nbytes
         problem: Problem | None = None
-        if not isinstance(line, bytes) or size > self._most_bytes:
-            problem = too_large(size, self._most_bytes)
+        if not isinstance(line, bytes) or size > self._max_bytes:
+            problem = too_large(size, self._max_bytes)
         else:
             try:
                 rows = list(csv.reader([line.decode()], strict=True))
@@ -221,7 +207,7 @@ def _shown_line(line: Line) -> Record:
     return {"record": line.rstrip(b"\r\n").decode(errors="backslashreplace")}
 
 
-class TableRows:
+class TableRows(Rows):
     """Rows of a Parquet file: structs become objects, timestamps and dates ISO 8601 strings."""
 
     def __init__(self, file: EventFile, stream: Stream, schema: pa.Schema) -> None:
@@ -245,7 +231,7 @@ class TableRows:
             value = record if self._plain else _as_json(record)
             for name, path in self._moved:
                 place_at(value, path, value.get(name))
-            yield number, value, None
+            yield number, value, None, None, 0
 
     def place(self, chunk: Chunk, number: int) -> dict[str, int]:
         """See `Rows.place`."""

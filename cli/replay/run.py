@@ -1,11 +1,11 @@
-"""Replay of files: evaluate conditions over files of events (``replay``)."""
+"""Replay: evaluate conditions over files or partitions of events (``replay``)."""
 
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import DownloadColumn, TimeRemainingColumn
 
@@ -13,6 +13,7 @@ from cli.progress_bar import make_progress
 from cli.replay.chunks import read_chunks
 from cli.replay.crew import Alone, Orders, Together
 from cli.replay.merging import Source, merge
+from cli.replay.options import EventFile, EventPartition, count_processes
 from cli.replay.output import lines_to
 from cli.replay.report import summarise
 from cli.replay.setup import read_setup
@@ -20,18 +21,22 @@ from cli.replay.slots import Slots
 from cli.replay.thresholds import at_thresholds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
     from contextlib import AbstractContextManager
 
     from rich.console import Console
     from rich.progress import Progress
 
+    from cli.replay.chunks import Chunk
     from cli.replay.crew import Crew
     from cli.replay.options import ReplayOptions
     from cli.replay.output import Write
     from cli.replay.reading import Taken
+    from cli.replay.setup import Setup
 
+_Input = TypeVar("_Input", EventFile, EventPartition)
 # Alarms are records of about 500 bytes each; pairs that are only counted are columns.
-_MOST_ALARMS, _MOST_COUNTED = 50_000, 2_000_000
+_MAX_ALARMS, _MAX_COUNTED = 50_000, 2_000_000
 
 
 def run_replay(options: ReplayOptions, console: Console) -> dict[str, Any]:
@@ -54,41 +59,72 @@ def run_replay(options: ReplayOptions, console: Console) -> dict[str, Any]:
     CliError
         A file cannot be read or written, or a stream or condition is not valid.
     """
+    setup = read_setup(options)
+
+    def read(file: EventFile) -> Generator[Chunk]:
+        whole_rows = options.rejects is not None
+        stream = setup.streams[file.stream]
+        return read_chunks(file, stream, options.max_record_bytes, whole_rows=whole_rows)
+
+    progress = make_progress(console, DownloadColumn(), TimeRemainingColumn())
+    return run_inputs(setup, options, options.files, read, progress)
+
+
+def run_inputs(
+    setup: Setup,
+    options: ReplayOptions,
+    inputs: Sequence[_Input],
+    read: Callable[[_Input], Generator[Chunk]],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Run conditions over files or partitions; result and errors as of `run_replay`.
+
+    Parameters
+    ----------
+    setup
+        Streams and conditions.
+    options
+        Options of the replay.
+    inputs
+        Files or partitions of events.
+    read
+        Returns the chunks of an input.
+    progress
+        Progress bar.
+    """
     begin = time.monotonic()
-    named = read_setup(options)
-    setup = at_thresholds(named, options.thresholds) if options.thresholds else named
+    evaluated = at_thresholds(setup, options.thresholds) if options.thresholds else setup
     # Raises an error of a condition before any worker process starts.
-    Slots(setup, (0,), alarms=False)
+    Slots(evaluated, (0,), alarms=False)
     orders = Orders(
-        setup,
-        options.files,
-        options.most_record_bytes,
+        evaluated,
+        tuple(inputs),
+        options.max_record_bytes,
         alarms=not options.thresholds,
         letters=options.rejects is not None,
     )
     with ExitStack() as opened:
-        progress = opened.enter_context(
-            make_progress(console, DownloadColumn(), TimeRemainingColumn())
-        )
-        crew = opened.enter_context(_crew(orders, options.worth_processes))
+        opened.enter_context(progress)
+        crew = opened.enter_context(_crew(orders, count_processes(options.processes, inputs)))
         write_letters = None
         if options.rejects is not None:
             write_letters = opened.enter_context(lines_to(options.rejects))
-        sources = _sources(options, orders, crew, progress, write_letters)
+        chunks = [opened.enter_context(closing(read(it))) for it in inputs]
+        sources = _sources(orders, chunks, crew, progress, write_letters)
         for source in sources:
             source.begin()
         if options.sort:
             for source in sources:
                 source.sort()
         if options.thresholds:
-            for _ in merge(sources, crew, _MOST_COUNTED):
+            for _ in merge(sources, crew, _MAX_COUNTED):
                 pass
         else:
             write_alarms = opened.enter_context(lines_to(options.alarms))
-            for alarms in merge(sources, crew, _MOST_ALARMS):
+            for alarms in merge(sources, crew, _MAX_ALARMS):
                 write_alarms(alarms)
         totals = crew.totals()
-    return summarise(named, sources, totals, options.thresholds, time.monotonic() - begin)
+    return summarise(setup, sources, totals, options.thresholds, time.monotonic() - begin)
 
 
 def _crew(orders: Orders, processes: int) -> AbstractContextManager[Crew]:
@@ -96,36 +132,30 @@ def _crew(orders: Orders, processes: int) -> AbstractContextManager[Crew]:
 
 
 def _sources(
-    options: ReplayOptions,
     orders: Orders,
+    chunks: Sequence[Generator[Chunk]],
     crew: Crew,
     progress: Progress,
     write_letters: Write | None,
 ) -> list[Source]:
-    sizes = [file.size for file in options.files]
+    sizes = [it.size for it in orders.inputs]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
     task = progress.add_task("events", total=total)
 
     def on_taken(taken: Taken) -> None:
-        progress.update(task, advance=taken.nbytes)
+        progress.update(task, advance=taken.size)
         if write_letters is not None:
             write_letters(taken.letters)
 
-    ahead = 1 if crew.hands == 1 else -(-2 * crew.hands // len(options.files))
-    streams = orders.setup.streams
+    ahead = 1 if crew.hands == 1 else -(-2 * crew.hands // len(orders.inputs))
     return [
         Source(
-            file,
-            streams[file.stream],
-            read_chunks(
-                file,
-                streams[file.stream],
-                options.most_record_bytes,
-                whole_rows=orders.letters,
-            ),
+            origin,
+            orders.setup.streams[origin.stream],
+            chunks[number],
             partial(crew.read, number),
             ahead,
             on_taken,
         )
-        for number, file in enumerate(options.files)
+        for number, origin in enumerate(orders.inputs)
     ]

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 _STREAMS: TypeAdapter[Document] = TypeAdapter(StreamDocument)
 _CONDITIONS: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 _TEMPLATES: TypeAdapter[Document] = TypeAdapter(TemplateDocument)
-# Field of a condition that names the output topic of its alarms.
-_OUTPUT = "output_topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +90,8 @@ def read_setup(options: ReplayOptions) -> Setup:
         for name in to_condition(resource).streams:
             if name not in streams:
                 raise UsageError(
-                    f"condition {resource.name} reads stream {name}, which has no events: give "
-                    f"--events {name}=FILE, or choose other conditions with --condition"
+                    f"condition {resource.name} reads stream {name}, but its events are missing; "
+                    f"give --events {name}=FILE, or choose other conditions with --condition"
                 )
     partitions = {name: sum(it.stream == name for it in options.files) for name in streams}
     return Setup(
@@ -128,11 +126,7 @@ def read_topic_setup(
     return Setup(
         {name: _recorded(stream, sort=False) for name, stream in streams.items()},
         {name: count_partitions(stream) for name, stream in streams.items()},
-        # Alarms of a replay must not be written to the output topics of the live conditions.
-        tuple(
-            replace(it, document={k: v for k, v in it.document.items() if k != _OUTPUT})
-            for it in registered
-        ),
+        registered,
     )
 
 
@@ -147,11 +141,11 @@ def _read(
     return declared, tuple(_read_condition(it, declared) for it in conditions)
 
 
-def _refuse_unknown(saying: str, name: str, known: Collection[str]) -> None:
+def _refuse_unknown(reference: str, name: str, known: Collection[str]) -> None:
     if name not in known:
-        there = ", ".join(sorted(known)) or "none"
+        names = ", ".join(sorted(known)) or "none"
         near = did_you_mean(name, sorted(known))
-        raise UsageError(f"{saying}, which the files do not have; they have: {there}{near}")
+        raise UsageError(f"{reference}, which is not in the files; use one of: {names}{near}")
 
 
 def _with_files(declared: dict[str, Stream], files: Iterable[EventFile]) -> dict[str, Stream]:
@@ -164,7 +158,7 @@ def _with_files(declared: dict[str, Stream], files: Iterable[EventFile]) -> dict
 def _chosen(found: list[ResourceFile], names: Iterable[str]) -> list[ResourceFile]:
     """Return the conditions with these names; without names, all conditions."""
     if not found:
-        raise UsageError("the files hold no condition")
+        raise UsageError("--file: a condition is missing; add one to the files")
     for name in names:
         _refuse_unknown(f"--condition names {name}", name, [it.name for it in found])
     return [it for it in found if not names or it.name in names]
@@ -227,15 +221,15 @@ def _problems(error: InvalidFieldError, resource: ResourceFile) -> list[FieldPro
 def _refusal(
     resource: ResourceFile, problems: Iterable[FieldProblem], detail: str = ""
 ) -> UsageError:
-    said = "; ".join(f"{it.field or 'document'} {it.problem}: {it.remedy}" for it in problems)
-    return UsageError(f"{resource.place}, {resource.kind} {resource.name}: {said or detail}")
+    text = "; ".join(f"{it.field or 'document'} {it.problem}: {it.remedy}" for it in problems)
+    return UsageError(f"{resource.place}, {resource.kind} {resource.name}: {text or detail}")
 
 
 def _keyed_by(stream: Stream, path: str) -> Stream:
     """Return the stream with its join key in a field, not in the Kafka record key."""
     if stream.mapping.key_path is not None:
         raise UsageError(
-            f"--key {stream.name}={path}: the mapping of the stream names its key already"
+            f"--key {stream.name}={path}: the mapping of the stream already has a key; remove --key"
         )
     try:
         return replace(stream, mapping=replace(stream.mapping, key_path=tuple(path.split("."))))

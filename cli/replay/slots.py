@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from cli.errors import UsageError
-from cli.replay.options import MOST_PROCESSES
+from cli.replay.options import MAX_PROCESSES
 from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.program import Block, Program
 from correlation.engine.progress import Progress
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from correlation.buffers.events import Events
 
 # An empty slot costs 30 µs per block.
-SLOTS = MOST_PROCESSES
+SLOTS = MAX_PROCESSES
 
 Labels = tuple[tuple[str, str], ...]
 Totals = Counter[tuple[str, Labels]]
@@ -61,7 +61,7 @@ class Step:
     events
         Events by slot; slots without events are missing.
     progress, heartbeats
-        Progress of the files at the end of this block.
+        Progress of the inputs at the end of this block.
     """
 
     events: Mapping[int, Events]
@@ -122,22 +122,11 @@ class Slots:
 
     def totals(self) -> Totals:
         """Return the counters, summed over the slots."""
-        return add_counters(self._metrics.values())
-
-
-def add_counters(slots: Iterable[Mapping[str, Any]]) -> Totals:
-    """Return the counters, summed over slots.
-
-    Parameters
-    ----------
-    slots
-        Metrics records of the slots.
-    """
-    totals: Totals = Counter()
-    for metrics in slots:
-        for name, labels, value in metrics["counters"]:
-            totals[name, tuple(sorted(labels.items()))] += value
-    return totals
+        totals: Totals = Counter()
+        for metrics in self._metrics.values():
+            for name, labels, value in metrics["counters"]:
+                totals[name, tuple(sorted(labels.items()))] += value
+        return totals
 
 
 def _check_running(conditions: Mapping[str, Mapping[str, Any]]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cli.replay.setup import Setup
 
 _FIELD = "threshold"
-_MOST = 200
+_MAX = 200
 _FORM = "write them as 0.5,0.6,0.7 or 0.5..0.9:0.1"
 
 
@@ -39,8 +39,8 @@ def read_thresholds(text: str) -> tuple[Decimal, ...]:
     found: set[Decimal] = set()
     for part in text.split(","):
         found.update(_range(part) if ".." in part else [_threshold(part)])
-        if len(found) > _MOST:
-            raise UsageError(f"--thresholds: more than {_MOST}")
+        if len(found) > _MAX:
+            raise UsageError(f"--thresholds: has too many values; at most {_MAX} are counted")
     return tuple(sorted(found))
 
 
@@ -49,12 +49,12 @@ def _range(text: str) -> list[Decimal]:
     first_text, _, last_text = ends.partition("..")
     first, last = _threshold(first_text), _threshold(last_text)
     if not colon or first > last:
-        raise UsageError(f"--thresholds: {text!r} is no range; {_FORM}")
+        raise UsageError(f"--thresholds: {text!r} is not a valid range; {_FORM}")
     # The step has at most the decimal places of a threshold, so sums are exact.
     step = _threshold(step_text)
     count = int((last - first) // step) + 1
-    if count > _MOST:
-        raise UsageError(f"--thresholds: {text!r} makes more than {_MOST}")
+    if count > _MAX:
+        raise UsageError(f"--thresholds: {text!r} has too many values; at most {_MAX} are counted")
     return [read_threshold(first + i * step) for i in range(count)]
 
 
@@ -84,7 +84,8 @@ def at_thresholds(setup: Setup, thresholds: tuple[Decimal, ...]) -> Setup:
     for number, resource in enumerate(setup.conditions):
         if _FIELD not in resource.document:
             raise UsageError(
-                f"condition {resource.name} has no threshold: choose others with --condition"
+                f"condition {resource.name}: threshold is missing; choose other conditions with "
+                "--condition"
             )
         for threshold in thresholds:
             document = {**resource.document, _FIELD: format(threshold, "f")}

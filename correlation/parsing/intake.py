@@ -6,7 +6,7 @@ to the dead-letter topic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +50,45 @@ def why_unreadable(value: bytes, error: ValueError) -> Problem:
 def too_large(length: int, max_bytes: int) -> Problem:
     """Return the problem of a record that exceeds the maximum size, in bytes."""
     return Problem(Reason.TOO_LARGE, f"the record has {length} bytes; at most {max_bytes} are read")
+
+
+def parse_values(
+    rows: Iterable[int],
+    values: Sequence[bytes | None],
+    max_bytes: int,
+    loads: Callable[[bytes], object],
+    refuse: Callable[[int, Problem], None],
+) -> Iterator[tuple[int, object]]:
+    """Yield the row and the parsed JSON of each value.
+
+    Values are yielded one by one: a list of all values would cost garbage collections.
+
+    Parameters
+    ----------
+    rows : iterable of int
+        Rows to parse.
+    values : sequence of bytes or None
+        Value of each row; None for a record without a value.
+    max_bytes : int
+        Max length of a value; longer values are refused without parsing.
+    loads : callable
+        Parser of JSON; raises ValueError for a value that is not JSON.
+    refuse : callable
+        Called with the row and the problem of each value that is not parsed.
+    """
+    for row in rows:
+        value = values[row]
+        if value is None:
+            refuse(row, Problem(Reason.NULL_VALUE, "the record has no value"))
+        elif len(value) > max_bytes:
+            refuse(row, too_large(len(value), max_bytes))
+        else:
+            try:
+                parsed = loads(value)
+            except ValueError as error:
+                refuse(row, why_unreadable(value, error))
+            else:
+                yield row, parsed
 
 
 class StreamReader:

@@ -30,7 +30,7 @@ from correlation.errors import (
     UnknownRecordVersionError,
     UnreadableRecordError,
 )
-from correlation.parsing.intake import Intake, Problem, StreamReader, too_large, why_unreadable
+from correlation.parsing.intake import Intake, Problem, StreamReader, parse_values
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
@@ -245,27 +245,13 @@ class _Task:
     def _parse(
         self, run: _Run, streams: Sequence[str], rejects: Rejects
     ) -> Iterator[tuple[int, object]]:
-        """Yield the parsed JSON of a run; records that cannot be parsed are rejected per stream.
+        """Yield the parsed JSON of a run; records that cannot be parsed are rejected per stream."""
 
-        Values are yielded one by one: a list of all values would cost garbage collections.
-        """
-        loads, max_bytes, values = orjson.loads, self._max_bytes, run.values
-        for row in run.rows:
-            value = values[row]
-            if value is None:
-                problem = Problem(Reason.NULL_VALUE, "the record has no value")
-            elif len(value) > max_bytes:
-                problem = too_large(len(value), max_bytes)
-            else:
-                try:
-                    parsed = loads(value)
-                except orjson.JSONDecodeError as error:
-                    problem = why_unreadable(value, error)
-                else:
-                    yield row, parsed
-                    continue
+        def refuse(row: int, problem: Problem) -> None:
             for stream in streams:
                 rejects.add(run, row, stream, *problem)
+
+        return parse_values(run.rows, run.values, self._max_bytes, orjson.loads, refuse)
 
     def _note_progress(
         self, place: tuple[str, int], next_offset: int, max_latest: int | None

@@ -169,9 +169,9 @@ def _pairs(alarms: Iterable[dict[str, Any]], name: str) -> Counter[Pair]:
 def _small_pieces() -> Iterator[None]:
     """Cut files and blocks where a few events already fill several of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "_MOST_ROWS", 5)
+        patch.setattr(chunks, "_MAX_ROWS", 5)
         patch.setattr(merging, "_FIRST_BLOCK", 4)
-        patch.setattr(merging, "_MOST_BLOCK", 11)
+        patch.setattr(merging, "_MAX_BLOCK", 11)
         yield
 
 

@@ -20,8 +20,8 @@ from cli.replay import options as options_module
 from cli.replay.chunks import Chunk
 from cli.replay.crew import Orders, Together, result_of
 from cli.replay.merging import Source, merge
-from cli.replay.options import EventFile, ReplayOptions, event_files
-from cli.replay.reading import FileReader, Taken
+from cli.replay.options import EventFile, EventPartition, count_processes, event_files
+from cli.replay.reading import InputReader, Taken
 from cli.replay.setup import Setup
 from cli.replay.slots import Found, Step
 from cli.replay.thresholds import read_thresholds
@@ -228,18 +228,30 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--events", "c=a.jsonl"], "names stream c, which the files do not have; they have: a, "),
-        (["--events", "a=a.jsonl"], "condition near reads stream b, which has no events"),
-        (["--events", "a=a.jsonl", "--events", "a=a.jsonl"], "stands twice"),
+        (["--events", "c=a.jsonl"], "names stream c, which is not in the files; use one of: a, "),
+        (
+            ["--events", "a=a.jsonl"],
+            "condition near reads stream b, but its events are missing; give",
+        ),
+        (["--events", "a=a.jsonl", "--events", "a=a.jsonl"], "is given twice; remove one"),
         (["--events", "a"], "write --events STREAM=FILE"),
-        (["--events", "a=a.dat"], "a.dat does not tell .* jsonl, csv or parquet"),
-        (["--events", "a=-", "--events", "b=-", "--format", "csv"], "can be read once only"),
+        (
+            ["--events", "a=a.dat"],
+            "format of a.dat is unknown; give --format jsonl, csv or parquet",
+        ),
+        (["--events", "a=-", "--events", "b=-", "--format", "csv"], "can be read only once"),
         (["--events", "a=-", "--format", "parquet"], "cannot be read from standard input"),
-        (["--events", "a=a.jsonl", "--condition", "far"], "names far, .* they have: near, self"),
-        (["--events", "a=a.jsonl", "--key", "b=x"], "--key names stream b, .*; they have: a"),
-        (["--events", "a=a.jsonl", "--rejects", "a.jsonl"], "would be read and written"),
-        (["--events", "a=a.jsonl", "--alarms", "o", "--rejects", "o"], "name the same file"),
-        (["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"], "writes no alarms"),
+        (["--events", "a=a.jsonl", "--condition", "far"], "names far, .* use one of: near, self"),
+        (["--events", "a=a.jsonl", "--key", "b=x"], "--key names stream b, .*; use one of: a"),
+        (
+            ["--events", "a=a.jsonl", "--rejects", "a.jsonl"],
+            "a.jsonl is both an input and an output",
+        ),
+        (["--events", "a=a.jsonl", "--alarms", "o", "--rejects", "o"], "are the same file"),
+        (
+            ["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"],
+            "--alarms: cannot be combined with --thresholds",
+        ),
         (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a occurs 2 times"),
         (
@@ -251,7 +263,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
             "condition odd: window_s must not be negative; got -1s",
         ),
         (["--events", "a=a.jsonl", "-f", "two.yaml"], "emit best .*; block_interval_s "),
-        (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* they have: a"),
+        (["--events", "a=a.jsonl", "-f", "lost.yaml"], "lost reads stream gone, .* use one of: a"),
         (["--events", "a=a.jsonl", "-f", "mixed.yaml"], "mixed: b is partitioned by grid with 1"),
         (["--events", "all=a.jsonl", "--condition", "self", "--alarms", "no/x"], "cannot be wri"),
         (["--events", "all=.", "--condition", "self", "--format", "csv"], "Is a directory"),
@@ -330,9 +342,13 @@ def test_processes_are_worth_it_for_large_files_and_for_those_of_no_size(
         opened.truncate(20_000_000)
 
     def count(*arguments: str) -> int:
-        return ReplayOptions((), event_files(arguments, "jsonl")).worth_processes
+        return count_processes(None, event_files(arguments, "jsonl"))
 
     assert [count(f"a={small}"), count(f"a={small}", f"a={large}"), count("a=-")] == [1, 5, 5]
+    for end, expected in ((60_000, 1), (61_000, 1), (130_000, 5)):
+        partition = EventPartition("a", 0, "ta", 1_000, end)
+        assert count_processes(None, [partition]) == expected
+    assert count_processes(3, []) == 3
 
 
 class _Recorder:
@@ -353,7 +369,7 @@ def test_files_come_along_together_however_many_events_they_have() -> None:
 
     def source(name: str, count: int) -> Source:
         file = EventFile(name, 0, Path(name), "jsonl")
-        reader = FileReader(file, stream[name], 1_000, letters=False)
+        reader = InputReader(file, stream[name], 1_000, letters=False)
         step = 1_000_000 // count
         lines = [json.dumps(event(f"{name}{i}", i * step)).encode() for i in range(count)]
         chunks = (Chunk(i, i, 0, lines[i : i + 50]) for i in range(0, count, 50))
@@ -374,7 +390,7 @@ def test_files_come_along_together_however_many_events_they_have() -> None:
     assert [len(step.heartbeats) for step in crew.steps].count(1) == 2
 
 
-def _done(reader: FileReader) -> Callable[[Chunk], Future[Taken]]:
+def _done(reader: InputReader) -> Callable[[Chunk], Future[Taken]]:
     def read(chunk: Chunk) -> Future[Taken]:
         future: Future[Taken] = Future()
         future.set_result(reader.read(chunk))

@@ -15,7 +15,7 @@ from cli.errors import UsageError
 from cli.replay import chunks
 from cli.replay.chunks import read_chunks
 from cli.replay.options import EventFile, Format
-from cli.replay.reading import FileReader
+from cli.replay.reading import InputReader
 from correlation.reasons import Reason
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
@@ -54,13 +54,13 @@ Letter = dict[str, Any]
 def read(path: Path, stream: Stream, form: Format) -> tuple[list[Row], list[Letter]]:
     """Return the events of a file, and its rejected rows."""
     file = EventFile(stream.name, 0, path, form)
-    reader = FileReader(file, stream, MOST_BYTES, letters=True)
+    reader = InputReader(file, stream, MOST_BYTES, letters=True)
     rows: list[Row] = []
     letters: list[Letter] = []
     nbytes = 0
     for chunk in read_chunks(file, stream, MOST_BYTES, whole_rows=True):
         taken = reader.read(chunk)
-        nbytes += taken.nbytes
+        nbytes += taken.size
         letters += map(json.loads, taken.letters)
         events = taken.events
         count = 0 if events is None else len(events)
@@ -85,7 +85,7 @@ def reasons(letters: list[Letter]) -> list[tuple[int, str]]:
 @pytest.fixture(params=[1, 2, 1_000], autouse=True)
 def _most_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the files anywhere."""
-    monkeypatch.setattr(chunks, "_MOST_ROWS", request.param)
+    monkeypatch.setattr(chunks, "_MAX_ROWS", request.param)
     monkeypatch.setattr(chunks, "_PIECE_BYTES", 7 * request.param)
 
 
@@ -331,11 +331,15 @@ def _wrong(tmp_path: Path, name: str, content: bytes) -> Path:
 @pytest.mark.parametrize(
     ("form", "content", "message"),
     [
-        ("csv", b"phone,site,from,felt.to\n", "no column 'felt.from'.*it has: phone, site, from"),
-        ("csv", b"phone,site,felt.from,felt.to,site\n", "2 columns 'site'"),
-        ("csv", b'phone,"site\n', "no header that can be read"),
-        ("csv", b"\xff\n", "no header that can be read"),
-        ("csv", b"x" * 300, "a line of 300 bytes: no header"),
+        (
+            "csv",
+            b"phone,site,from,felt.to\n",
+            "column 'felt.from' .* is missing; columns: phone, site, from",
+        ),
+        ("csv", b"phone,site,felt.from,felt.to,site\n", "column 'site' .* is repeated 2 times"),
+        ("csv", b'phone,"site\n', "the header cannot be read"),
+        ("csv", b"\xff\n", "the header cannot be read"),
+        ("csv", b"x" * 300, "the header is too long, 300 bytes"),
         ("parquet", b"PAR0", "cannot be read"),
         ("parquet", b"", "cannot be read"),
     ],
@@ -350,12 +354,12 @@ def test_file_of_another_form_is_refused(
 def test_parquet_file_without_the_mappings_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     pq.write_table(pa.table({"phone": ["a"], "site": ["b"], "felt": [1.0]}), path)
-    with pytest.raises(UsageError, match=r"no column 'felt.from'"):
+    with pytest.raises(UsageError, match=r"column 'felt.from' .* is missing"):
         read(path, RANGE, "parquet")
     stamps = pa.array([0]).cast(pa.timestamp("s"))
     times = {"felt.from": stamps, "felt.to": pa.array([1.0])}
     pq.write_table(pa.table({"phone": ["a"], "site": ["b"], **times}), path)
-    with pytest.raises(UsageError, match="one is a timestamp and one is none"):
+    with pytest.raises(UsageError, match="only some time columns of stream r are timestamps"):
         read(path, RANGE, "parquet")
 
 

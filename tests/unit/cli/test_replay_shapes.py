@@ -16,7 +16,7 @@ from cli.errors import UsageError
 from cli.replay.chunks import read_chunks
 from cli.replay.merging import Source
 from cli.replay.options import EventFile, Format, ReplayOptions
-from cli.replay.reading import FileReader
+from cli.replay.reading import InputReader
 from cli.replay.setup import read_setup
 from correlation.buffers.events import Events
 from correlation.resources.histogram import Histogram
@@ -64,7 +64,7 @@ OBJECTS = [{"lo": lo, "hi": hi, "p": p} for lo, hi, p in LISTS]
 def read(path: Path, stream: Stream, form: Format) -> tuple[Found, list[str]]:
     """Return the events of a file, and the reasons for which rows were rejected."""
     file = EventFile(stream.name, 0, path, form)
-    reader = FileReader(file, stream, 10_000, letters=True)
+    reader = InputReader(file, stream, 10_000, letters=True)
     taken = [reader.read(it) for it in read_chunks(file, stream, 10_000, whole_rows=True)]
     reasons = [json.loads(letter)["reason"] for it in taken for letter in it.letters]
     return described(it.events for it in taken if it.events is not None), reasons
@@ -173,7 +173,7 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
         for number in range(5)
     ]
     given.files[0].path.write_text("\n".join(map(json.dumps, rows)))
-    reader = FileReader(given.files[0], setup.streams["s"], 10_000, letters=False)
+    reader = InputReader(given.files[0], setup.streams["s"], 10_000, letters=False)
     chunks = read_chunks(given.files[0], setup.streams["s"], 10_000, whole_rows=False)
 
     def done(chunk: Chunk) -> Future[Taken]:
@@ -195,7 +195,10 @@ def test_setup_resolves_templates_and_blocks_keep_the_shapes(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("resources", "message"),
     [
-        (RESOURCES.replace("name: halves", "name: thirds"), "names template halves, which the"),
+        (
+            RESOURCES.replace("name: halves", "name: thirds"),
+            "names template halves, which is not in the",
+        ),
         (
             RESOURCES.replace("0.5]", "0.4]"),
             r'template halves: buckets the sum of the "p" must be exactly 1; got 0\.9',

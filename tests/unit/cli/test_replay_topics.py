@@ -1,17 +1,31 @@
-"""`coincide replay --topics` as typed: combinations of options, and immediate errors."""
+"""`coincide replay --topics` without a broker: options, streams, records, report."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from concurrent.futures import Future
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from cli.errors import ProcessError
+from cli.client.set_aside import as_text
 from cli.main import main
-from cli.replay.setup import read_topic_setup
-from cli.replay.slot_records import check_closed
-from correlation.engine.heartbeats import CLOSED
-from correlation.kinds import to_condition
+from cli.replay.chunks import Chunk
+from cli.replay.merging import Source
+from cli.replay.options import EventPartition
+from cli.replay.reading import InputReader, Taken
+from cli.replay.records import SCHEMA
+from cli.replay.report import summarise
+from cli.replay.setup import Setup, read_topic_setup
+from correlation.buffers.events import Events
+from correlation.resources.mapping import EventMapping
+from correlation.resources.streams import Stream
+from correlation.resources.topics import Topics
+from spark_jobs.worker.envelope import EVENTS, REJECT, unpack_records
+from spark_jobs.worker.pack import Packer
+from tests.support.workload import SourceRecord, arrow_batch
 
 RESOURCES = """\
 {kind: stream, name: a, topic: ta, max_uncertainty: 1s, max_delay: 1s}
@@ -29,15 +43,19 @@ RESOURCES = """\
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "where are the events? give --events STREAM=FILE, or --topics"),
-        (["--topics", "--events", "a=a.jsonl"], "--events: for events in files"),
-        (["--topics", "--sort", "--key", "a=k"], "--key, --sort: for events in files"),
-        (["--topics", "--processes", "2"], "--processes: for events in files"),
-        (["--topics", "--format", "csv"], "--format: for events in files"),
-        (["--events", "a=a.jsonl", "--keep"], "--keep: for events in Kafka; give --topics"),
-        (["--bootstrap", "h:1"], "--bootstrap: for events in Kafka; give --topics"),
-        (["--topics", "--thresholds", "0.5", "--alarms", "x"], "leave --alarms out"),
-        (["--topics", "--rejects", "r.yaml"], "r.yaml would be read and written"),
+        ([], "--events: is missing; give --events STREAM=FILE, or --topics"),
+        (["--topics", "--events", "a=a.jsonl"], "--events: only for events in files"),
+        (["--topics", "--sort", "--key", "a=k"], "--key, --sort: only for events in files"),
+        (["--topics", "--format", "csv"], "--format: only for events in files"),
+        (["--bootstrap", "h:1"], "--bootstrap: only for events in Kafka; add --topics"),
+        (
+            ["--topics", "--thresholds", "0.5", "--alarms", "x"],
+            "--alarms: cannot be combined with --thresholds",
+        ),
+        (
+            ["--topics", "--rejects", "r.yaml"],
+            "r.yaml is both an input and an output; name another output",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
@@ -55,9 +73,7 @@ def test_options_that_do_not_go_together_are_refused(
     assert said in capsys.readouterr().err
 
 
-def test_streams_are_read_as_recorded_and_alarms_go_to_no_topic_of_the_condition(
-    tmp_path: Path,
-) -> None:
+def test_streams_have_the_replay_clock_and_only_needed_topics_are_read(tmp_path: Path) -> None:
     file = tmp_path / "r.yaml"
     file.write_text(RESOURCES)
     setup = read_topic_setup([file], ["near"], lambda it: {"ta": 2, "tb": 3}[it.topic])
@@ -66,30 +82,97 @@ def test_streams_are_read_as_recorded_and_alarms_go_to_no_topic_of_the_condition
         "a": ("replay", 1_000_000),
         "b": ("replay", 2_000_000),
     }
-    (near,) = setup.conditions
-    assert to_condition(near).output_topic is None
+    assert [it.name for it in setup.conditions] == ["near"]
 
 
-def slot(*marks: int | None, slots: int = 2) -> dict[str, object]:
-    """Return a slot's record of the watermarks of streams a and b, in this order."""
-    found = {name: {"watermark": mark} for name, mark in zip("ab", marks, strict=False)}
-    return {"slots": slots, "watermarks": found}
+# Of `SourceRecord`, in the order of the columns.
+FIELDS = ("key", "value", "offset", "record_timestamp_us")
+VALUES = [
+    b'{"id": "e", "key": "other", "earliest": 0, "latest": 100}',
+    None,
+    b"",
+    b"{",
+    b'{"id": "e", "earliest": 0, "latest": 100}',
+    b'{"earliest": 5, "latest": 100}',
+    b" " * 201,
+    b"[1]",
+]
+KEYS = [b"k", b"k", None, b"\xff", None, b"k", b"k", b"k"]
 
 
-def test_every_slot_must_have_seen_the_end_of_every_stream() -> None:
-    check_closed([slot(CLOSED, CLOSED), slot(CLOSED, CLOSED)], "ab")
+def test_records_are_read_and_rejected_as_by_the_job() -> None:
+    stream = Stream("s", "t", 1_000, 0, clock="replay", mapping=EventMapping(key_path=None))
+    records = [
+        # Offsets of a compacted topic have gaps.
+        SourceRecord("t", value, key, 3, 10 + 7 * number, 1_000 * number)
+        for number, (key, value) in enumerate(zip(KEYS, VALUES, strict=True))
+    ]
+    packer = Packer(Topics("p"), (stream,), (1,), 200)
+    rows = [row for it in packer(iter([arrow_batch(records)])) for row in it.to_pylist()]
+    (job,) = [Events.from_bytes(row["blob"]) for row in rows if row["kind"] == EVENTS]
+    letters = [
+        (
+            it.key,
+            it.value,
+            {k.removeprefix("coincide.error."): as_text(v) or "" for k, v in it.headers},
+        )
+        for row in rows
+        if row["kind"] == REJECT
+        for it in unpack_records(row["blob"])
+    ]
+
+    columns = [[getattr(it, name) for it in records] for name in FIELDS]
+    arrays = [pa.array(it, field.type) for it, field in zip(columns, SCHEMA, strict=True)]
+    chunk = Chunk(0, 0, 60, table=pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+    origin = EventPartition("s", 3, "t", 10, 70)
+    taken = InputReader(origin, stream, 200, letters=True).read(chunk)
+    assert taken.events is not None
+    for name in ("id", "key"):
+        assert getattr(taken.events, name).to_list() == getattr(job, name).to_list()
+    for name in ("earliest", "latest", "partition", "offset", "record_timestamp_us"):
+        assert getattr(taken.events, name).tolist() == getattr(job, name).tolist()
+    assert job.id.to_list() == [b"e", b"t-3-45"]
+
+    found = [json.loads(letter) for letter in taken.letters]
+    assert found == [
+        {
+            "topic": "t",
+            "partition": 3,
+            "stream": "s",
+            "offset": int(headers["offset"]),
+            "reason": headers["reason"],
+            "detail": headers["detail"],
+            "key": as_text(key),
+            "record": as_text(value),
+        }
+        for key, value, headers in letters
+    ]
+    assert len(found) == 6
+    assert taken.first["null_value"] == "t, partition 3, offset 17: the record has no value"
+    assert (taken.rows, taken.size) == (8, 60)
 
 
-@pytest.mark.parametrize(
-    ("slots", "said"),
-    [
-        ([], "before it had read anything"),
-        ([slot(CLOSED, CLOSED)], "before it had read anything"),
-        ([slot(CLOSED, CLOSED), slot(CLOSED, 5)], "all of stream b"),
-        ([slot(None, CLOSED), slot(CLOSED, CLOSED)], "all of stream a"),
-        ([slot(CLOSED), slot(CLOSED)], "all of stream b"),
-    ],
-)
-def test_replay_that_saw_no_end_is_no_result(slots: list[dict[str, object]], said: str) -> None:
-    with pytest.raises(ProcessError, match=said):
-        check_closed(slots, "ab")
+def test_report_names_the_topic_and_its_lost_records() -> None:
+    stream = Stream("s", "t", 0, 0, clock="replay")
+    empty = pa.RecordBatch.from_arrays([pa.array([], it.type) for it in SCHEMA], schema=SCHEMA)
+    chunks = iter([Chunk(0, 0, 5, table=empty, lost=count) for count in (2, 3)])
+    origin = EventPartition("s", 0, "t", 0, 10)
+    reader = InputReader(origin, stream, 200, letters=False)
+
+    def read(chunk: Chunk) -> Future[Taken]:
+        future: Future[Taken] = Future()
+        future.set_result(reader.read(chunk))
+        return future
+
+    source = Source(origin, stream, chunks, read, 1, lambda _: None)
+    source.take(10)
+    report = summarise(Setup({"s": stream}, {"s": 1}, ()), [source], Counter(), (), 1.0)
+    assert report["streams"]["s"] == {
+        "topic": "t",
+        "rows": 0,
+        "events": 0,
+        "late": 0,
+        "rejected": {},
+        "first_rejected": {},
+        "lost": 5,
+    }
