@@ -188,7 +188,7 @@ def test_a_condition_fails_while_its_streams_have_other_groups_than_each_other()
     grid.restart()
     ((state, detail),) = _states(grid)
     assert state == "failed"
-    assert "b: is partitioned by grid with 3 groups (y), a by grid with 2 groups (x), so" in str(
+    assert "b: is partitioned by grid with 3 groups, but a by grid with 2 groups: their" in str(
         detail
     )
     assert "register both streams with the same partitioning" in str(detail)

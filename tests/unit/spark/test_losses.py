@@ -147,6 +147,9 @@ class World:
 
     # What the job asks the broker and its watch of the config topic.
 
+    def read_to_end(self) -> None:
+        """Registrations are known at once."""
+
     def poll(self, _: float) -> None:
         self._polls += 1
         if self._polls > 1:
