@@ -34,7 +34,7 @@ BANNED = {
     "number of, the number": r"so many",
     "max": r"greatest(?! common)",
     # "least recently used" and "least common multiple" are terms.
-    "min": r"(?<!at\s)(?<!at\n  )least(?! (?:recently|common|squares))",
+    "min": r"(?<!at\s)(?<!at\n\x20\x20)least(?! (?:recently|common|squares))",
     "shows, reports, distinguishes": r"told",
 }
 PHRASES = [
