@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Touched when the environment was made, so that it is made anew only after a change.
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, run once more uncompiled and with checked array bounds.
-KERNEL_TESTS := tests/unit/timing tests/unit/correlation tests/conformance
+KERNEL_TESTS := tests/unit/correlation tests/conformance
 # Tests that need neither Kafka nor Spark run on all cores. A worker has half a GB and compiles its
 # own kernels: more than eight do not pay.
 STACKED := kafka or spark

@@ -14,7 +14,7 @@ from correlation.timing.intervals.algorithms import ALGORITHMS, Side
 from correlation.timing.intervals.pairs import PROBE
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle.intervals import probability, satisfied_pairs
-from tests.unit.timing.strategies import judged, thresholds
+from tests.unit.correlation.timing.strategies import judged, thresholds
 
 Event = tuple[int, int]
 Group = tuple[int, int, int, int]

@@ -19,7 +19,7 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from tests.support.poisson import draw_poisson
-from tests.unit.timing.histogram_strategies import described
+from tests.unit.correlation.timing.histogram_strategies import described
 
 SECOND = 1_000_000
 X = Stream("x", "x", max_uncertainty_us=SECOND, max_delay_us=0, clock="replay")

@@ -16,7 +16,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 from tests.support.poisson import draw_poisson
 from tests.support.slots import control_record
-from tests.unit.timing.histogram_strategies import described
+from tests.unit.correlation.timing.histogram_strategies import described
 
 SECOND = 1_000_000
 HOURS = 12

@@ -45,7 +45,7 @@ from tests.support.slots import (
     make_block,
     read_alarms,
 )
-from tests.unit.timing.histogram_strategies import described
+from tests.unit.correlation.timing.histogram_strategies import described
 
 
 def feed(

@@ -22,7 +22,7 @@ from tests.conformance.test_algorithms import Event, columns
 from tests.conformance.test_shapes import WAYS, Case, run
 from tests.oracle import histograms, intervals
 from tests.support.histograms import draw_events, draw_histogram, told
-from tests.unit.timing.strategies import judged
+from tests.unit.correlation.timing.strategies import judged
 
 BASES, TARGETS = 25, 20
 SCALES = (1, 10, 1_000, 2**20, 2**40)

@@ -21,8 +21,8 @@ from correlation.timing.intervals.pairs import LOOKUP, PROBE, SATISFACTION_REGIO
 from correlation.timing.intervals.window import TimingWindow
 from tests.oracle import histograms as oracle
 from tests.support.histograms import draw_events, draw_histogram, one_group, side_of_events, told
-from tests.unit.timing.histogram_strategies import histograms
-from tests.unit.timing.strategies import judged, windows
+from tests.unit.correlation.timing.histogram_strategies import histograms
+from tests.unit.correlation.timing.strategies import judged, windows
 
 # Whether all s-windows are known, the first of them, or none.
 WAYS = ("known", "partly", "computed")

@@ -13,7 +13,7 @@ from correlation.resources.template import Template
 from tests.oracle import histograms as oracle
 from tests.support.histograms import told
 from tests.support.slots import Arrival, Slot, judged_window
-from tests.unit.timing.histogram_strategies import described
+from tests.unit.correlation.timing.histogram_strategies import described
 
 TEMPLATES = {
     "x": [described((-12, -9, "0.5"), (-9, -2, "0"), (-2, 0, "0.5"))],
