@@ -3,11 +3,11 @@
 #   docker build --tag coincide .
 #   docker run --rm coincide --help
 
-# Debian is named because its Java is: this release brings 17, which Spark and Kafka are tried with.
+# Debian 12 (bookworm) has Java 17, with which Spark and Kafka are tested.
 FROM python:3.11-slim-bookworm AS base
 
-# Not pinned: Debian removes superseded builds, and a pin would keep a hole or break the build.
-# Java's package links its manual pages: their folder must be there, though slim images have none.
+# Versions are not pinned: Debian removes superseded builds, so a pin would break the build later.
+# The package of Java links its manual pages into a folder that slim images do not have.
 # hadolint ignore=DL3008
 RUN mkdir --parents /usr/share/man/man1 \
     && apt-get update \
@@ -26,14 +26,14 @@ FROM base AS build
 
 WORKDIR /build
 
-# First what changes least, so that a change of the source installs nothing else again.
+# Dependencies first: a change of the source does not install them again.
 COPY requirements/runtime.txt requirements/
 RUN python -m venv /opt/coincide \
     && pip install --no-cache-dir --require-hashes --requirement requirements/runtime.txt
 
 COPY . .
-# A kernel's cache holds for its source's time, of which a layer keeps whole seconds only: each file
-# gets a time made of its content, so that another version never takes it for its own.
+# numba identifies the source of a cached kernel by its modification time, of which a layer keeps only
+# whole seconds. Each file therefore gets a time computed from its content.
 RUN pip install --no-cache-dir --no-compile --no-deps . \
     && packages="$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
     && find "$packages/correlation" -name '*.py' -exec \
@@ -41,11 +41,11 @@ RUN pip install --no-cache-dir --no-compile --no-deps . \
     && python -m compileall -q "$packages/correlation" "$packages/kafka_client" \
        "$packages/service" "$packages/spark_jobs" "$packages/cli"
 
-# The project's own command fetches the connector; what it downloads stays out of the image.
+# `spark_jars` fetches the connector; its download cache is not part of the image.
 RUN --mount=type=cache,target=/opt/coincide/jars/ivy \
     python -c 'from cli.stack.jars import spark_jars; print(len(spark_jars()), "archives")'
 
-# Compiled here for machines like this one; another kind of processor compiles at its first batch.
+# Compiles the kernels for this type of processor; on other types the first batch compiles them.
 RUN python deploy/warm_up.py
 
 
@@ -57,7 +57,7 @@ LABEL org.opencontainers.image.title="coincide" \
 COPY --from=build /opt/coincide /opt/coincide
 COPY --from=build --chown=10001:10001 /var/cache/coincide /var/cache/coincide
 
-# The checkpoint: mount a volume here, or name a URL that Spark reaches.
+# Folder of the checkpoint: mount a volume here, or set a URL that Spark can read.
 ENV COINCIDE_CHECKPOINT=/var/lib/coincide/checkpoint \
     COINCIDE_HOST=0.0.0.0
 WORKDIR /var/lib/coincide
@@ -66,10 +66,10 @@ USER 10001:10001
 
 EXPOSE 8080
 
-# Of the default role; the job's own check is in deploy/compose.yaml.
+# Check of the default role; the check of the job is in deploy/compose.yaml.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ.get(\"COINCIDE_PORT\", \"8080\")}/livez', timeout=4)"]
 
-# tini passes signals on and reaps what the Java machine and Spark's workers leave.
+# tini forwards signals and reaps orphaned processes of the JVM and of Spark's workers.
 ENTRYPOINT ["tini", "--", "coincide"]
 CMD ["serve"]

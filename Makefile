@@ -1,21 +1,21 @@
-# What a person types. `make help` lists the targets.
+# Commands for development. `make help` lists the targets.
 
-# Any Python from 3.11 on; say PYTHON=... for another than the first of PATH.
+# Python 3.11 or newer; PYTHON=... selects another interpreter than the first one in PATH.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Touched when the environment was made, so that it is made anew only after a change.
+# Touched when the environment is complete; it is updated only after a change of its inputs.
 INSTALLED := $(VENV)/.installed
-# Tests of compiled kernels, run once more uncompiled and with checked array bounds.
+# Tests of compiled kernels, which also run uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/unit/correlation tests/conformance
-# Tests that need neither Kafka nor Spark run on all cores. A worker has half a GB and compiles its
-# own kernels: more than eight do not pay.
+# Tests without Kafka and Spark run on all cores. Each worker needs 0.5 GB and compiles its own
+# kernels: more than eight workers are not faster.
 STACKED := kafka or spark
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
-# The others run in two processes, each with its own broker: mostly they wait for batches. A file's
-# tests stay together, because they share a job.
+# Tests with Kafka or Spark run in two processes, each with its own broker. The tests of a file run
+# in one process, because they share a job.
 TWO := $(BIN)/pytest -n 2 --dist loadfile
-# Compiled kernels hold code of other files: after a change of any of them all are made anew.
+# A compiled kernel contains code of other files: after a change of any file all are compiled again.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
@@ -25,12 +25,12 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-setup: $(INSTALLED) ## make the virtual environment with the pinned packages
+setup: $(INSTALLED) ## create the virtual environment with the pinned packages
 
 $(INSTALLED): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
-	       "Install one and say: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	       "Install it and run: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module is missing: on Debian or Ubuntu apt-get install python3-venv" >&2; \
 	  exit 1; }
@@ -41,10 +41,10 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
 
-pins: setup ## write the SHA-256 of the archives that cli/stack/ivy.xml names anew, after a change of it
+pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
 
-check: static ## lint, types, layers, and the fast tests: under two minutes
+check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"
 
 static: setup
@@ -64,10 +64,10 @@ test: setup jars ## all tests, on a real Kafka and a real Spark
 demo: setup ## flights and weather through Kafka and Spark, checked against the plain reference
 	$(BIN)/coincide demo
 
-bench: setup jars ## measure speed and memory, and the papers' figures, into docs/
+bench: setup jars ## measure speed and memory, and write the tables and figures of docs/
 	$(BIN)/python -m benchmarks --write
 
-clean: ## remove what runs and tools left behind
+clean: ## remove files of runs and tools
 	rm -rf .coincide .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli", "deploy")
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "tests/README.md", "deploy/alerts.yml")
+DOCUMENTS = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
+    *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),
+    *("deploy/alerts.yml", "deploy/compose.yaml", "deploy/prometheus.yml"),
+)
 # The first words of docstrings. Python projects use Return, Compute, Check, Raise, ...
 FIRST_WORD = re.compile(r"(?:Give|Say|Tell)s?\b")
 # Phrases by the words to use instead.
