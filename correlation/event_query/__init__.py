@@ -1,0 +1,1 @@
+"""Event queries with negation: a kind of condition (TSA)."""

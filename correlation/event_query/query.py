@@ -1,0 +1,216 @@
+"""Event queries: the parsed form of a query's text.
+
+A query detects combinations of positive events for which no negated event exists. Its temporal
+formula relates the begins and ends of the events:
+
+- temporal term: ``alias.rt.begin``, ``alias.rt.end``, ``t + c``, ``min(t, …)``, ``max(t, …)``;
+- formula: ``t1 op t2`` with op in <, <=, >, >=, =, and conjunctions, disjunctions and negations.
+
+Reference. Novoseltsev 2013 (TSA): temporal relation formulas and the running example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+BEGIN, END = "begin", "end"
+Side = Literal["begin", "end"]
+Operator = Literal["<", "<=", ">", ">=", "="]
+Constant = str | int | bool | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Begin or end of an event.
+
+    Parameters
+    ----------
+    alias : str
+        Alias of the event.
+    side : {"begin", "end"}
+        Which of both.
+    """
+
+    alias: str
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """A term moved by a constant.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    offset_us : int
+        Added to it, in µs; negative for ``t - c``.
+    """
+
+    term: Term
+    offset_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """Minimum or maximum of terms.
+
+    Parameters
+    ----------
+    kind : {"min", "max"}
+        Which of both.
+    terms : tuple of Term
+        At least one term.
+    """
+
+    kind: Literal["min", "max"]
+    terms: tuple[Term, ...]
+
+
+Term = Point | Shifted | Extreme
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """``left operator right``.
+
+    Parameters
+    ----------
+    left, right : Term
+        Temporal terms.
+    operator : {"<", "<=", ">", ">=", "="}
+        The comparison.
+    """
+
+    left: Term
+    operator: Operator
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Conjunction; without parts it is true."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Disjunction; without parts it is false."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation."""
+
+    part: Formula
+
+
+Formula = Relation | And | Or | Not
+TRUE = And(())
+FALSE = Or(())
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable: attributes with the same variable are equal."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of an attribute with a constant.
+
+    Parameters
+    ----------
+    operator : {"<", "<=", ">", ">=", "="}
+        The comparison; ``{"x"}`` and ``{3}`` are ``=``.
+    constant : str, int, bool or Decimal
+        The constant.
+    """
+
+    operator: Operator
+    constant: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class AttributePattern:
+    """What an attribute of an event must be.
+
+    Parameters
+    ----------
+    name : str
+        Name of the attribute.
+    pattern : Variable or Comparison
+        The value is bound to the variable, or compared.
+    """
+
+    name: str
+    pattern: Variable | Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class EventPattern:
+    """A positive or negated event.
+
+    Parameters
+    ----------
+    alias : str
+        Name of the event in the query.
+    type : str
+        Event type, which names a stream.
+    attributes : tuple of AttributePattern
+        Patterns of its attributes; all must match.
+    negated : bool
+        Whether the query requires that no such event exists.
+    """
+
+    alias: str
+    type: str
+    attributes: tuple[AttributePattern, ...] = ()
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutputAttribute:
+    """An attribute of the result: the value of a variable, or a constant."""
+
+    name: str
+    value: Variable | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed event query.
+
+    Parameters
+    ----------
+    type : str
+        Type of the result.
+    attributes : tuple of OutputAttribute
+        Attributes of the result.
+    events : tuple of EventPattern
+        Positive and negated events, in the order of the text.
+    where : Formula
+        Temporal formula; `TRUE` without WHERE.
+    """
+
+    type: str
+    attributes: tuple[OutputAttribute, ...]
+    events: tuple[EventPattern, ...]
+    where: Formula = TRUE
+
+    @property
+    def positive(self) -> tuple[EventPattern, ...]:
+        """The positive events."""
+        return tuple(event for event in self.events if not event.negated)
+
+    @property
+    def negated(self) -> tuple[EventPattern, ...]:
+        """The negated events."""
+        return tuple(event for event in self.events if event.negated)
