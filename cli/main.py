@@ -23,6 +23,7 @@ from rich.markup import escape
 
 from cli.client.explain_command import explain
 from cli.client.lines import counted, printable, write_json_line
+from cli.client.query_command import query_app
 from cli.client.repair_command import repair_config
 from cli.client.watermark import reset_watermark
 from cli.error_messages import describe_error
@@ -330,6 +331,7 @@ app.command()(replay)
 app.command("repair-config")(repair_config)
 app.command()(reset_watermark)
 app.command()(explain)
+app.add_typer(query_app, name="query")
 
 
 @app.command()

@@ -1,0 +1,1 @@
+"""Language of event queries: text, canonical text and JSON form of a `Query`."""

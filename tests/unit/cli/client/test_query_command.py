@@ -1,0 +1,95 @@
+"""`coincide query check`: places for an editor, exit codes for CI."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from correlation.event_query.language.document_reader import query_from_document
+from correlation.event_query.language.parser import parse_query
+from tests.unit.correlation.event_query.language.test_parser import EXAMPLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def _check(content: str | bytes, *options: str) -> Result:
+    return CliRunner().invoke(app, ["query", "check", "-", *options], input=content)
+
+
+def test_valid_query_is_confirmed(tmp_path: Path) -> None:
+    file = tmp_path / "smoke.query"
+    # Editors on Windows write a byte order mark.
+    file.write_text(EXAMPLE, encoding="utf-8-sig")
+    done = CliRunner().invoke(app, ["query", "check", str(file)])
+    assert done.exit_code == 0
+    assert done.output == (f"{file}: valid; Alarm from 1 positive event and 1 negated event\n")
+
+
+def test_problems_have_places_and_carets() -> None:
+    done = _check("DETECT A {a {var X}}\nON event s: T\nWHERE t.rt.end < s.rt.end END")
+    assert done.exit_code == 1
+    assert done.output.splitlines() == [
+        '<stdin>:1:18: error: variable "X" is not in any event, and has no value in the result; '
+        "add {var X} to a positive event",
+        "DETECT A {a {var X}}",
+        "                 ^",
+        '<stdin>:3:7: error: no event has the alias "t"; use s',
+        "WHERE t.rt.end < s.rt.end END",
+        "      ^",
+    ]
+
+
+def test_json_is_the_query() -> None:
+    done = _check(EXAMPLE, "--json")
+    assert done.exit_code == 0
+    assert query_from_document(json.loads(done.output)) == parse_query(EXAMPLE)
+
+
+def test_json_is_the_errors() -> None:
+    done = _check("DETECT A ON event s: T stop", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.output) == {
+        "errors": [
+            {
+                "file": "<stdin>",
+                "line": 1,
+                "column": 24,
+                "problem": 'found "stop"',
+                "remedy": 'expected "{", "event", "not event", WHERE or END',
+                "found": '"stop"',
+                "expected": ['"{"', '"event"', '"not event"', "WHERE", "END"],
+                "excerpt": "DETECT A ON event s: T stop\n                       ^",
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "start"),
+    [
+        (
+            b"\xef\xbb\xbfDETECT \xff",
+            "<stdin>:1:8: error: byte 0xff is not UTF-8; save the file as",
+        ),
+        (b"\xf0\x9d\x84\x9e" * 1_000_000, "<stdin>:1:65537: error: must have at most 65,536 "),
+        (b"", "<stdin>:1:1: error: found the end of the text; expected DETECT\n\n^"),
+        (b"\x1b[2J", '<stdin>:1:1: error: found "\\u001b"; expected DETECT\n\ufffd[2J\n^'),
+    ],
+)
+def test_any_bytes_are_refused_with_a_place(content: bytes, start: str) -> None:
+    done = _check(content)
+    assert done.exit_code == 1
+    assert done.output.startswith(start)
+
+
+def test_missing_file_is_wrong_usage(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["query", "check", str(tmp_path / "none")])
+    assert done.exception is not None
+    assert str(done.exception) == f"{tmp_path / 'none'} cannot be read: No such file or directory"

@@ -1,0 +1,226 @@
+"""JSON form of queries: errors name the path of the field."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from correlation.errors import InvalidFieldError
+from correlation.event_query.language.document_reader import query_from_document
+from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.parser import parse_query
+from correlation.event_query.query import Comparison
+
+EXAMPLE = """\
+DETECT Alarm {area {var X}}
+ON event s: Smoke {area {var X}, level {>= 2.5}}
+   not event r: Report {area {var X}}
+WHERE s.rt.end <= r.rt.begin,
+      r.rt.begin <= min(s.rt.end + 5 min, s.rt.end) or not r.rt.begin < s.rt.end
+END"""
+END, BEGIN = {"alias": "s", "side": "end"}, {"alias": "r", "side": "begin"}
+DOCUMENT: dict[str, Any] = {
+    "detect": {"type": "Alarm", "attributes": [{"name": "area", "variable": "X"}]},
+    "events": [
+        {
+            "alias": "s",
+            "type": "Smoke",
+            "negated": False,
+            "attributes": [
+                {"name": "area", "variable": "X"},
+                {"name": "level", "operator": ">=", "constant": {"number": "2.5"}},
+            ],
+        },
+        {
+            "alias": "r",
+            "type": "Report",
+            "negated": True,
+            "attributes": [{"name": "area", "variable": "X"}],
+        },
+    ],
+    "where": {
+        "and": [
+            {"left": END, "operator": "<=", "right": BEGIN},
+            {
+                "or": [
+                    {
+                        "left": BEGIN,
+                        "operator": "<=",
+                        "right": {"min": [{"term": END, "offset_us": 300_000_000}, END]},
+                    },
+                    {"not": {"left": BEGIN, "operator": "<", "right": END}},
+                ]
+            },
+        ]
+    },
+}
+MISSING = object()
+
+
+def test_document_of_a_query() -> None:
+    assert query_to_document(parse_query(EXAMPLE)) == DOCUMENT
+    assert query_from_document(DOCUMENT) == parse_query(EXAMPLE)
+
+
+def test_defaults_can_be_left_out() -> None:
+    document = {"detect": {"type": "A"}, "events": [{"alias": "s", "type": "T"}]}
+    assert query_from_document(document) == parse_query("DETECT A ON event s: T END")
+
+
+@pytest.mark.parametrize(
+    ("written", "constant"),
+    [
+        (2.5, Decimal("2.5")),
+        (Decimal("2.50"), Decimal("2.5")),
+        (3.0, 3),
+        (2**63, 2**63),
+        ({"number": "1e3"}, 1000),
+        (True, True),
+        ("3", "3"),
+    ],
+)
+def test_constants_are_read(written: object, constant: object) -> None:
+    query = query_from_document(
+        changed(["events", 0, "attributes", 1], {"name": "level", "constant": written})
+    )
+    assert repr(query.events[0].attributes[1].pattern) == repr(Comparison("=", constant))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error"),
+    [
+        ([], [], "query: must be an object"),
+        (["detect"], MISSING, "detect: is missing; add it"),
+        (["detect", "type"], 3, "detect.type: must be a string"),
+        (["detect", "type"], "a b", 'detect.type: "a b" is not a valid name'),
+        (["detect", "atributes"], [], "detect.atributes: unknown field; did you mean attributes?"),
+        (["detect", "attributes", 0, "name"], MISSING, "detect.attributes[0].name: is missing"),
+        (
+            ["detect", "attributes", 0, "variable"],
+            "Y",
+            'detect.attributes[0].variable: variable "Y" is not in any event',
+        ),
+        (
+            ["detect", "attributes"],
+            [{"name": "a", "constant": 1}] * 2,
+            'detect.attributes[1].name: DETECT has several attributes "a"; keep one of them',
+        ),
+        (
+            ["detect", "attributes", 0, "constant"],
+            1,
+            "detect.attributes[0]: must have either variable or constant",
+        ),
+        (["events"], {}, "events: must be a list"),
+        (["events"], [], "detect.events: a query needs at least one positive event"),
+        (["events", 0, "negated"], 1, "events[0].negated: must be true or false"),
+        (["events", 0, "negated"], True, "events[0]: a query needs at least one positive event"),
+        (["events", 1, "alias"], "s", 'events[1].alias: several events have the alias "s"'),
+        (["events", 1, "alias"], "Where", 'events[1].alias: "Where" is a keyword'),
+        (["events", 1, "alias"], "a-b", 'events[1].alias: "a-b" is not a valid name'),
+        (["events", 1, "attributes", 0, "variable"], "x y", "events[1].attributes[0].variable: "),
+        (
+            ["events", 0, "attributes", 1, "operator"],
+            "!=",
+            "events[0].attributes[1].operator: is not a comparison; use <, <=, >, >=, =",
+        ),
+        (
+            ["events", 0, "attributes", 0, "operator"],
+            "=",
+            "events[0].attributes[0].operator: cannot be combined with variable",
+        ),
+        (["events", 0, "attributes", 1, "constant"], None, "events[0].attributes[1].constant: "),
+        (
+            ["events", 0, "attributes", 1, "constant"],
+            float("nan"),
+            "events[0].attributes[1].constant: is not a constant",
+        ),
+        (
+            ["events", 0, "attributes", 1, "constant"],
+            Decimal("1e999999"),
+            "events[0].attributes[1].constant: must have at most 40 digits",
+        ),
+        (
+            ["events", 0, "attributes", 1, "constant"],
+            10**5000,
+            "events[0].attributes[1].constant: must have at most 40 digits",
+        ),
+        (
+            ["events", 0, "attributes", 1, "constant", "number"],
+            "1_0",
+            "events[0].attributes[1].constant.number: is not a constant",
+        ),
+        (
+            ["events", 0, "attributes", 1, "constant"],
+            True,
+            "events[0].attributes[1].operator: true and false cannot be compared by order",
+        ),
+        (["where"], {}, "where: is not a formula"),
+        (["where"], None, "where: must be an object"),
+        (["where", "or"], [], "where: is not a formula"),
+        (["where", "and"], [], "where.and: must not be empty; add a formula"),
+        (
+            ["where", "and", 0, "left", "alias"],
+            "q",
+            "where.and[0].left.alias: no event has the ali",
+        ),
+        (["where", "and", 0, "left", "side"], ["end"], "where.and[0].left.side: is not valid"),
+        (["where", "and", 0, "left"], {"alias": "s"}, "where.and[0].left: is not a term"),
+        (["where", "and", 0, "operator"], [], "where.and[0].operator: is not a comparison"),
+        (
+            ["where", "and", 1, "or", 0, "right", "min", 0, "offset_us"],
+            1.5,
+            "where.and[1].or[0].right.min[0].offset_us: must be a whole number",
+        ),
+        (
+            ["where", "and", 1, "or", 0, "right", "min", 0, "offset_us"],
+            2**51,
+            "where.and[1].or[0].right.min[0].offset_us: a term must be shifted by at most 35 years",
+        ),
+        (
+            ["where", "and", 1, "or", 0, "right", "min"],
+            [],
+            "where.and[1].or[0].right.min: must not be empty; add a term",
+        ),
+    ],
+)
+def test_error_names_the_path(path: list[str | int], value: object, error: str) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        query_from_document(changed(path, value))
+    assert str(caught.value).startswith(error)
+
+
+def test_deep_documents_are_refused() -> None:
+    where: dict[str, Any] = {"left": END, "operator": "<", "right": BEGIN}
+    for _ in range(10_000):
+        where = {"not": where}
+    with pytest.raises(InvalidFieldError, match=r"^where(\.not){33}: must be nested at most 32 "):
+        query_from_document({**DOCUMENT, "where": where})
+
+
+def test_several_errors_are_reported() -> None:
+    document = changed(["where", "and", 0, "left", "alias"], "q")
+    document["events"][1]["alias"] = "on"
+    with pytest.raises(InvalidFieldError) as caught:
+        query_from_document(document)
+    assert [it.field for it in caught.value.problems][:2] == [
+        "events[1].alias",
+        "where.and[0].left.alias",
+    ]
+
+
+def changed(path: list[str | int], value: object) -> Any:  # noqa: ANN401 - a JSON document
+    """Return the document with another value at a path."""
+    document = deepcopy(DOCUMENT)
+    if not path:
+        return value
+    node: Any = document
+    for key in path[:-1]:
+        node = node[key]
+    if value is MISSING:
+        del node[path[-1]]
+    else:
+        node[path[-1]] = value
+    return document
