@@ -65,12 +65,20 @@ class QueryError(InvalidFieldError):
         super().__init__("query", f"{place}: {self.plain_problem}", remedy)
 
 
-def all_of(errors: Sequence[QueryError]) -> QueryError:
-    """Return the first of several errors of a text; its `problems` and message contain all."""
-    first = errors[0]
-    first.problems = tuple(errors)
-    first.args = ("\n".join(map(str, errors)),)
-    return first
+def all_of(text: str, problems: Sequence[tuple[int, str, str]]) -> QueryError:
+    """Return an error at the first of several places, with one error per place in `problems`.
+
+    Parameters
+    ----------
+    text : str
+        Text of the query.
+    problems : sequence of (int, str, str)
+        Place, problem and remedy of each error.
+    """
+    combined = QueryError(text, *problems[0])
+    combined.problems = tuple(QueryError(text, *it) for it in problems)
+    combined.args = ("\n".join(map(str, combined.problems)),)
+    return combined
 
 
 def _found_at(text: str, offset: int) -> str:

@@ -33,6 +33,10 @@ from __future__ import annotations
 
 from itertools import chain
 
+# Words that cannot be aliases.
+KEYWORDS = frozenset(
+    ("detect", "on", "event", "not", "where", "and", "or", "min", "max", "var", "end")
+)
 GRAMMAR = r"""
 start: _DETECT TYPE [output] _ON event+ [_WHERE formula] _END
 
@@ -89,7 +93,7 @@ OPERATOR: /(<=|>=|<|>|=)(?![<>=!])/
 SIGN: /[+-]/
 TYPE: /[A-Za-z0-9_](?:[A-Za-z0-9_.]|-(?!-))*/
 ATTRIBUTE: /[A-Za-z0-9_](?:[A-Za-z0-9_.]|-(?!-))*/
-ALIAS: /[A-Za-z_][A-Za-z0-9_]*/
+ALIAS: /(?!(KEYWORDS)(?!\w))[a-z_][a-z0-9_]*/i
 VARIABLE: /[A-Za-z_][A-Za-z0-9_]*/
 DURATION: /[0-9]+(\.[0-9]+)?/
 NUMBER: /-?[0-9]+(\.[0-9]+)?/
@@ -98,7 +102,7 @@ COMMENT: /--[^\n]*/
 BLANKS: /[ \t\r\n\f]+/
 %ignore COMMENT
 %ignore BLANKS
-"""
+""".replace("KEYWORDS", "|".join(sorted(KEYWORDS)))
 
 # Names of the terminals in error messages, in the order in which they are listed.
 READABLE: dict[str, tuple[str, ...]] = {
@@ -134,10 +138,6 @@ READABLE: dict[str, tuple[str, ...]] = {
     "_END": ("END",),
     "$END": ("the end of the text",),
 }
-# Words that cannot be aliases.
-KEYWORDS = frozenset(
-    ("detect", "on", "event", "not", "where", "and", "or", "min", "max", "var", "end")
-)
 
 
 def readable(terminals: set[str]) -> tuple[str, ...]:

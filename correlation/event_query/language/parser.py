@@ -8,13 +8,14 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 
 from lark import Lark, UnexpectedInput, UnexpectedToken
 
 from correlation.event_query.language.builder import QueryBuilder
 from correlation.event_query.language.checks import find_problems
 from correlation.event_query.language.errors import END_OF_TEXT, QueryError, all_of
-from correlation.event_query.language.grammar import GRAMMAR, readable
+from correlation.event_query.language.grammar import GRAMMAR, KEYWORDS, readable
 from correlation.event_query.language.limits import MAX_CHARACTERS, MAX_PROBLEMS
 from correlation.event_query.language.writer import write_query
 from correlation.event_query.query import Query
@@ -49,11 +50,11 @@ def parse_query(text: str) -> Query:
     builder = QueryBuilder(text)
     query = builder.build(tree)
     problems = [
-        (builder.places.of(it.part), it) for it in islice(find_problems(query), MAX_PROBLEMS)
+        (builder.places.of(it.part), it.problem, it.remedy)
+        for it in islice(find_problems(query), MAX_PROBLEMS)
     ]
     if problems:
-        problems.sort(key=lambda it: it[0])
-        raise all_of([QueryError(text, at, it.problem, it.remedy) for at, it in problems])
+        raise all_of(text, sorted(problems, key=itemgetter(0)))
     if len(write_query(query)) > MAX_CHARACTERS:
         raise _too_long(text)
     return query
@@ -83,7 +84,10 @@ def _unexpected(text: str, error: UnexpectedInput) -> QueryError:
         return QueryError(text, last_end, f"found {END_OF_TEXT}", expected=readable(allowed))
     if "STRING" in allowed and text.startswith('"', offset):
         return QueryError(text, offset, "the string is not valid", _STRING_REMEDY)
-    return QueryError(text, offset, expected=readable(allowed))
+    refusal = QueryError(text, offset, expected=readable(allowed))
+    if allowed == {"ALIAS"} and refusal.found.strip('"').lower() in KEYWORDS:
+        return QueryError(text, offset, f"{refusal.found} is a keyword", "use another name")
+    return refusal
 
 
 def _allowed_at(text: str, offset: int) -> tuple[set[str], int]:

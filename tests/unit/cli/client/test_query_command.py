@@ -16,7 +16,7 @@ from tests.unit.correlation.event_query.language.test_parser import EXAMPLE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
 
 def _check(content: str | bytes, *options: str) -> Result:
@@ -36,8 +36,10 @@ def test_problems_have_places_and_carets() -> None:
     done = _check("DETECT A {a {var X}}\nON event s: T\nWHERE t.rt.end < s.rt.end END")
     assert done.exit_code == 1
     assert done.output.splitlines() == [
-        '<stdin>:1:18: error: variable "X" is not in any event, and has no value in the result; '
-        "add {var X} to a positive event",
+        (
+            '<stdin>:1:18: error: variable "X" is not in any event, and has no value in the result; '
+            "add {var X} to a positive event"
+        ),
         "DETECT A {a {var X}}",
         "                 ^",
         '<stdin>:3:7: error: no event has the alias "t"; use s',

@@ -25,14 +25,18 @@ OFFSET = '"+", "-"'
         (
             "DETECT A {area {¦X}}",
             'found "X"',
-            'expected a variable such as "var X", a string in double quotes, a number, "true" or '
-            '"false"',
+            (
+                'expected a variable such as "var X", a string in double quotes, a number, "true" or '
+                '"false"'
+            ),
         ),
         (
             "DETECT A {area {¦>= 3}}",
             'found ">="',
-            'expected a variable such as "var X", a string in double quotes, a number, "true" or '
-            '"false"',
+            (
+                'expected a variable such as "var X", a string in double quotes, a number, "true" or '
+                '"false"'
+            ),
         ),
         ("DETECT A {area {var ¦3}}", 'found "3"', "expected the name of a variable"),
         ("DETECT A {area {var X¦, a", 'found ","', 'expected "}"'),
@@ -68,7 +72,7 @@ OFFSET = '"+", "-"'
             'found "END"',
             'expected an alias, "min", "max", "not" or "("',
         ),
-        (f"{HEAD} WHERE s¦ < r", 'found "<"', "expected a dot"),
+        (f"{HEAD} WHERE s ¦< r", 'found "<"', "expected a dot"),
         (f"{HEAD} WHERE s.¦end < r", 'found "end"', 'expected "rt" as in s.rt.end'),
         (f"{HEAD} WHERE s.rt.¦start < r", 'found "start"', 'expected "begin" or "end"'),
         (
@@ -136,7 +140,7 @@ def test_error_of_the_grammar(marked: str, problem: str, remedy: str | None) -> 
             'several events have the alias "s"',
             "rename one",
         ),
-        ("DETECT A ON event ¦not: T END", '"not" is a keyword', "use another name"),
+        ("DETECT A ON event ¦Min: T END", '"Min" is a keyword', "use another name"),
         (
             "DETECT A ON not event ¦s: T END",
             "a query needs at least one positive event",
@@ -164,31 +168,41 @@ def test_error_of_the_grammar(marked: str, problem: str, remedy: str | None) -> 
         ),
         (
             "DETECT A ON event s: T not event r: U {a {var ¦X}} not event q: U {a {var X}} END",
-            'variable "X" occurs only in negated events: it has no value that they could be '
-            "compared with",
+            (
+                'variable "X" occurs only in negated events: it has no value that they could be '
+                "compared with"
+            ),
             "add {var X} to a positive event, or remove it",
         ),
         (
             f"{HEAD} WHERE s.rt.end < r.rt.end, min(r.rt.end, s.rt.end) < ¦q.rt.end END",
-            'a relation must not mention two negated events, "r" and "q": each is looked for on '
-            "its own",
+            (
+                'a relation must not mention two negated events, "r" and "q": each is looked for on '
+                "its own"
+            ),
             "relate each of them to positive events",
         ),
         (
-            f"{HEAD} WHERE s.rt.end < r.rt.end or (s.rt.end > r.rt.end and s.rt.end < ¦q.rt.end)"
-            " END",
-            'a disjunction must not mention two negated events, "r" and "q": each is looked for '
-            "on its own",
+            (
+                f"{HEAD} WHERE s.rt.end < r.rt.end or (s.rt.end > r.rt.end and s.rt.end < ¦q.rt.end)"
+                " END"
+            ),
+            (
+                'a disjunction must not mention two negated events, "r" and "q": each is looked for '
+                "on its own"
+            ),
             "mention only one negated event in it",
         ),
         (
             f"{HEAD} WHERE not (s.rt.end < r.rt.end, s.rt.end < ¦q.rt.end) END",
-            'a disjunction must not mention two negated events, "r" and "q": each is looked for '
-            "on its own",
+            (
+                'a disjunction must not mention two negated events, "r" and "q": each is looked for '
+                "on its own"
+            ),
             "mention only one negated event in it; not of a conjunction is a disjunction",
         ),
         (
-            "DETECT A ON event s: T {a {>= ¦true}} END",
+            "DETECT A ON event s: T {a {¦>= true}} END",
             "true and false cannot be compared by order",
             "use {true} or {false}",
         ),
@@ -211,10 +225,14 @@ def test_error_of_the_meaning(marked: str, problem: str, remedy: str) -> None:
 def test_variable_of_detect_in_negated_events_is_refused() -> None:
     error = refused("DETECT A {a {var X}} ON event s: T not event r: U {a {var X}} END")
     assert [it.problem for it in error.problems] == [
-        'line 1, column 18: variable "X" occurs only in negated events, and has no value in the '
-        "result",
-        'line 1, column 58: variable "X" occurs only in negated events: it has no value that they '
-        "could be compared with",
+        (
+            'line 1, column 18: variable "X" occurs only in negated events, and has no value in the '
+            "result"
+        ),
+        (
+            'line 1, column 59: variable "X" occurs only in negated events: it has no value that they '
+            "could be compared with"
+        ),
     ]
 
 
