@@ -37,7 +37,8 @@ def test_problems_have_places_and_carets() -> None:
     assert done.exit_code == 1
     assert done.output.splitlines() == [
         (
-            '<stdin>:1:18: error: variable "X" is not in any event, and has no value in the result; '
+            '<stdin>:1:18: error: variable "X" is not in any event, and has no value in the '
+            "result; "
             "add {var X} to a positive event"
         ),
         "DETECT A {a {var X}}",

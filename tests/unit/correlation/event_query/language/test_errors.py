@@ -26,7 +26,8 @@ OFFSET = '"+", "-"'
             "DETECT A {area {¦X}}",
             'found "X"',
             (
-                'expected a variable such as "var X", a string in double quotes, a number, "true" or '
+                'expected a variable such as "var X", a string in double quotes, a number, '
+                '"true" or '
                 '"false"'
             ),
         ),
@@ -34,7 +35,8 @@ OFFSET = '"+", "-"'
             "DETECT A {area {¦>= 3}}",
             'found ">="',
             (
-                'expected a variable such as "var X", a string in double quotes, a number, "true" or '
+                'expected a variable such as "var X", a string in double quotes, a number, '
+                '"true" or '
                 '"false"'
             ),
         ),
@@ -177,18 +179,21 @@ def test_error_of_the_grammar(marked: str, problem: str, remedy: str | None) -> 
         (
             f"{HEAD} WHERE s.rt.end < r.rt.end, min(r.rt.end, s.rt.end) < ¦q.rt.end END",
             (
-                'a relation must not mention two negated events, "r" and "q": each is looked for on '
+                'a relation must not mention two negated events, "r" and "q": each is '
+                "looked for on "
                 "its own"
             ),
             "relate each of them to positive events",
         ),
         (
             (
-                f"{HEAD} WHERE s.rt.end < r.rt.end or (s.rt.end > r.rt.end and s.rt.end < ¦q.rt.end)"
+                f"{HEAD} WHERE s.rt.end < r.rt.end or (s.rt.end > r.rt.end and s.rt.end < "
+                f"¦q.rt.end)"
                 " END"
             ),
             (
-                'a disjunction must not mention two negated events, "r" and "q": each is looked for '
+                'a disjunction must not mention two negated events, "r" and "q": each is '
+                "looked for "
                 "on its own"
             ),
             "mention only one negated event in it",
@@ -196,7 +201,8 @@ def test_error_of_the_grammar(marked: str, problem: str, remedy: str | None) -> 
         (
             f"{HEAD} WHERE not (s.rt.end < r.rt.end, s.rt.end < ¦q.rt.end) END",
             (
-                'a disjunction must not mention two negated events, "r" and "q": each is looked for '
+                'a disjunction must not mention two negated events, "r" and "q": each is '
+                "looked for "
                 "on its own"
             ),
             "mention only one negated event in it; not of a conjunction is a disjunction",
@@ -226,11 +232,13 @@ def test_variable_of_detect_in_negated_events_is_refused() -> None:
     error = refused("DETECT A {a {var X}} ON event s: T not event r: U {a {var X}} END")
     assert [it.problem for it in error.problems] == [
         (
-            'line 1, column 18: variable "X" occurs only in negated events, and has no value in the '
+            'line 1, column 18: variable "X" occurs only in negated events, and has no '
+            "value in the "
             "result"
         ),
         (
-            'line 1, column 59: variable "X" occurs only in negated events: it has no value that they '
+            'line 1, column 59: variable "X" occurs only in negated events: it has no value '
+            "that they "
             "could be compared with"
         ),
     ]
