@@ -1,9 +1,10 @@
 """Difference-bound matrix of a clause, closed by shortest paths.
 
-Definition. dist(v, p) is the smallest upper bound of p - v over all times that satisfy the clause: the
-length of the shortest path from v to p in the graph with an edge q -> p of length c for each atom
-``p - q <= c``. It is +inf without a path. A clause is contradictory iff the graph has a negative
-cycle; then dist is -inf everywhere. All bounds are integers, and integer times attain them.
+Definition. dist(v, p) is the smallest upper bound of p - v over all times that satisfy the clause:
+the length of the shortest path from v to p in the graph with an edge q -> p of length c for each
+atom ``p - q <= c``. It is +inf without a path. A clause is contradictory iff the graph has a
+negative cycle; then dist is -inf everywhere. All bounds are integers, and integer times attain them
+(docs/proofs.md, P-QUERY-DIST).
 
 Implicit relations. For each event: begin <= end, and the bounds of its length that its stream
 declares. For an event whose instant is uncertain: end <= latest <= end + uncertainty.
@@ -15,7 +16,7 @@ O(k³) for k points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from correlation.errors import InvalidFieldError
@@ -82,28 +83,34 @@ class Closure:
     """
 
     atoms: tuple[Atom, ...]
-    _distances: dict[Node, dict[Node, Distance]] = field(init=False, repr=False, compare=False)
+    _rows: dict[Node, int] = field(init=False, repr=False, compare=False)
+    _distances: list[list[Distance]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_distances", _shortest_paths(self.atoms))
+        points = dict.fromkeys(point for atom in self.atoms for point in (atom.p, atom.q))
+        rows = {point: row for row, point in enumerate(points)}
+        edges = [(rows[q], rows[p], bound_us) for p, q, bound_us in self.atoms]
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_distances", _shortest_paths(len(rows), edges))
 
     @property
     def points(self) -> tuple[Node, ...]:
         """All points, in the order of their first mention."""
-        return tuple(self._distances)
+        return tuple(self._rows)
 
     @property
     def contradictory(self) -> bool:
         """Whether no times satisfy the clause."""
-        return any(row[v] < 0 for v, row in self._distances.items())
+        return any(row[v] < 0 for v, row in enumerate(self._distances))
 
     def dist(self, v: Node, p: Node) -> Distance:
         """Return the smallest upper bound of p - v, in µs; +inf or -inf as defined above."""
-        return self._distances[v][p]
+        return self._distances[self._rows[v]][self._rows[p]]
 
     def extended(self, atoms: Iterable[Atom]) -> Closure:
         """Return the closure of the clause and further atoms over the same points."""
-        return Closure((*self.atoms, *atoms))
+        added = tuple(atoms)
+        return Closure((*self.atoms, *added)) if added else self
 
 
 def close_clause(clause: Clause, events: Mapping[str, StreamTimes]) -> Closure:
@@ -121,19 +128,21 @@ def close_clause(clause: Clause, events: Mapping[str, StreamTimes]) -> Closure:
     return Closure((*implicit, *sorted(clause, key=repr)))
 
 
-def _shortest_paths(atoms: Sequence[Atom]) -> dict[Node, dict[Node, Distance]]:
-    points = dict.fromkeys(point for atom in atoms for point in (atom.p, atom.q))
-    dist: dict[Node, dict[Node, Distance]] = {
-        v: {p: 0 if p == v else math.inf for p in points} for v in points
-    }
-    for p, q, bound_us in atoms:
-        dist[q][p] = min(dist[q][p], bound_us)
-    for middle, onwards in dist.items():
-        for row in dist.values():
+def _shortest_paths(k: int, edges: Iterable[tuple[int, int, int]]) -> list[list[Distance]]:
+    """Return dist of points 0 to k - 1; edges are (from, to, length)."""
+    dist: list[list[Distance]] = [[0 if p == v else math.inf for p in range(k)] for v in range(k)]
+    for v, p, length in edges:
+        dist[v][p] = min(dist[v][p], length)
+    for middle in range(k):
+        onwards = dist[middle]
+        for v, row in enumerate(dist):
             first = row[middle]
-            if first < math.inf:
-                for p, second in onwards.items():
-                    row[p] = min(row[p], first + second)
-    if any(dist[v][v] < 0 for v in points):
-        return {v: dict.fromkeys(points, -math.inf) for v in points}
+            if first < math.inf and v != middle:
+                dist[v] = [
+                    min(direct, first + second) for direct, second in zip(row, onwards, strict=True)
+                ]
+        if dist[middle][middle] < 0:
+            break
+    if any(dist[v][v] < 0 for v in range(k)):
+        return [[-math.inf] * k for _ in range(k)]
     return dist

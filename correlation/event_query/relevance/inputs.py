@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from correlation.errors import InvalidFieldError
 from correlation.event_query.query import And, Query
 from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clause
 from correlation.event_query.relevance.normal_form import Node, disjunctive_normal_form
 from correlation.event_query.relevance.split import split_formula
+
+# Maximum number of events of a query: the analysis of 256 clauses then takes one to three seconds.
+EVENT_LIMIT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,14 @@ def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Inpu
     Raises
     ------
     InvalidFieldError
-        A relation mentions two negated events, or there are too many clauses.
+        A relation mentions two negated events, or there are too many clauses or events.
     """
+    if len(query.events) > EVENT_LIMIT:
+        raise InvalidFieldError(
+            "on",
+            f"has {len(query.events)} events; at most {EVENT_LIMIT} are supported",
+            "split the query into several queries",
+        )
     parts = split_formula(query)
     positive = {event.alias: types[event.type] for event in query.positive}
     of_results = tuple(
