@@ -1,0 +1,140 @@
+"""Closure, progress and keep functions in sentences and as plain data."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from correlation.event_query.query import FALSE, And, EventPattern, Query, Relation
+from correlation.event_query.relevance.analysis import analyse_relevance
+from correlation.event_query.relevance.closure import StreamTimes
+from correlation.event_query.relevance.describe import describe_relevance, format_shift
+from tests.support.event_queries import ALARM, ALARM_STREAMS, MINUTE, begin, end
+
+
+def test_running_example_in_words_and_numbers() -> None:
+    found = describe_relevance(analyse_relevance(ALARM, ALARM_STREAMS))
+    assert found == {
+        "satisfiable": True,
+        "closure": [
+            {"negated": None, "clauses": [[]]},
+            {
+                "negated": "r",
+                "clauses": [
+                    [
+                        "r.rt.begin <= s.rt.begin + 5 min",
+                        "s.rt.begin <= r.rt.begin",
+                        "r.rt.end <= s.rt.begin + 5 min",
+                        "s.rt.begin <= r.rt.end",
+                        "r.rt.begin <= s.rt.end + 5 min",
+                        "s.rt.end <= r.rt.begin",
+                        "r.rt.end <= s.rt.end + 5 min",
+                        "s.rt.end <= r.rt.end",
+                    ]
+                ],
+            },
+        ],
+        "progress": {
+            "function": "progress(Alarm) = min(progress(smoke), progress(report) - 5 min)",
+            "leads_us": {"smoke": 0, "report": -5 * MINUTE},
+        },
+        "keep": [
+            {
+                "alias": "s",
+                "type": "Smoke",
+                "stream": "smoke",
+                "negated": False,
+                "function": "keep(s.rt.end) = progress(Alarm)",
+                "offset_us": 0,
+            },
+            {
+                "alias": "r",
+                "type": "Report",
+                "stream": "report",
+                "negated": True,
+                "function": "keep(r.rt.end) = progress(Alarm)",
+                "offset_us": 0,
+            },
+        ],
+        "sentences": [
+            (
+                "A result is final when Report has reached its end + 5 min and Smoke has reached "
+                "its end."
+            ),
+            (
+                "A Smoke event s is kept until Report has reached its end + 5 min and Smoke has "
+                "reached its end."
+            ),
+            (
+                "A Report event r is kept until Report has reached its end + 5 min and Smoke has "
+                "reached its end."
+            ),
+        ],
+    }
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_two_positive_events_and_a_negated_event_that_never_matters() -> None:
+    events = (
+        EventPattern("a", "Order", ()),
+        EventPattern("b", "Payment", ()),
+        EventPattern("r", "Refund", (), negated=True),
+    )
+    where = And(
+        (
+            Relation(end("a"), "<", begin("b")),
+            Relation(begin("b"), "=", end("a", 90 * MINUTE)),
+            Relation(end("r"), "<", end("a")),
+            Relation(end("r"), ">", end("b")),
+        )
+    )
+    types = {it.type: StreamTimes(it.type.lower(), 0, 0) for it in events}
+    found = describe_relevance(analyse_relevance(Query("Done", (), events, where), types))
+    assert found["closure"][0]["clauses"][0][-1] == "b.rt.end = a.rt.end + 90 min"
+    assert found["progress"] == {
+        "function": "progress(Done) = min(progress(order) + 90 min, progress(payment))",
+        "leads_us": {"order": 90 * MINUTE, "payment": 0, "refund": None},
+    }
+    assert found["sentences"] == [
+        (
+            "A result is final when Payment has reached its last end and Order has reached its "
+            "last end - 90 min."
+        ),
+        (
+            "An Order event a is kept until Payment has reached its end + 90 min and Order has "
+            "reached its end."
+        ),
+        (
+            "A Payment event b is kept until Payment has reached its end and Order has reached its "
+            "end - 90 min."
+        ),
+        "A Refund event r is not kept, because it can never stop a combination.",
+    ]
+
+
+def test_a_query_that_nothing_satisfies() -> None:
+    query = Query("Never", (), (EventPattern("s", "Smoke"),), FALSE)
+    found = describe_relevance(analyse_relevance(query, ALARM_STREAMS))
+    assert found["sentences"] == [
+        "No events can satisfy the relations: the query never has a result."
+    ]
+    assert found["progress"]["function"] == "progress(Never) = infinite"
+    assert found["keep"][0]["function"] == "keep(s.rt.end) = infinite"
+
+
+@pytest.mark.parametrize(
+    ("shift_us", "text"),
+    [
+        (0, ""),
+        (5 * MINUTE, " + 5 min"),
+        (-90_000_000, " - 90 s"),
+        (5 * MINUTE - 1, " + 5 min - 1 us"),
+        (1 - 5 * MINUTE, " - 5 min + 1 us"),
+        (-1, " - 1 us"),
+        (1_500, " + 1500 us"),
+        (48 * 60 * MINUTE, " + 2 d"),
+    ],
+)
+def test_shifts_are_written_with_units_of_queries(shift_us: int, text: str) -> None:
+    assert format_shift(shift_us) == text

@@ -1,0 +1,90 @@
+"""Relevance formulas are the negations of stream bound formulas, as in the source."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from correlation.event_query.query import Point
+from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clause
+from correlation.event_query.relevance.keep import KeepFunction, keep_function
+from correlation.event_query.relevance.normal_form import TRUE_CLAUSE, Atom
+from correlation.event_query.relevance.stream_bounds import (
+    Above,
+    Bottom,
+    BoundAnd,
+    Bounded,
+    BoundOr,
+    RelevanceAnd,
+    RelevanceFormula,
+    RelevanceOr,
+    StreamBound,
+    Top,
+    relevance_formula,
+    results_until,
+)
+
+P, Q = Point("p", "end"), Point("q", "end")
+
+
+@pytest.mark.parametrize(
+    ("bound", "relevance"),
+    [
+        (Top(), Bottom()),
+        (Bounded(P, "b"), Above(P, "b")),
+        (
+            BoundOr((Bounded(P, "b1"), Bounded(Q, "b2"))),
+            RelevanceAnd((Above(P, "b1"), Above(Q, "b2"))),
+        ),
+        (
+            BoundAnd((Bounded(P, "b1"), BoundOr((Top(), Bounded(Q, "b2"))))),
+            RelevanceOr((Above(P, "b1"), RelevanceAnd((Bottom(), Above(Q, "b2"))))),
+        ),
+    ],
+)
+def test_relevance_formula(bound: StreamBound, relevance: RelevanceFormula) -> None:
+    assert relevance_formula(bound) == relevance
+
+
+def test_results_until_a_bound_have_all_times_until_the_bound() -> None:
+    assert results_until([P], "b") == Bounded(P, "b")
+    assert results_until([P, Q], "b") == BoundAnd((Bounded(P, "b"), Bounded(Q, "b")))
+
+
+EVENTS = {"p": StreamTimes("p", 0, 0), "q": StreamTimes("q", 0, 0)}
+# q <= p + 4 and p <= q + 1, and a contradiction.
+NEAR = close_clause(frozenset({Atom(Q, P, 4), Atom(P, Q, 1)}), EVENTS)
+FREE = close_clause(TRUE_CLAUSE, EVENTS)
+NEVER = NEAR.extended([Atom(Q, P, -2)])
+
+
+@pytest.mark.parametrize(
+    ("formula", "closures", "offset"),
+    [
+        (Above(P, "b"), [NEAR], 0),
+        (Above(Q, "b"), [NEAR], -4),
+        (Above(Q, "b"), [FREE], -math.inf),
+        (Above(Q, "b"), [NEVER], math.inf),
+        (Above(Q, "b"), [NEAR, NEVER], -4),
+        (Above(Q, "b"), [NEAR, FREE], -math.inf),
+        (RelevanceAnd((Above(P, "b"), Above(Q, "b"))), [NEAR], -4),
+        (RelevanceOr((Above(P, "b"), Above(Q, "b"))), [NEAR], -4),
+    ],
+)
+def test_keep_function_of_the_time_p(
+    formula: RelevanceFormula, closures: list[Closure], offset: float
+) -> None:
+    assert keep_function(formula, closures, P).offsets == {"b": offset}
+
+
+def test_keep_function_is_the_minimum_over_several_bounds() -> None:
+    formula = RelevanceAnd((Above(P, "b1"), Above(Q, "b2")))
+    found = keep_function(formula, [NEAR], P)
+    assert found == KeepFunction({"b1": 0, "b2": -4})
+    assert (found.value({"b1": 10, "b2": 11}), found.value({"b1": 10, "b2": 99})) == (7, 10)
+
+
+def test_keep_function_of_bottom_is_infinite() -> None:
+    found = keep_function(Bottom(), [NEAR], P)
+    assert (found.value({}), found.finite) == (math.inf, True)
