@@ -81,7 +81,7 @@ def test_full_disk_is_named_and_the_file_stays_as_it_was(
     unfinished = tmp_path / "job/.streams.json.new"
     # A device on which no space is left, under the name that the content is written to first.
     unfinished.symlink_to("/dev/full")
-    with pytest.raises(CheckpointStoreError, match="store: OSError: No space left on device: "):
+    with pytest.raises(CheckpointStoreError, match="store: OSError: No space left on device; "):
         checkpoint.write("streams.json", b"two")
     assert checkpoint.read("streams.json") == b"one"
     unfinished.unlink()
@@ -259,7 +259,7 @@ def test_config_topic_of_another_id_is_refused_until_it_is_accepted(
     topic = opened("one")
     topic.check("one")
     topic.check(None)
-    with pytest.raises(ConfigTopicError, match=r"one, the topic now has id two.*=two"):
+    with pytest.raises(ConfigTopicError, match=r"one, but the topic now has id two.*=two"):
         topic.check("two")
     for accepted in (None, "one", "three"):
         with pytest.raises(ConfigTopicError, match="COINCIDE_ACCEPT_CONFIG_TOPIC=two"):
