@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,17 @@ def test_layout_stays_and_other_slots_are_refused(
     assert open_layout(checkpoint, session, 3) == layout
     with pytest.raises(CheckpointMismatchError, match="COINCIDE_SLOTS"):
         open_layout(checkpoint, session, 4)
+
+
+def test_layout_of_another_version_is_refused(
+    checkpoint: Checkpoint, session: SparkSession
+) -> None:
+    """In version 2 the sources of a batch had another order, by which Spark stores their ends."""
+    open_layout(checkpoint, session, 1)
+    stored = json.loads(checkpoint.read("layout.json") or b"")
+    checkpoint.write("layout.json", json.dumps(stored | {"v": 2}).encode())
+    with pytest.raises(CheckpointMismatchError, match="has version 2, this software reads 3"):
+        open_layout(checkpoint, session, 1)
 
 
 def test_unfinished_batch_is_one_begun_and_not_completed(
