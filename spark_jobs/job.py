@@ -23,7 +23,7 @@ from spark_jobs.driver.checkpoint import Checkpoint, Layout, check_layout, parse
 from spark_jobs.driver.event_topics import EventTopics
 from spark_jobs.driver.heartbeats import WAKE_UP, Ticker
 from spark_jobs.driver.losses import LossCounter
-from spark_jobs.driver.query import start_query
+from spark_jobs.driver.query import start_query, wait_for_boundary
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
@@ -262,9 +262,9 @@ class Job:
         reporter.state(
             "starting",
             streams=sorted(in_force.streams),
-            waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
+            waiting_streams=sorted(self._missing),
         )
-        watched = _Watched(parts, in_force, self._losses)
+        watched = _Watched(parts, in_force, self._missing, self._losses)
         # Losses are counted before the query skips the missing records.
         watched.look_for_losses()
         reporter.heartbeats([WAKE_UP])
@@ -313,9 +313,12 @@ class Job:
 class _Watched:
     """State that the driver monitors while a query runs."""
 
-    def __init__(self, parts: Parts, in_force: StreamsInForce, losses: LossCounter) -> None:
+    def __init__(
+        self, parts: Parts, in_force: StreamsInForce, missing: frozenset[str], losses: LossCounter
+    ) -> None:
         self._parts = parts
         self._in_force = in_force
+        self._missing = missing
         self._losses = losses
         self._is_truncated = False
         self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
@@ -323,7 +326,6 @@ class _Watched:
         self._batch = -1
         self._next_tick = 0.0
         self._registered = parts.watch.streams
-        self._missing = self._registered.keys() - in_force.streams.keys()
 
     def look_for_losses(self) -> None:
         """Report records lost between the completed batches and the oldest existing records."""
@@ -390,10 +392,3 @@ class _Watched:
 
 def _of(offsets: Mapping[Place, int], places: Collection[Place]) -> dict[Place, int]:
     return {place: offset for place, offset in offsets.items() if place in places}
-
-
-def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:
-    """Wait until no batch is running; after a timeout the next run repeats the batch."""
-    deadline = time.monotonic() + seconds
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.005)

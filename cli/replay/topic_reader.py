@@ -118,7 +118,7 @@ class TopicReader:
         Raises
         ------
         BrokerError
-            The broker does not answer, or the topic is no longer the same.
+            The broker does not answer, or the topic was deleted, recreated or truncated.
         """
         if partition.begin == partition.end:
             return
