@@ -80,7 +80,7 @@ def measure(keys: int) -> list[str]:
         }
         buffered, state_bytes = gauges["buffered_events", "a"], gauges["state_bytes", "a"]
     last = np.sort(seconds[-MEASURED_BLOCKS:])
-    least = _TIMES_BYTES + len(b"a-00000000")
+    min_bytes = _TIMES_BYTES + len(b"a-00000000")
     per_event = state_bytes / buffered
     return [
         f"{keys:,}",
@@ -89,8 +89,8 @@ def measure(keys: int) -> list[str]:
         f"{last[-1] * 1e3:.0f} ms",
         f"{pairs:,}",
         f"{per_event:.1f} bytes",
-        f"{least} bytes",
-        f"{per_event / least:.2f}",
+        f"{min_bytes} bytes",
+        f"{per_event / min_bytes:.2f}",
     ]
 
 

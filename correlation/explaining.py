@@ -117,7 +117,7 @@ class ReadEvent:
             "earliest": None if event is None else event.earliest,
             "latest": None if event is None else event.latest,
             "length_us": None if event is None else event.latest - event.earliest,
-            "appended_at": given.record_timestamp_us,
+            "record_timestamp": given.record_timestamp_us,
             "delay_us": self.delay_us,
             "place": None if given.place is None else given.place._asdict(),
             "reason": self.reason,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Document = Mapping[str, Any]
 
 _FORMS: tuple[Form, ...] = ("record", "event")
-_MORE = {"record_key", "appended_at"}
+_MORE = {"record_key", "record_timestamp"}
 # Integers that the job's parser reads as integers.
 _WHOLE = range(-(2**63), 2**64)
 _read_iso = iso8601_reader("UTC")
@@ -155,8 +155,10 @@ def _read_given(role: str, document: Document) -> GivenRecord:
     if key is not None and not isinstance(key, str):
         remedy = "write the key of the Kafka record, or leave it out"
         raise InvalidDocumentError.of(f"{role}.record_key", "must be a string", remedy)
-    if document.get("appended_at") is not None:
-        record_timestamp_us = read_moment_us(f"{role}.appended_at", document["appended_at"])
+    if document.get("record_timestamp") is not None:
+        record_timestamp_us = read_moment_us(
+            f"{role}.record_timestamp", document["record_timestamp"]
+        )
     return GivenRecord(
         _as_parsed(f"{role}.{form}", value),
         None if key is None else key.encode(),

@@ -267,7 +267,7 @@ class TopicKeeper:
                 self._result(future, f"creating {name}")
             except BrokerError as error:
                 # Another service that starts at the same time may have created it.
-                if not _is_caused_by(error, KafkaError.TOPIC_ALREADY_EXISTS):
+                if not _already_there(error.__cause__):
                     raise
 
     def _check(
@@ -344,11 +344,9 @@ class TopicKeeper:
             raise BrokerError(f"{doing}: {reason}") from error
 
 
-def _is_caused_by(error: BrokerError, code: int) -> bool:
-    """Return whether an error was raised from an error of Kafka with the code."""
-    cause = error.__cause__
+def _already_there(cause: BaseException | None) -> bool:
     found = cause.args[0] if cause is not None and cause.args else None
-    return isinstance(found, KafkaError) and found.code() == code
+    return isinstance(found, KafkaError) and found.code() == KafkaError.TOPIC_ALREADY_EXISTS
 
 
 def _is_enough(found: str, needed: str) -> bool:

@@ -23,7 +23,7 @@ from spark_jobs.driver.checkpoint import Checkpoint, Layout, check_layout, parse
 from spark_jobs.driver.event_topics import EventTopics
 from spark_jobs.driver.heartbeats import WAKE_UP, Ticker
 from spark_jobs.driver.losses import LossCounter
-from spark_jobs.driver.query import start_query
+from spark_jobs.driver.query import start_query, wait_for_boundary
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
@@ -93,6 +93,8 @@ class Job:
         self._parts = parts
         self._failures = 0
         self._is_done = False
+        # Registered streams that cannot be read, because their topics do not exist.
+        self._missing: frozenset[str] = frozenset()
         stored = parts.checkpoint.read(_FILE)
         # Streams of the previous run; its unfinished batch may still need them.
         self._begun = (
@@ -124,9 +126,7 @@ class Job:
             except (PySparkException, KafkaException, CheckpointStoreError) as error:
                 self._failures += 1
                 reporter.state("failing", exception=describe(error))
-                _log.error(
-                    "the query failed (failure %d in a row): %s", self._failures, describe(error)
-                )
+                _log.error("the query failed (%d in a row): %s", self._failures, describe(error))
                 if self._failures >= self._parts.settings.max_failures:
                     raise QueryFailedError(describe(error)) from error
                 stop.wait(min(2.0**self._failures, _LONGEST_PAUSE_SECONDS))
@@ -134,11 +134,13 @@ class Job:
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
         check_layout(checkpoint, self._parts.layout)
-        # At least as far as the batches before, whose programs know which streams are to come.
+        self._wanted()  # raises an error if the config topic is not the same
+        # At least as far as the batches: the programs wait for the streams registered there.
         self._parts.watch.read_to_end()
         wanted = self._wanted()
         while not self._topics.is_certain and not self._parts.stop.wait(_SETTLE_SECONDS):
             wanted = self._wanted()
+        self._missing = frozenset(self._parts.watch.streams.keys() - wanted.streams.keys())
         begun, found = self._begun, self._topics.found
         recreated, gone = begun.recreated(found), begun.topics.keys() - found.keys()
         self._count_losses(recreated, gone, wanted)
@@ -209,6 +211,7 @@ class Job:
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
         run = InForce(
+            uuid.uuid4().hex,
             parts.settings.topics,
             in_force.streams,
             in_force.partitions,
@@ -222,7 +225,7 @@ class Job:
                 }
                 for name, stream in in_force.streams.items()
             },
-            Origin(in_force.topic_ids, parts.config_topic.epoch, uuid.uuid4().hex),
+            Origin(in_force.topic_ids, parts.config_topic.epoch, self._missing),
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
         with parts.checkpoint.naming_store():
@@ -259,9 +262,9 @@ class Job:
         reporter.state(
             "starting",
             streams=sorted(in_force.streams),
-            waiting_streams=sorted(set(parts.watch.streams) - set(in_force.streams)),
+            waiting_streams=sorted(self._missing),
         )
-        watched = _Watched(parts, in_force, self._losses)
+        watched = _Watched(parts, in_force, self._missing, self._losses)
         # Losses are counted before the query skips the missing records.
         watched.look_for_losses()
         reporter.heartbeats([WAKE_UP])
@@ -310,9 +313,12 @@ class Job:
 class _Watched:
     """State that the driver monitors while a query runs."""
 
-    def __init__(self, parts: Parts, in_force: StreamsInForce, losses: LossCounter) -> None:
+    def __init__(
+        self, parts: Parts, in_force: StreamsInForce, missing: frozenset[str], losses: LossCounter
+    ) -> None:
         self._parts = parts
         self._in_force = in_force
+        self._missing = missing
         self._losses = losses
         self._is_truncated = False
         self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
@@ -320,8 +326,6 @@ class _Watched:
         self._batch = -1
         self._next_tick = 0.0
         self._registered = parts.watch.streams
-        # Registered streams that this run cannot read, because their topics are missing.
-        self._unread = self._registered.keys() - in_force.streams.keys()
 
     def look_for_losses(self) -> None:
         """Report records lost between the completed batches and the oldest existing records."""
@@ -361,9 +365,9 @@ class _Watched:
                 self._registered = registered
                 # Checked before watermarks advance: an added partition may hold older events.
                 found = wanted()
-                unread = registered.keys() - found.streams.keys()
-                # Conditions that wait for a stream keep events until the next run at most.
-                if found != self._in_force or unread - self._unread:
+                missing = registered.keys() - found.streams.keys()
+                # The programs keep events for a new stream until a run knows that it is missing.
+                if found != self._in_force or missing - self._missing:
                     return True
             self.tick_when_due()
         except KafkaException as error:
@@ -379,7 +383,6 @@ class _Watched:
         try:
             found = self._ticker.tick(self._completed)
         except KafkaException as error:
-            # The query fails by itself if it cannot continue without the broker.
             _log.warning("the broker does not answer: %s", error)
             return
         self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
@@ -389,10 +392,3 @@ class _Watched:
 
 def _of(offsets: Mapping[Place, int], places: Collection[Place]) -> dict[Place, int]:
     return {place: offset for place, offset in offsets.items() if place in places}
-
-
-def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:
-    """Wait until no batch is running; after a timeout the next run repeats the batch."""
-    deadline = time.monotonic() + seconds
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.005)

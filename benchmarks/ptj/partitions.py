@@ -48,7 +48,7 @@ class Partition(NamedTuple):
         partners, milliseconds.
     places_ms : ndarray of float
         Latest times of partners, milliseconds.
-    least, greatest : ndarray of float
+    lowest, highest : ndarray of float
         Min and max probability over all templates at these times.
     dots : ndarray of float, shape (k, 2)
         Latest time, milliseconds, and probability of some partners.
@@ -57,8 +57,8 @@ class Partition(NamedTuple):
     length_ms: float
     ends_ms: dict[str, NDArray[np.float64]]
     places_ms: NDArray[np.float64]
-    least: NDArray[np.float64]
-    greatest: NDArray[np.float64]
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
     dots: NDArray[np.float64]
 
 
@@ -149,8 +149,8 @@ def _draw(partition: Partition) -> Figure:
     figure, (axis,) = make_axes("latest time of the partner, ms", "satisfaction probability")
     axis.fill_between(
         partition.places_ms,
-        partition.least,
-        partition.greatest,
+        partition.lowest,
+        partition.highest,
         color="#56b4e9",
         alpha=0.35,
         linewidth=0,

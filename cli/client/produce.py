@@ -73,7 +73,9 @@ class ProduceOptions:
             self._check_without_file()
             return
         if (self.topic is None) == (self.stream is None):
-            raise UsageError("use either --topic or --stream")
+            raise UsageError(
+                "the target is missing or given twice; give either --topic or --stream"
+            )
         if self.rate is not None and self.speed is not None:
             raise UsageError("--rate and --speed cannot be combined; remove one of them")
         if self.speed is not None and self.stream is None:

@@ -189,7 +189,8 @@ def _read_file(path: Path) -> Iterable[ResourceFile]:
         # A safe loader: it builds plain values only.
         documents = list(_documents(content.decode()))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where} cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UsageError(f"{where} cannot be read: {reason}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}" if mark else ""

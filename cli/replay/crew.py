@@ -10,8 +10,9 @@ import signal
 from collections import Counter
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import cycle
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from cli.errors import ProcessError
@@ -140,6 +141,9 @@ class Together:
         self._next = cycle(self._processes)
 
     def __enter__(self) -> Self:
+        with _uninterrupted():
+            for process in self._processes:
+                _submit(process, _totals)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -168,6 +172,27 @@ class Together:
             found: Totals = result_of(it)
             totals += found
         return totals
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Postpone Ctrl-C to the end of the block; processes that are started in it never receive it.
+
+    Ctrl-C reaches every process of the terminal. If it ended a worker during its imports, this
+    process would wait for the worker forever.
+    """
+    interrupts: list[int] = []
+    # The tracker is started first, because its start unblocks the signal.
+    resource_tracker.ensure_running()
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 def result_of(asked: Future[_Result]) -> _Result:
@@ -208,8 +233,6 @@ _workers: list[_Worker] = []
 
 def _begin(orders: Orders, number: int, count: int) -> None:
     """Initialise a worker process."""
-    # Ctrl-C reaches every process of the terminal; the main process ends the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     _workers.append(_Worker(orders, number, count))
 

@@ -62,7 +62,9 @@ def _threshold(text: str) -> Decimal:
     try:
         return read_threshold(text.strip())
     except InvalidFieldError as error:
-        raise UsageError(f"--thresholds: {text.strip()[:40]!r} {error.problem}; {_FORM}") from error
+        raise UsageError(
+            f"--thresholds: {text.strip()[:40]!r} is not valid; {error.remedy}; {_FORM}"
+        ) from error
 
 
 def at_thresholds(setup: Setup, thresholds: tuple[Decimal, ...]) -> Setup:

@@ -81,7 +81,7 @@ class TopicReader:
         """
         if stream.topic not in self._counts:
             similar = difflib.get_close_matches(stream.topic, self._counts)
-            remedy = f"similar ones: {', '.join(similar)}" if similar else "correct its topic"
+            remedy = f"similar ones: {', '.join(similar)}" if similar else "check --bootstrap"
             raise BrokerError(
                 f"stream {stream.name}: topic {stream.topic} does not exist at "
                 f"{self._settings.bootstrap}; {remedy}"
@@ -118,7 +118,7 @@ class TopicReader:
         Raises
         ------
         BrokerError
-            The broker does not answer, or the topic is no longer the same.
+            The broker does not answer, or the topic was deleted, recreated or truncated.
         """
         if partition.begin == partition.end:
             return
@@ -152,7 +152,9 @@ class TopicReader:
                     batch.add(message)
                     if batch.is_full:
                         yield batch.take()
-                # After the last record, there may be transaction markers.
+                # The offsets after the last record are transaction markers, or truncated records.
+                if list_ranges(consumer, [place], _SILENCE_SECONDS)[place].end < end:
+                    raise _changed(partition.topic, "lost its newest records")
                 batch.next = end
             except KafkaException as error:
                 if error.args[0].code() != _OUT_OF_RANGE and not is_timeout(error):

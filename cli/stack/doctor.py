@@ -150,7 +150,8 @@ def _jars(settings: Settings, name: Configuration) -> Check:
     folder = settings.jars.absolute()
     title = f"Java archives, {name}"
     if not present(folder, name):
-        return Check(title, ok=False, essential=False, found="not fetched; run: coincide jars")
+        found = f"not in {folder} (COINCIDE_JARS); run: coincide jars"
+        return Check(title, ok=False, essential=False, found=found)
     try:
         verified_jars(folder, name)
     except CliError as error:

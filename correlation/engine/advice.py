@@ -153,13 +153,16 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     )
     if lengths is None or min_uncertainty_us == max_uncertainty_us:
         return
-    longest, shortest = describe_duration(max_uncertainty_us), describe_duration(min_uncertainty_us)
+    max_length, min_length = (
+        describe_duration(max_uncertainty_us),
+        describe_duration(min_uncertainty_us),
+    )
     fixed = stream.mapping.spread_us
     if fixed is not None:
         spread = describe_duration(fixed)
         yield (
-            f"the mapping makes every event {spread} long, but the stream declares {shortest} to "
-            f"{longest}; set min_uncertainty and max_uncertainty to {spread}: regions then "
+            f"the mapping makes every event {spread} long, but the stream declares {min_length} to "
+            f"{max_length}; set min_uncertainty and max_uncertainty to {spread}: regions then "
             "decide more pairs"
         )
         return
@@ -169,22 +172,22 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     if lengths.max_us > max_uncertainty_us * _NEAR:
         near = _percent(facts.near.get("max_uncertainty", 0), facts.events)
         yield (
-            f"{max_seen}; max_uncertainty is {longest}, and {near} of the events exceed 90 % of "
+            f"{max_seen}; max_uncertainty is {max_length}, and {near} of the events exceed 90 % of "
             "it: longer events are rejected; raise max_uncertainty if the producer may send them"
         )
     elif enough and max_uncertainty_us >= _HALF * lengths.max_us:
         yield (
-            f"{max_seen}, but max_uncertainty is {longest}; lower max_uncertainty: regions then "
+            f"{max_seen}, but max_uncertainty is {max_length}; lower max_uncertainty: regions then "
             "decide more pairs, and buffers are smaller"
         )
     if min_uncertainty_us and facts.near.get("min_uncertainty", 0):
         yield (
-            f"{min_seen}; min_uncertainty is {shortest}: shorter events are rejected; lower "
+            f"{min_seen}; min_uncertainty is {min_length}: shorter events are rejected; lower "
             "min_uncertainty if the producer may send them"
         )
     elif enough and lengths.min_us - min_uncertainty_us >= max_uncertainty_us // _QUARTER:
         yield (
-            f"{min_seen}, but min_uncertainty is {shortest}; raise min_uncertainty: the order "
+            f"{min_seen}, but min_uncertainty is {min_length}; raise min_uncertainty: the order "
             "then decides more pairs"
         )
 

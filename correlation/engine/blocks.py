@@ -22,13 +22,13 @@ class Origin:
         Kafka's id of the stream's topic; a stream that is missing keeps its previous id.
     config_epoch : int
         Number of times that the config topic was replaced by another one.
-    run_id : str
-        Id of the run; streams that are registered during a run are in force in the next one.
+    missing : frozenset of str
+        Registered streams whose topics do not exist.
     """
 
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     config_epoch: int = 0
-    run_id: str = ""
+    missing: frozenset[str] = frozenset()
 
 
 class Control(NamedTuple):

@@ -114,7 +114,7 @@ class PartitionWatermark:
         return True
 
     def _drop_waiting(self, ahead: list[int]) -> None:
-        """Drop the waiting heartbeats whose loss delays the watermark by the min time.
+        """Drop the waiting heartbeats whose loss delays the watermark for the shortest time.
 
         A heartbeat is redundant if a heartbeat at a smaller offset has the same or a larger
         watermark. The other heartbeats are dropped in the order of their loss: the increase of the

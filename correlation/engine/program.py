@@ -37,8 +37,7 @@ __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 VERSION = 1
 MANIFEST_VERSION = 6
 _NO_ORIGIN = Origin()
-# Maximum size of an operator's state that is stored in the manifest; larger states become blobs,
-# whose overhead is not worth it for small states.
+# Maximum size of an operator's state that is stored in the manifest; larger states become blobs.
 _SMALL_STATE_BYTES = 1024
 
 
@@ -76,7 +75,7 @@ class Program:
         self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
         self._config_offset = -1
-        # Streams registered during this run, which the next run reads.
+        # Registered streams that are not in force yet.
         self._to_come: set[str] = set()
         # Conditions of an earlier config topic that have no record in the current one yet.
         self._unconfirmed: set[str] = set()
@@ -96,7 +95,7 @@ class Program:
         """
         for control in sorted(block.controls, key=lambda control: control.offset):
             self._apply(control)
-        # The first block after the config topic was replaced contains all its records.
+        # The first block after the config topic was replaced has all its records.
         for name in self._unconfirmed:
             self._forget(name)
         self._unconfirmed = set()
@@ -145,10 +144,10 @@ class Program:
     def _register(self, control: Control) -> None:
         """Register the newest record of a condition, or set it aside if it cannot be read."""
         kind, _, name = control.key.decode().partition("/")
-        if kind == "stream" and isinstance(control.record, Mapping):
-            self._to_come.add(name)
-        elif kind == "stream":
+        if kind == "stream":
             self._to_come.discard(name)
+            if isinstance(control.record, Mapping) and name not in self._streams:
+                self._to_come.add(name)
         if kind != "condition":
             return
         self._unconfirmed.discard(name)
@@ -222,7 +221,8 @@ class Program:
         return fresh, record_timestamp_us, tuple(late_events)
 
     def _keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
-        return keep_values(self._conditions.values(), watermarks, self._to_come)
+        readable = self._to_come - self._origin.missing
+        return keep_values(self._conditions.values(), watermarks, readable)
 
     def _age(self, fresh: Mapping[str, tuple[int, Segment]], watermarks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop events that are no longer needed."""
@@ -299,7 +299,6 @@ class Program:
             "watermarks": self._watermarks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
             "topic_ids": dict(self._origin.topic_ids),
-            "run_id": self._origin.run_id,
             "to_come": sorted(self._to_come),
             "config_epoch": self._origin.config_epoch,
             "joined_by": {name: it.joined_by for name, it in self._streams.items()},
@@ -358,11 +357,11 @@ class Program:
             if name in streams and (name in recreated or topic != streams[name].topic)
         }
         program._watermarks.load(manifest["watermarks"], moved)
-        if manifest["run_id"] == origin.run_id:
-            program._to_come = set(manifest["to_come"])
+        program._to_come = set(manifest["to_come"]) - streams.keys()
         program._load(manifest, fetch)
         if manifest["config_epoch"] != origin.config_epoch:
             program._config_offset = -1
+            program._to_come = set()
             program._unconfirmed = {*program._conditions, *program._set_aside}
         return program
 

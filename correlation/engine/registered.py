@@ -71,8 +71,7 @@ class Registered:
             Watermarks of the streams in force.
         to_come : collection of str
             Streams that the next run reads. A condition that waits for them keeps all events of its
-            other streams; otherwise the pairs of these events with the first events of the new
-            streams would be lost.
+            other streams (docs/proofs.md, P-WAITING).
         """
         if self.operator is not None:
             return self.operator.keep_values(watermarks)

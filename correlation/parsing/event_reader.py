@@ -120,7 +120,7 @@ def _id_path(mapping: EventMapping) -> Path | None:
 
 def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
     """Return the check of an interval for ρ, π and max_skew (spec: timing, sections 1 and 7)."""
-    shortest, longest, skew = (
+    min_length, max_length, skew = (
         stream.min_uncertainty_us,
         stream.max_uncertainty_us,
         stream.max_skew_us,
@@ -137,15 +137,15 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
             raise RejectedEventError(
                 Reason.TIME_OUT_OF_RANGE, "times must be within 36,000 years of 1970"
             )
-        if length < shortest:
+        if length < min_length:
             raise RejectedEventError(
                 Reason.SHORTER_THAN_DECLARED,
-                f"length {length} us is below min_uncertainty, {shortest} us",
+                f"length {length} us is below min_uncertainty, {min_length} us",
             )
-        if length > longest:
+        if length > max_length:
             raise RejectedEventError(
                 Reason.LONGER_THAN_DECLARED,
-                f"length {length} us exceeds max_uncertainty, {longest} us",
+                f"length {length} us exceeds max_uncertainty, {max_length} us",
             )
         if live and earliest > record_timestamp_us + skew:
             raise RejectedEventError(

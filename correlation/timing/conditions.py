@@ -225,7 +225,7 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
         events may carry histograms, which factored records cannot represent.
     """
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
-    shaped = [name for name in condition.streams if streams[name].has_shapes]
+    with_histograms = [name for name in condition.streams if streams[name].has_shapes]
     errors = FieldErrors()
     errors.refuse(
         "b",
@@ -243,9 +243,9 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     errors.refuse(
         "output",
         f"factored output does not support histograms, which events of stream "
-        f"{', '.join(shaped)} may have",
+        f"{', '.join(with_histograms)} may have",
         "use output pairs",
-        when=condition.output == FACTORED and bool(shaped),
+        when=condition.output == FACTORED and bool(with_histograms),
     )
     errors.raise_all()
 

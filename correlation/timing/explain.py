@@ -138,7 +138,7 @@ class _Pair:
         )
 
     @property
-    def shaped(self) -> bool:
+    def has_histograms(self) -> bool:
         """Whether the streams may have events that are not intervals."""
         return any(self.streams[name].has_shapes for name in self.condition.streams)
 
@@ -202,7 +202,7 @@ class _Pair:
         (_, longest_a), (_, longest_b) = self.declared
         emit = self.condition.emit
         algorithm = emit
-        if emit == PAIRS and self.shaped:
+        if emit == PAIRS and self.has_histograms:
             algorithm = self.condition.algorithm
         elif emit == PAIRS:
             algorithm = choose_algorithm(self.condition.algorithm, window, *self.declared).algorithm
@@ -222,7 +222,9 @@ class _Pair:
             },
             "reach": dict(zip(("min_us", "max_us"), min_max, strict=True)),
             "regions": regions,
-            "decided_by": _decided_by(algorithm, regions, shaped=self.shaped) if decided else None,
+            "decided_by": _decided_by(algorithm, regions, has_histograms=self.has_histograms)
+            if decided
+            else None,
             "algorithm": algorithm,
         }
 
@@ -230,7 +232,7 @@ class _Pair:
         """Return the regions of either event as base event, and the place of the other one."""
         length_a, length_b = self.a.latest - self.a.earliest, self.b.latest - self.b.earliest
         declared_a, declared_b = self.declared
-        locate = locate_supports if self.shaped else locate_regions
+        locate = locate_supports if self.has_histograms else locate_regions
         return {
             "base_a": _describe_regions(locate(self.window, length_a, *declared_b), self.s_us),
             "base_b": _describe_regions(
@@ -259,7 +261,7 @@ def _describe_regions(found: Regions, offset_us: int) -> dict[str, Any]:
 
 
 def _decided_by(
-    algorithm: str, regions: Mapping[str, Mapping[str, Any]], *, shaped: bool
+    algorithm: str, regions: Mapping[str, Mapping[str, Any]], *, has_histograms: bool
 ) -> list[str] | None:
     """Return the ways in which the job may decide the satisfied pair, or None for UNMATCHED.
 
@@ -271,7 +273,7 @@ def _decided_by(
     ways: tuple[int, ...] = (PROBE, LOOKUP, SATISFACTION_REGION)
     if algorithm in {"simple", "ssort", BEST}:
         ways = (PROBE,)
-    elif by_position or (algorithm == "indexed" and not shaped):
+    elif by_position or (algorithm == "indexed" and not has_histograms):
         ways = (SATISFACTION_REGION,)
     elif algorithm in {"eager", "lazy", "indexed"}:
         # indexed works as lazy does if the streams have many shapes.

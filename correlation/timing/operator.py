@@ -124,7 +124,7 @@ class TimingOperator:
                 fresh = view.fresh[self._condition.b]
                 pairs = pairs.select(self._is_reported(pairs, fresh))
             if len(pairs):
-                found.append(_Found(pairs, self._appended(view, pairs)))
+                found.append(_Found(pairs, self._timestamps_us(view, pairs)))
         return self._summarise(found, counts, searches)
 
     def _searches(self, view: View) -> Iterator[Search]:
@@ -220,7 +220,7 @@ class TimingOperator:
         )
         return reported
 
-    def _appended(self, view: View, pairs: PairBatch) -> Int64s:
+    def _timestamps_us(self, view: View, pairs: PairBatch) -> Int64s:
         """Return Kafka's timestamp of the fresh record of each pair, or the later of two."""
         condition = self._condition
         fresh_a, fresh_b = view.fresh.get(condition.a), view.fresh.get(condition.b)

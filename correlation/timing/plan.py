@@ -120,10 +120,10 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         b.max_uncertainty_us,
     )
     min_s, max_s = stream_reach(condition.window, a, b)
-    shaped = a.has_shapes or b.has_shapes
-    locate = locate_supports if shaped else locate_regions
+    has_histograms = a.has_shapes or b.has_shapes
+    locate = locate_supports if has_histograms else locate_regions
     return {
-        **_describe_search(condition, lengths, shaped=shaped),
+        **_describe_search(condition, lengths, has_histograms=has_histograms),
         "regions": describe_regions(condition.window, *lengths, locate),
         "emit": condition.emit,
         "output": condition.output,
@@ -168,10 +168,10 @@ def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
 
 
 def _describe_search(
-    condition: TimingCondition, lengths: tuple[int, int, int, int], *, shaped: bool
+    condition: TimingCondition, lengths: tuple[int, int, int, int], *, has_histograms: bool
 ) -> dict[str, str]:
     """Return the algorithm and the reason for it."""
-    if shaped:
+    if has_histograms:
         asked = condition.algorithm if condition.emit == PAIRS else condition.emit
         computed = asked in {"simple", "ssort"}
         return {"algorithm": asked, "why": _WHY_COMPUTED if computed else _WHY_SHAPED}

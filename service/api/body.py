@@ -185,7 +185,7 @@ def _not_json(error: json.JSONDecodeError) -> FieldProblem:
         comma = _place(error.doc, len(before) - 1)
         return FieldProblem("", f"an extra comma at {comma}", f"remove the comma at {comma}")
     if not here and not before:
-        return FieldProblem("", "is empty", "send a JSON object: {…}")
+        return FieldProblem("", "the text is empty", "send a JSON object: {…}")
     found = (it for it in _SYNTAX if error.msg.startswith(it[0]))
     _, what, remedy = next(found, ("", "a syntax error", "correct the syntax"))
     problem = f"{what} at {at}"

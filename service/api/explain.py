@@ -23,8 +23,8 @@ from service.lookup import Span
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _EVENT = (
     "A record as in Kafka, or a canonical event: the time fields decide which. Or, explicitly, "
-    '{"record": {…}} or {"event": {…}}, with optional "record_key" and "appended_at" (µs or RFC '
-    '3339). Or {"id": "…"}: the newest record with this id in the topic of the stream.'
+    '{"record": {…}} or {"event": {…}}, with optional "record_key" and "record_timestamp" (µs or '
+    'RFC 3339). Or {"id": "…"}: the newest record with this id in the topic of the stream.'
 )
 Asked = Annotated[
     dict[str, Any],

@@ -16,8 +16,7 @@ from correlation.newest_records import NewestRecords
 from correlation.resources.records import Resource
 from kafka_client.consumers import is_record, open_consumer
 from kafka_client.messages import as_bytes
-from kafka_client.partition_offsets import list_ranges
-from spark_jobs.errors import SparkJobError
+from kafka_client.partition_offsets import list_ranges, timed_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +79,7 @@ class ConfigWatch:
 
         Raises
         ------
-        SparkJobError
+        KafkaException
             When the end is not reached in time.
         UnknownRecordVersionError
             When a newer version of this software wrote the newest record of a key.
@@ -90,9 +89,7 @@ class ConfigWatch:
         end = list_ranges(self._consumer, [place], _TIMEOUT_SECONDS)[place].end
         while self._position() < end:
             if time.monotonic() > deadline:
-                raise SparkJobError(
-                    f"{self._place.topic} could not be read up to its end offset, {end}"
-                )
+                raise timed_out(place, f"was not read up to its end offset, {end}, in time")
             self.poll(0.1)
         self._newest.follow()
 

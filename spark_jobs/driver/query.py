@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from spark_jobs.driver.source import read_kafka
@@ -68,3 +69,10 @@ def start_query(
     # The first batch runs at once.
     pause = _IDLE if one_batch else f"{settings.trigger_seconds} seconds"
     return writer.trigger(processingTime=pause).start()
+
+
+def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:
+    """Wait until no batch is running; after a timeout the next run repeats the batch."""
+    deadline = time.monotonic() + seconds
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.005)

@@ -63,6 +63,8 @@ class InForce:
 
     Parameters
     ----------
+    run_id : str
+        Id of this run; programs of an earlier run, which may have other streams, are not used.
     topics : Topics
         Topics of the installation.
     streams : mapping of name to Stream
@@ -76,10 +78,10 @@ class InForce:
     read_up_to : mapping of stream to (mapping of partition to int)
         End offsets of the batches before this run.
     origin : Origin
-        Ids of the topics from which the records come, and of this run. Programs of an earlier run,
-        which may have other streams, are not used.
+        Ids of the topics from which the records come, and streams without a topic.
     """
 
+    run_id: str
     topics: Topics
     streams: Mapping[str, Stream]
     partitions: Mapping[str, int]
@@ -176,7 +178,7 @@ class SlotProcessor(StatefulProcessor):
             fresh.note_read(in_force.read_up_to)
             return _Slot(fresh)
         manifest = orjson.loads(stored[0])
-        cached = _cache.pop(in_force.origin.run_id, slot_key, manifest["mark"])
+        cached = _cache.pop(in_force.run_id, slot_key, manifest["mark"])
         if cached is not None:
             return cached
         tokens = {int(number): token for number, token in manifest["tokens"].items()}
@@ -224,7 +226,7 @@ class SlotProcessor(StatefulProcessor):
             "program": snapshot.manifest,
         }
         self._manifest.update((orjson.dumps(manifest),))
-        _cache.put(self._in_force.origin.run_id, slot_key, slot)
+        _cache.put(self._in_force.run_id, slot_key, slot)
 
     def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
         topics = self._in_force.topics

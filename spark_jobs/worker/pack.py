@@ -228,11 +228,11 @@ class _Task:
             return
         accepted = [reader.begin(run.partition) for reader in readers]
         begin = run.rows.start
-        appended = run.record_timestamp_us[begin : run.rows.stop].tolist()
+        times_us = run.record_timestamp_us[begin : run.rows.stop].tolist()
         for row, value in self._parse(run, [reader.name for reader in readers], rejects):
             for taken in accepted:
                 try:
-                    taken.add(row, value, run.values[row], run.keys[row], appended[row - begin])
+                    taken.add(row, value, run.values[row], run.keys[row], times_us[row - begin])
                 except RejectedEventError as error:
                     rejects.add(run, row, taken.stream.name, error.reason, error.detail)
         next_offset = int(run.offsets[run.rows[-1]]) + 1

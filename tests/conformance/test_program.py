@@ -316,13 +316,17 @@ def _mark(outcome: Outcome) -> object:
     return outcome.metrics["watermarks"]["x"]["watermark"]
 
 
-def _buffered(outcome: Outcome, stream: str) -> int:
-    (count,) = (
+def _gauge(outcome: Outcome, gauge: str, stream: str) -> float:
+    (found,) = (
         value
         for name, labels, value in outcome.metrics["gauges"]
-        if (name, labels) == ("buffered_events", {"stream": stream})
+        if (name, labels) == (gauge, {"stream": stream})
     )
-    return int(count)
+    return float(found)
+
+
+def _buffered(outcome: Outcome, stream: str) -> int:
+    return int(_gauge(outcome, "buffered_events", stream))
 
 
 def test_records_of_the_config_topic_count_once() -> None:
@@ -344,44 +348,73 @@ def test_a_condition_waits_for_its_stream() -> None:
     assert slot.advance(Block()).metrics["conditions"]["c"]["state"] == "running"
 
 
+WAITING = {**CONDITIONS["near"], "b": "z"}
+TO_COME = Stream("z", "z", LONGEST, DELAY, clock="replay")
+REGISTERED = Resource("stream", "z", 1, 0, stream_to_document(TO_COME))
+
+
+def _waiting_slot(*controls: Control) -> Slot:
+    """Return a slot whose condition waits for stream z, far behind the watermark of stream x."""
+    slot = Slot()
+    slot.advance(make_block([], [control_record(0, "c", WAITING), *controls]))
+    slot.advance(make_block([Arrival("x", 0, "k", "x0", 100, 100)], []))
+    later = [Arrival("x", p, "q", f"x{p + 1}", 10**9, 10**9, 1) for p in range(PARTITIONS)]
+    assert _mark(slot.advance(make_block(later, []))) == 10**9 - DELAY
+    return slot
+
+
+def _read_to_come(slot: Slot) -> list[tuple[str, str]]:
+    """Run with stream z; return the pairs with its first event."""
+    slot.streams["z"] = TO_COME
+    slot.partitions["z"] = 1
+    slot.restart()
+    outcome = slot.advance(make_block([Arrival("z", 0, "k", "z0", 100, 100)], []))
+    return [(alarm["a"]["id"], alarm["b"]["id"]) for alarm in read_alarms(outcome)]
+
+
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_p_waiting_events_are_kept_for_a_stream_that_a_later_run_reads(restarts: int) -> None:
+    slot = _waiting_slot(Control(1, REGISTERED.key, REGISTERED.to_record()))
+    # An unfinished batch is completed with the streams of the run that began it.
+    for _ in range(restarts):
+        slot.restart()
+        assert _buffered(slot.advance(Block()), "x") == 1 + PARTITIONS
+    assert _read_to_come(slot) == [("x0", "z0")]
+    # From now on the condition needs only events near the watermark.
+    outcome = slot.advance(Block(heartbeats=[beat("z", 10**9)]))
+    assert _gauge(outcome, "buffer_keep_timestamp_seconds", "x") > 900
+
+
 @pytest.mark.parametrize(
-    ("registered", "read_next", "kept"),
+    ("control", "missing"),
     [
-        ("readable", True, True),
-        ("readable", False, False),
-        ("unreadable", False, False),
-        ("deleted", False, False),
-        ("never", False, False),
+        (Control(1, REGISTERED.key, REGISTERED.to_record()), {"z"}),
+        (Control(1, REGISTERED.key, "not JSON"), set()),
+        (Control(1, REGISTERED.key, None), set()),
+        (Control(1, b"stream/other", None), set()),
     ],
 )
-def test_events_are_kept_for_a_stream_that_the_next_run_reads(
-    registered: str, *, read_next: bool, kept: bool
+def test_p_waiting_memory_is_bounded_for_a_stream_that_cannot_be_read(
+    control: Control, missing: set[str]
 ) -> None:
     slot = Slot()
-    other = Stream("z", "z", LONGEST, DELAY, clock="replay")
-    document = {**CONDITIONS["near"], "b": "z"}
-    stream = Resource("stream", "z", 1, 0, stream_to_document(other))
-    controls = [control_record(0, "c", document)]
-    if registered != "never":
-        controls.append(Control(1, stream.key, stream.to_record()))
-    if registered in ("unreadable", "deleted"):
-        controls.append(Control(2, stream.key, "not JSON" if registered == "unreadable" else None))
-    slot.advance(make_block([Arrival("x", 0, "k", "x0", 100, 100)], controls))
-    # Far behind the watermark, in later blocks and after a restart within the same run.
+    slot.origin = Origin(missing=frozenset(missing))
     slot.restart()
-    outcome = slot.advance(make_block([Arrival("x", 0, "k", "x1", 10**9, 10**9, 1)], []))
-    assert _buffered(outcome, "x") == (2 if registered == "readable" else 0)
-    slot.origin = Origin(run_id="next")
-    if read_next:
-        slot.streams["z"] = other
-        slot.partitions["z"] = 1
-    slot.restart()
-    arrivals = [Arrival("z", 0, "k", "z0", 100, 100)] if read_next else []
-    outcome = slot.advance(make_block(arrivals, []))
-    pairs = [(alarm["a"]["id"], alarm["b"]["id"]) for alarm in read_alarms(outcome)]
-    assert pairs == ([("x0", "z0")] if kept else [])
-    if not read_next:
-        assert _buffered(outcome, "x") == 0
+    if control.key == REGISTERED.key and not missing:
+        # Registered first, then unreadable or deleted.
+        slot.advance(Block([Control(0, REGISTERED.key, REGISTERED.to_record())]))
+    slot.advance(Block([control, control_record(6, "c", WAITING)]))
+    outcome = slot.advance(make_block([Arrival("x", 0, "k", "x0", 100, 100)], []))
+    assert _buffered(outcome, "x") == 0
+
+
+def test_p_waiting_paused_conditions_keep_nothing() -> None:
+    record = Resource("condition", "c", 2, 0, WAITING, paused=True)
+    slot = _waiting_slot(
+        Control(1, REGISTERED.key, REGISTERED.to_record()),
+        Control(2, record.key, record.to_record()),
+    )
+    assert _buffered(slot.advance(Block()), "x") == 0
 
 
 @pytest.mark.parametrize("version", [MANIFEST_VERSION - 1, MANIFEST_VERSION + 1])
@@ -400,7 +433,7 @@ def test_state_that_looks_otherwise_has_another_version() -> None:
     (condition,) = found.pop("conditions")
     named = {name: sorted(part) for name, part in found.items() if isinstance(part, dict)}
     assert (sorted(found.keys() - named.keys()), named, len(condition), found["v"]) == (
-        ["config_epoch", "config_offset", "next_number", "run_id", "to_come", "v"],
+        ["config_epoch", "config_offset", "next_number", "to_come", "v"],
         {
             "buffers": ["x", "y"],
             "forgotten": ["x", "y"],

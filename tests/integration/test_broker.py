@@ -149,7 +149,7 @@ def test_broker_shows_the_end_of_its_log_when_it_cannot_run(tmp_path: Path) -> N
     # Another node's data: the broker refuses it.
     (data / "kafka" / "meta.properties").write_text("version=1\nnode.id=7\ncluster.id=other\n")
     broker = EmbeddedBroker(data=data)
-    with pytest.raises(BrokerError, match=r"(?s)ended with exit code 1; the end of .*node id 7"):
+    with pytest.raises(BrokerError, match=r"(?s)ended with exit code 1; last lines of .*node id 7"):
         broker.start()
 
 

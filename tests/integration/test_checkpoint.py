@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def test_full_disk_is_named_and_the_file_stays_as_it_was(
     unfinished = tmp_path / "job/.streams.json.new"
     # A device on which no space is left, under the name that the content is written to first.
     unfinished.symlink_to("/dev/full")
-    with pytest.raises(CheckpointStoreError, match="store: OSError: No space left on device: "):
+    with pytest.raises(CheckpointStoreError, match="store: OSError: No space left on device; "):
         checkpoint.write("streams.json", b"two")
     assert checkpoint.read("streams.json") == b"one"
     unfinished.unlink()
@@ -194,6 +195,17 @@ def test_layout_stays_and_other_slots_are_refused(
         open_layout(checkpoint, session, 4)
 
 
+def test_layout_of_another_version_is_refused(
+    checkpoint: Checkpoint, session: SparkSession
+) -> None:
+    """In version 2 the sources of a batch had another order, by which Spark stores their ends."""
+    open_layout(checkpoint, session, 1)
+    stored = json.loads(checkpoint.read("layout.json") or b"")
+    checkpoint.write("layout.json", json.dumps(stored | {"v": 2}).encode())
+    with pytest.raises(CheckpointMismatchError, match="has version 2, this software reads 3"):
+        open_layout(checkpoint, session, 1)
+
+
 def test_unfinished_batch_is_one_begun_and_not_completed(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
@@ -259,7 +271,7 @@ def test_config_topic_of_another_id_is_refused_until_it_is_accepted(
     topic = opened("one")
     topic.check("one")
     topic.check(None)
-    with pytest.raises(ConfigTopicError, match=r"one, the topic now has id two.*=two"):
+    with pytest.raises(ConfigTopicError, match=r"one, but the topic now has id two.*=two"):
         topic.check("two")
     for accepted in (None, "one", "three"):
         with pytest.raises(ConfigTopicError, match="COINCIDE_ACCEPT_CONFIG_TOPIC=two"):

@@ -92,7 +92,7 @@ def test_topics_recreated_while_the_job_is_stopped_are_read_from_their_beginning
     job.alarms("near", awaited=NEAR.pairs(first))
     assert job.stop() == 0
     ids = recreate(job, "a", "b")
-    # Fewer than before: all of them stand before the offsets that the job had reached.
+    # Fewer than before: all of them are before the offsets that the job had reached.
     second = pairs_of("new", 30)
     job.send(second)
     job.start()

@@ -124,10 +124,10 @@ def test_key_and_arrival_of_a_record_count(service: Service) -> None:
     bare = {"earliest": NOON_US, "latest": NOON_US}
     answer = explain(service, path, bare, event(NOON_US, NOON_US))
     assert answer["a"]["reason"] == "missing_key"
-    given = {"record": bare, "record_key": "north", "appended_at": "2026-01-01T12:00:00.5Z"}
+    given = {"record": bare, "record_key": "north", "record_timestamp": "2026-01-01T12:00:00.5Z"}
     answer = explain(service, path, given, event(NOON_US, NOON_US))
     assert answer["verdict"] == "satisfied"
-    assert answer["a"]["appended_at"] == NOON_US + SECOND // 2
+    assert answer["a"]["record_timestamp"] == NOON_US + SECOND // 2
 
 
 def test_events_are_found_by_their_ids(service: Service) -> None:
@@ -278,9 +278,9 @@ def test_unknown_condition_is_not_found(service: Service) -> None:
         ({"a": {"record": 5}, "b": {}}, 42203, {"a.record"}),
         ({"a": {}, "b": {"event": [], "record_key": "k"}}, 42203, {"b.event"}),
         ({"a": {"record": {}, "record_key": 5}, "b": {}}, 42203, {"a.record_key"}),
-        ({"a": {"record": {}, "appended_at": "noon"}, "b": {}}, 42204, {"a.appended_at"}),
-        ({"a": {"record": {}, "appended_at": -1}, "b": {}}, 42204, {"a.appended_at"}),
-        ({"a": {"record": {}, "appended_at": 10**30}, "b": {}}, 42204, {"a.appended_at"}),
+        ({"a": {"record": {}, "record_timestamp": "noon"}, "b": {}}, 42204, {"a.record_timestamp"}),
+        ({"a": {"record": {}, "record_timestamp": -1}, "b": {}}, 42204, {"a.record_timestamp"}),
+        ({"a": {"record": {}, "record_timestamp": 10**30}, "b": {}}, 42204, {"a.record_timestamp"}),
         ({"a": {}, "b": {}, "since": "soon"}, 42202, {"since"}),
         ({"a": {}, "b": {}, "until": True}, 42202, {"until"}),
         ({"a": {}, "b": {}, "since": -5}, 42202, {"since"}),

@@ -68,7 +68,7 @@ DOCUMENTS = st.recursive(
                     "key",
                     "record",
                     "event",
-                    "appended_at",
+                    "record_timestamp",
                     "since",
                     "templates",
                     "histograms",

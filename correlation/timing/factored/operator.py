@@ -44,17 +44,17 @@ class FactoredOperator(TimingOperator):
         """See `Operator.evaluate`."""
         found = []
         counts: Counter[tuple[str, str, str]] = Counter()
-        shaped = []
+        with_histograms = []
         for search in self._searches(view):
             if search.base.shape is not None or search.target.shape is not None:
-                shaped.append(search)
+                with_histograms.append(search)
                 continue
             batch = self._factor(search)
             self._count(batch, counts)
             if len(batch.spans.base):
-                found.append(_Found(batch, self._base_appended(view, batch)))
+                found.append(_Found(batch, self._base_timestamps_us(view, batch)))
         name = {"condition": self._condition.name}
-        rest = self._find_pairs(view, shaped)
+        rest = self._find_pairs(view, with_histograms)
         return Evaluation(
             results=[*rest.results, *(batch for batch, _ in found)],
             alarms=rest.alarms + sum(int(batch.spans.pairs.sum()) for batch, _ in found),
@@ -97,7 +97,7 @@ class FactoredOperator(TimingOperator):
         for sort, records in batch.count_records().items():
             counts["factored_records_total", "record", sort] += records
 
-    def _base_appended(self, view: View, batch: FactoredBatch) -> Int64s:
+    def _base_timestamps_us(self, view: View, batch: FactoredBatch) -> Int64s:
         """Return Kafka's timestamp of the latest record of each base event's pairs."""
         condition, spans = self._condition, batch.spans
         names = (condition.a, condition.b) if batch.base_is_a else (condition.b, condition.a)

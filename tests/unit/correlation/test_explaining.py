@@ -45,7 +45,7 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
     [
         (None, CANONICAL, "record", MappedEvent(b"e", b"k", 10, 15)),
         (STAMPED, RECORD, "record", MappedEvent(b"m", b"k", 10, 15)),
-        # Its times stand where the mapping has none: a canonical event.
+        # Its times are in the fields of a canonical event, which the mapping does not name.
         (STAMPED, CANONICAL, "event", MappedEvent(b"e", b"k", 10, 15)),
         (STAMPED, {**CANONICAL, **RECORD, "at": 18}, "record", MappedEvent(b"m", b"k", 13, 18)),
         (STAMPED, {"time": 15, "before": 1, "key": "k"}, "event", MappedEvent(None, b"k", 14, 15)),

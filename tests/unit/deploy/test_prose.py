@@ -10,16 +10,17 @@ import ast
 import io
 import re
 import tokenize
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli", "deploy")
+PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli", "deploy", "benchmarks")
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
     *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),
@@ -34,7 +35,7 @@ BANNED = {
     "is missing, is not": r"(?:is|are) (?-i:none)",
     "a noun": r"what is (?:no|none|not)",
     "string": r"a text(?! file)",
-    "is, exists, represents": r"stands",
+    "is, exists, represents": r"stands?",
     "number of, the number": r"so many",
     "max": r"greatest(?! common)",
     # "least recently used" and "least common multiple" are terms.
@@ -83,6 +84,12 @@ def test_documents_use_plain_words() -> None:
     ("source", "found"),
     [
         ('"""Give a sum."""', ["x.py:1: Give"]),
+        ('"""\nSays a word."""', ["x.py:1: Says"]),
+        ('"""Tell it."""', ["x.py:1: Tell"]),
+        ('x = "here is " "no name"', ["x.py:1: is no"]),
+        ('x = (\n    "there is"\n    "no name"\n)', ["x.py:2: is no"]),
+        ("# It is\n# no name.", ["x.py:1: is no"]),
+        ("x = 1  # It is\n\n# no name.", []),
         ('x = "is no name"', ["x.py:1: is no"]),
         ('x = "is no longer"', []),
         ('x = (\n    "a"\n    "b is no"\n    " name"\n)', ["x.py:3: is no"]),
@@ -107,7 +114,7 @@ def problems(texts: Iterable[Text]) -> list[str]:
     found = []
     for place, content, kind in texts:
         path, _, line = place.rpartition(":")
-        if kind == "docstring" and (match := FIRST_WORD.match(content)):
+        if kind == "docstring" and (match := FIRST_WORD.match(content.lstrip())):
             found.append(f"{place}: {match[0]} (use: Return, Compute, Check, ...)")
         for phrase, use in PHRASES:
             for match in () if (path, use) in ORDER_TERMS else phrase.finditer(content):
@@ -126,11 +133,10 @@ def texts_of(folder: Path) -> Iterator[Text]:
 
 
 def read_texts(name: str, source: str) -> Iterator[Text]:
-    """Yield the comments, docstrings and other strings of a Python file."""
-    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    for token in tokens:
-        if token.type == tokenize.COMMENT:
-            yield Text(f"{name}:{token.start[0]}", token.string)
+    """Yield the comments, docstrings and other strings of a Python file.
+
+    Comments on consecutive lines are one text, and so are adjacent strings.
+    """
     docstrings = {
         node.value.lineno
         for node in ast.walk(ast.parse(source))
@@ -138,8 +144,33 @@ def read_texts(name: str, source: str) -> Iterator[Text]:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     }
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    comments = [token for token in tokens if token.type == tokenize.COMMENT]
+    for lines in grouped(comments, lambda one, other: other.start[0] == one.end[0] + 1):
+        yield Text(f"{name}:{lines[0].start[0]}", "\n".join(it.string[1:] for it in lines))
+    strings = [token for token in tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
+    both = {tokenize.STRING}
+    for parts in grouped(strings, lambda one, other: {one.type, other.type} == both):
+        if parts[0].type == tokenize.STRING:
+            line = parts[0].start[0]
+            content = parts[0].string.lstrip("rbfuRBFU").strip("\"'")
+            for one, other in pairwise(parts):
+                content += "\n" * (other.start[0] - one.end[0]) or " "
+                content += other.string.lstrip("rbfuRBFU").strip("\"'")
+            kind = "docstring" if line in docstrings else "string"
+            yield Text(f"{name}:{line}", content, kind)
+
+
+def grouped(
+    tokens: Iterable[tokenize.TokenInfo],
+    belong: Callable[[tokenize.TokenInfo, tokenize.TokenInfo], bool],
+) -> Iterator[list[tokenize.TokenInfo]]:
+    """Yield lists of consecutive tokens of which each belongs to the one before it."""
+    group: list[tokenize.TokenInfo] = []
     for token in tokens:
-        if token.type == tokenize.STRING:
-            kind = "docstring" if token.start[0] in docstrings else "string"
-            content = token.string.lstrip("rbfuRBFU").strip("\"'")
-            yield Text(f"{name}:{token.start[0]}", content, kind)
+        if group and not belong(group[-1], token):
+            yield group
+            group = []
+        group.append(token)
+    if group:
+        yield group

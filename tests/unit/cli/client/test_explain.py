@@ -159,7 +159,7 @@ def test_picture_fits_and_is_true_to_scale(answer: dict[str, Any]) -> None:
         assert first >= 0
         assert rows[role][first : last + 1] == sign * (last - first + 1)
         bars[role] = (first, last, span)
-    # Equal times stand in equal columns; between any two the columns are in proportion.
+    # Equal times are in equal columns; between any two the columns are in proportion.
     ends = [
         (column, time)
         for first, last, span in bars.values()

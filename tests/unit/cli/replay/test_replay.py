@@ -252,7 +252,7 @@ def test_grid_and_empty_files_in_several_processes(replay: Command) -> None:
             ["--events", "a=a.jsonl", "--thresholds", "0.5", "--alarms", "x"],
             "--alarms: cannot be combined with --thresholds",
         ),
-        (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is 0"),
+        (["--events", "a=a.jsonl", "--thresholds", "0"], "'0' is not valid; use a decimal over 0"),
         (["--events", "a=a.jsonl", "-f", "r.yaml"], "stream a occurs 2 times"),
         (
             ["--events", "a=a.jsonl", "-f", "bad.yaml"],

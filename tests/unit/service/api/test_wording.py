@@ -161,7 +161,7 @@ def test_kind_and_flag() -> None:
             "an extra comma at line 1 column 9",
             "remove the comma at line 1 column 9",
         ),
-        ("", "is empty", "send a JSON object: {…}"),
+        ("", "the text is empty", "send a JSON object: {…}"),
         ("{'a': 1}", "a single quote at line 1 column 2", 'write double quotes: "…"'),
         ('{"a":\n True}', "True at line 2 column 2", "write true"),
         (

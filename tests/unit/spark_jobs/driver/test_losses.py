@@ -127,6 +127,11 @@ class World:
         self.unreadable: list[object] = []
         self.quiet_seconds = 60.0
         self._polls = 0
+        # Streams that are registered before the next run begins, and while it runs.
+        self.before_run: dict[str, Stream] = {}
+        self.during_run: dict[str, Stream] = {}
+        # Streams of each run.
+        self.runs: list[list[str]] = []
 
     # What people and Kafka do.
 
@@ -148,11 +153,12 @@ class World:
     # What the job asks the broker and its watch of the config topic.
 
     def read_to_end(self) -> None:
-        """Registrations are known at once."""
+        self.streams |= self.before_run
 
     def poll(self, _: float) -> None:
         self._polls += 1
-        if self._polls > 1:
+        self.streams |= self.during_run
+        if self._polls > 3:
             self.stop.set()
 
     def describe(self, topics: Collection[str]) -> dict[str, FoundTopic]:
@@ -235,6 +241,7 @@ class FakeJob(Job):
         self, in_force: StreamsInForce, unread: Collection[str] = (), *, one_batch: bool = False
     ) -> StreamingQuery:
         world, checkpoint = self._world, self._world.checkpoint
+        world.runs.append(sorted(in_force.streams))
         if world.fails:
             raise CheckpointStoreError("memory", "the query fails")
         if checkpoint.has_unfinished_batch():
@@ -427,3 +434,19 @@ def test_losses_of_version_1_are_read_and_unknown_versions_refused(world: World)
     world.checkpoint.write("losses.json", b'{"v":3}')
     with pytest.raises(UnknownRecordVersionError, match="version 3"):
         LossCounter(world.checkpoint, world.reports.lost)
+
+
+def test_a_run_reads_all_streams_that_were_registered_before_it(world: World) -> None:
+    world.make("other", 10, "u")
+    world.before_run = {"u": Stream("u", "u", 0, 0, clock="replay")}
+    world.run()
+    assert world.runs == [["s", "u"]]
+
+
+def test_a_new_stream_without_a_topic_ends_the_run_once(world: World) -> None:
+    """Programs keep events for a new stream until the next run knows that its topic is missing."""
+    world.during_run = {"u": Stream("u", "u", 0, 0, clock="replay")}
+    world.run()
+    assert world.runs == [["s"], ["s"]]
+    world.run()
+    assert world.runs == [["s"], ["s"], ["s"]]

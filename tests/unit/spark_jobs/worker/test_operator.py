@@ -46,12 +46,8 @@ STREAMS = {
 }
 # A folder that cannot be made: the blob files are a cache, and all must go without them too.
 IN_FORCE = InForce(
-    TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS, "/dev/null/cache", {}
+    "run", TOPICS, STREAMS, dict.fromkeys(STREAMS, PARTITIONS), SLOT_KEYS, "/dev/null/cache", {}
 )
-
-
-def _of_run(in_force: InForce, run_id: str) -> InForce:
-    return replace(in_force, origin=replace(in_force.origin, run_id=run_id))
 
 
 def config_records(
@@ -92,7 +88,7 @@ class Job:
 
     def restarted(self) -> Job:
         """Return the same state in new workers."""
-        later = Job(_of_run(self.in_force, self.in_force.origin.run_id + "+"))
+        later = Job(replace(self.in_force, run_id=self.in_force.run_id + "+"))
         for key, tester in later.testers.items():
             old = self.testers[key]
             manifest = old.peekValueState("manifest", key)
@@ -295,7 +291,7 @@ def test_heartbeat_holds_where_its_partition_was_read_before_the_run(*, restored
     if restored:
         job.run_batch(config_records())
     read = {name: dict.fromkeys(range(PARTITIONS), 7) for name in STREAMS}
-    job.in_force = _of_run(replace(IN_FORCE, read_up_to=read), f"read {restored}")
+    job.in_force = replace(IN_FORCE, run_id=f"read {restored}", read_up_to=read)
     job = job.restarted()
     beats = [
         SourceRecord(
@@ -340,7 +336,7 @@ def test_programs_of_an_earlier_run_are_not_used_again() -> None:
     job = Job()
     job.run_batch(config_records())
     job.run_batch(event_records(EVENTS))
-    renamed = Job(_of_run(IN_FORCE, "later"))
+    renamed = Job(replace(IN_FORCE, run_id="later"))
     renamed.run_batch(config_records())
     assert operator._cache.run_id == "later"  # noqa: SLF001 - what a worker keeps is its own
     assert len(operator._cache.slots) == len(SLOT_KEYS)  # noqa: SLF001 - as above
@@ -350,7 +346,7 @@ def test_programs_of_an_earlier_run_are_not_used_again() -> None:
 def test_grid_streams_meet_without_keys_and_count_once(groups: int) -> None:
     partitioning = Partitioning("grid", groups)
     streams = {name: replace(it, partitioning=partitioning) for name, it in STREAMS.items()}
-    job = Job(_of_run(replace(IN_FORCE, streams=streams), f"grid {groups}"))
+    job = Job(replace(IN_FORCE, run_id=f"grid {groups}", streams=streams))
     job.run_batch(config_records())
     records = [replace(record, key=None) for record in event_records(EVENTS)]
     job.run_batch(records[:150])
