@@ -132,11 +132,6 @@ class Filter:
 
     requirements: tuple[Requirement, ...]
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Names of the attributes."""
-        return tuple(it.attribute for it in self.requirements)
-
     def to_document(self) -> dict[str, object]:
         """Return the filter as JSON values, which `read_filter` reads."""
         return {it.attribute: it.to_document() for it in self.requirements}
@@ -192,23 +187,13 @@ class Filter:
             found &= accepted[column.codes]
         return found
 
-    def matches(self, attributes: Mapping[str, AttributeValue | None]) -> bool:
-        """Return whether an event with these attributes matches.
-
-        Parameters
-        ----------
-        attributes : mapping of name to value
-            Values of one event; missing ones are None or left out.
-        """
-        return self.mismatch(attributes) is None
-
     def mismatch(self, attributes: Mapping[str, AttributeValue | None]) -> Requirement | None:
         """Return the first requirement that an event does not match, or None.
 
         Parameters
         ----------
         attributes : mapping of name to value
-            As in `matches`.
+            Values of one event; missing ones are None or left out.
         """
         for requirement in self.requirements:
             value = attributes.get(requirement.attribute)
