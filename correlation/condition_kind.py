@@ -15,7 +15,7 @@ from correlation.explaining import GivenRecord
 from correlation.operators import Condition, Operator
 from correlation.resources.streams import Stream
 
-FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", "topic"]
+FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", "topic", "filters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Field:
     name : str
         Name in the user's document; the stored name of a duration ends with `_us`.
     type : str
-        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag or topic.
+        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag, topic or
+        filters (of roles; correlation.resources.role_filters).
     description : str
         Description in the API's documentation.
     required : bool
@@ -35,7 +36,7 @@ class Field:
     default : object
         Value when the document omits the field.
     choices : tuple of str
-        Accepted values of a choice.
+        Accepted values of a choice, or the roles that may have a filter.
     """
 
     name: str

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from correlation.buffers.attribute_json import encode_attributes
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
+from correlation.resources.streams import Stream
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY
@@ -48,6 +51,21 @@ def framed(part: bytes) -> bytes:
     return len(part).to_bytes(8, "little") + part
 
 
+class AttributeNames(NamedTuple):
+    """Attributes that the streams of A and of B declare; alarms contain their values."""
+
+    a: tuple[str, ...] = ()
+    b: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, a: Stream, b: Stream) -> AttributeNames:
+        """Return the names of the attributes of two streams."""
+        return cls(*(tuple(it.name for it in stream.attributes) for stream in (a, b)))
+
+
+NO_ATTRIBUTES = AttributeNames()
+
+
 @dataclass(frozen=True, slots=True)
 class PairBatch:
     """One or more pairs of a condition: rows of a segment of A and rows of a segment of B.
@@ -64,6 +82,8 @@ class PairBatch:
         Pair i consists of the events a_rows[i] and b_rows[i].
     decided_by : uint8[n]
         Index into DECIDED_BY.
+    attributes : AttributeNames
+        Attributes of the events.
     """
 
     condition: TimingCondition
@@ -73,20 +93,18 @@ class PairBatch:
     a_rows: Int64s
     b_rows: Int64s
     decided_by: NDArray[np.uint8]
+    attributes: AttributeNames = NO_ATTRIBUTES
 
     def __len__(self) -> int:
         return len(self.a_rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> PairBatch:
         """Return the chosen pairs."""
-        return PairBatch(
-            self.condition,
-            self.keyed,
-            self.a,
-            self.b,
-            self.a_rows[chosen],
-            self.b_rows[chosen],
-            self.decided_by[chosen],
+        return replace(
+            self,
+            a_rows=self.a_rows[chosen],
+            b_rows=self.b_rows[chosen],
+            decided_by=self.decided_by[chosen],
         )
 
     def heading(self, detected_at_us: int) -> Heading:
@@ -114,8 +132,8 @@ class PairBatch:
                 for a_id, b_id in zip(a_ids.to_list(), b_ids.to_list(), strict=True)
             ],
             self._encode_verdicts(encode),
-            _encode_events(condition.a, self.a, self.a_rows, keys, encode),
-            _encode_events(condition.b, self.b, self.b_rows, keys, encode),
+            _encode_events(condition.a, self.a, self.a_rows, keys, encode, self.attributes.a),
+            _encode_events(condition.b, self.b, self.b_rows, keys, encode, self.attributes.b),
         )
 
     def _encode_verdicts(self, encode: Encode) -> Iterator[bytes]:
@@ -149,12 +167,15 @@ class UnmatchedBatch:
         The segment that holds the events.
     a_rows : int64[n]
         Rows of the events.
+    attributes : AttributeNames
+        Attributes of the events.
     """
 
     condition: TimingCondition
     keyed: bool
     a: Segment
     a_rows: Int64s
+    attributes: AttributeNames = NO_ATTRIBUTES
 
     def __len__(self) -> int:
         return len(self.a_rows)
@@ -181,7 +202,7 @@ class UnmatchedBatch:
             keys,
             [framed(a_id) for a_id in self.a.id.take(self.a_rows).to_list()],
             (words[late] for late in self.a.late[self.a_rows].tolist()),
-            _encode_events(condition.a, self.a, self.a_rows, keys, encode),
+            _encode_events(condition.a, self.a, self.a_rows, keys, encode, self.attributes.a),
             repeat(encode(None), len(self)),
         )
 
@@ -236,7 +257,12 @@ def _encode_ways(way: str, encode: Encode) -> list[bytes]:
 
 
 def _encode_events(
-    stream: str, segment: Segment, rows: Int64s, keys: list[bytes] | None, encode: Encode
+    stream: str,
+    segment: Segment,
+    rows: Int64s,
+    keys: list[bytes] | None,
+    encode: Encode,
+    attributes: tuple[str, ...],
 ) -> list[bytes]:
     """Encode each event once and return the JSON of every row."""
     distinct, places = np.unique(rows, return_inverse=True)
@@ -249,6 +275,9 @@ def _encode_events(
         strict=True,
     )
     events = [encode(event_record(stream, *event)) for event in columns]
+    if attributes:
+        values = encode_attributes(segment.columns, distinct, attributes)
+        events = list(map(add_attributes, events, values))
     return [events[place] for place in places.tolist()]
 
 
@@ -263,6 +292,11 @@ def event_record(
         "earliest": earliest,
         "latest": latest,
     }
+
+
+def add_attributes(event: bytes, attributes: bytes) -> bytes:
+    """Add the attributes, a JSON object, to the JSON of an event."""
+    return b'%b,"attributes":%b}' % (event[:-1], attributes)
 
 
 def as_text(name: bytes) -> str:

@@ -13,6 +13,8 @@ from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.decimals import read_decimal, without_zeros
 from correlation.resources.durations import format_duration
 from correlation.resources.records import require
+from correlation.resources.role_filters import read_role_filters
+from correlation.timing.filtering import NO_FILTERS, ROLES, Where
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO
 from correlation.timing.intervals.window import TimingWindow
@@ -20,6 +22,7 @@ from correlation.timing.intervals.window import TimingWindow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from correlation.resources.filters import Filter
     from correlation.resources.streams import Stream
 
 ALGORITHM_CHOICES = (AUTO, *ALGORITHMS)
@@ -62,6 +65,8 @@ class TimingCondition:
         Number of events evaluated as one block; None: every micro-batch is one block.
     block_interval_us : int
         Maximum time that events wait for a block to fill, in µs.
+    where : Where
+        Filters of the events of A and of B.
     """
 
     name: str
@@ -78,11 +83,30 @@ class TimingCondition:
     output: str = PAIRS
     block_size: int | None = None
     block_interval_us: int = DEFAULT_INTERVAL_US
+    where: Where = NO_FILTERS
 
     @property
     def streams(self) -> tuple[str, ...]:
         """Names of the input streams, without duplicates."""
         return (self.a,) if self.a == self.b else (self.a, self.b)
+
+    def bind_where(self, streams: Mapping[str, Stream]) -> Where:
+        """Return the filters for the attributes that the streams declare.
+
+        Raises
+        ------
+        InvalidFieldError
+            A filter does not fit the attributes; names every such field.
+        """
+        errors = FieldErrors()
+        found = {}
+        for role, stream in zip(ROLES, (self.a, self.b), strict=True):
+            wanted: Filter | None = getattr(self.where, role)
+            with errors:
+                if wanted is not None:
+                    found[role] = wanted.bind(streams[stream].attributes, f"where.{role}")
+        errors.raise_all()
+        return Where(**found)
 
 
 def build_condition(
@@ -131,6 +155,8 @@ def build_condition(
             check_topic(output_topic, "output_topic")
     with errors:
         block = _read_block(values)
+    with errors:
+        where = Where(**read_role_filters(values.get("where"), ROLES, "where"))
     errors.raise_all()
     return TimingCondition(
         name=name,
@@ -146,6 +172,7 @@ def build_condition(
         emit=values.get("emit", PAIRS),
         output=values.get("output", PAIRS),
         **block,
+        where=where,
     )
 
 
@@ -222,7 +249,8 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     InvalidFieldError
         The streams are partitioned differently; or `emit` is best or unmatched and a grid of
         several groups spreads the B of an A over several cells; or `output` is factored and the
-        events may carry histograms, which factored records cannot represent.
+        events may carry histograms, which factored records cannot represent; or a filter does not
+        fit the attributes of its stream.
     """
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
     with_histograms = [name for name in condition.streams if streams[name].has_shapes]
@@ -247,6 +275,8 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
         "use output pairs",
         when=condition.output == FACTORED and bool(with_histograms),
     )
+    with errors:
+        condition.bind_where(streams)
     errors.raise_all()
 
 

@@ -32,8 +32,9 @@ from correlation.errors import UnknownRecordVersionError
 from correlation.limits import UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Result, View
 from correlation.resources.streams import Stream
-from correlation.timing.alarms import PairBatch, UnmatchedBatch
+from correlation.timing.alarms import AttributeNames, PairBatch, UnmatchedBatch
 from correlation.timing.conditions import BEST, TimingCondition
+from correlation.timing.filtering import matches_rows
 from correlation.timing.histograms.final import HistogramTargets, find_histogram_targets
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.windows import share_book
@@ -41,23 +42,17 @@ from correlation.timing.intervals.best import NONE, Targets, compare_targets, fi
 from correlation.timing.intervals.meetings import may_meet
 from correlation.timing.intervals.pairs import DECIDED_BY, PROBE, Side
 from correlation.timing.intervals.unmatched import mark_matched
+from correlation.timing.released import (
+    Due,
+    choose_targets,
+    has_within,
+    list_segments,
+    move_origins,
+)
 
 _VERSION = 2
 # Version 1 had no sealed segments.
 _READ_VERSIONS = (1, _VERSION)
-
-
-@dataclass(frozen=True, slots=True)
-class _Due:
-    """Released events of A, each with its origin: row `rows[i]` of segment `places[i]`."""
-
-    segment: Segment
-    places: Int64s
-    rows: Int64s
-
-    @property
-    def side(self) -> Side:
-        return Side(self.segment.earliest, self.segment.latest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +91,8 @@ class FinalOperator:
     def __init__(self, condition: TimingCondition, streams: Mapping[str, Stream]) -> None:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
+        self._where = condition.bind_where(streams)
+        self._attributes = AttributeNames.of(a, b)
         self._keyed = a.partitioning.by == "key"
         self._reach = self._min_s, self._max_s = stream_reach(condition.window, a, b)
         self._book = share_book(condition.window, a, b)
@@ -164,7 +161,11 @@ class FinalOperator:
         self._unseal(view)
         if due is None:
             return self._summarise([], np.zeros(0, np.int64), 0, 0)
-        targets = _segments(view, self._condition.b)
+        targets = list_segments(view, self._condition.b)
+        if self._where.b is not None:
+            if self._condition.a == self._condition.b:
+                due = move_origins(due, targets, self._where.b)
+            targets = choose_targets(targets, self._where.b)
         if any(segment.shape is not None for segment in (due.segment, *targets)):
             return self._report_histograms(due, targets, final_below)
         if self._condition.emit == BEST:
@@ -189,18 +190,18 @@ class FinalOperator:
             number: self._sealed[number]
             for number, segment in view.buffers[self._condition.a].segments
             if number in self._sealed
-            and _has_within(segment, self._released_below, self._sealed[number])
+            and has_within(segment, self._released_below, self._sealed[number])
         }
 
     def _first_due(self, number: int) -> int:
         """Return the time before which a buffered segment's events of A were released."""
         return max(self._released_below, self._sealed.get(number, UNKNOWN_WATERMARK))
 
-    def _take_due(self, view: View, final_below: int) -> _Due | None:
+    def _take_due(self, view: View, final_below: int) -> Due | None:
         """Return the events of A that this block releases, or None."""
         found = []
         buffered = view.buffers[self._condition.a].segments
-        for place, segment in enumerate(_segments(view, self._condition.a)):
+        for place, segment in enumerate(list_segments(view, self._condition.a)):
             if place < len(buffered):
                 first, end = self._first_due(buffered[place][0]), final_below
             else:
@@ -208,6 +209,8 @@ class FinalOperator:
                 first, end = segment.min_latest, max(self._released_below, final_below)
             if segment.min_latest < end and segment.max_latest >= first:
                 rows = np.flatnonzero((segment.latest >= first) & (segment.latest < end))
+                if self._where.a is not None:
+                    rows = rows[matches_rows(segment, rows, self._where.a)]
                 if len(rows):
                     found.append((place, segment, rows))
         if not found:
@@ -215,15 +218,15 @@ class FinalOperator:
         joined, order = Segment.join([segment.take(rows) for _, segment, rows in found])
         places = [np.full(len(rows), place, np.int64) for place, _, rows in found]
         rows = np.concatenate([rows for _, _, rows in found])
-        return _Due(joined, np.concatenate(places)[order], rows[order])
+        return Due(joined, np.concatenate(places)[order], rows[order])
 
-    def _left_out(self, due: _Due, place: int) -> Int64s:
+    def _left_out(self, due: Due, place: int) -> Int64s:
         """Return the row of each released event in a segment of B; NONE if it is not there."""
         if self._condition.a != self._condition.b:
             return np.full(len(due.segment), NONE, np.int64)
         return np.where(due.places == place, due.rows, NONE)
 
-    def _report_best(self, due: _Due, targets: Sequence[Segment]) -> Evaluation:
+    def _report_best(self, due: Due, targets: Sequence[Segment]) -> Evaluation:
         leaders = _Leaders.none(len(due.segment))
         searches = looked_at = 0
         for place, target in enumerate(targets):
@@ -247,7 +250,14 @@ class FinalOperator:
             rows = leaders.rows[chosen]
             results.append(
                 PairBatch(
-                    self._condition, self._keyed, due.segment, targets[place], chosen, rows, ways
+                    self._condition,
+                    self._keyed,
+                    due.segment,
+                    targets[place],
+                    chosen,
+                    rows,
+                    ways,
+                    self._attributes,
                 )
             )
         matched = leaders.places != NONE
@@ -256,7 +266,7 @@ class FinalOperator:
 
     def _prefer(
         self,
-        due: _Due,
+        due: Due,
         leaders: _Leaders,
         targets: Sequence[Segment],
         place: int,
@@ -281,7 +291,7 @@ class FinalOperator:
         leaders.replace(rivals[better], place, target, mine[better])
 
     def _report_unmatched(
-        self, due: _Due, targets: Sequence[Segment], final_below: int
+        self, due: Due, targets: Sequence[Segment], final_below: int
     ) -> Evaluation:
         matched = ~self._is_known(due, final_below)
         searches = decided = 0
@@ -300,22 +310,24 @@ class FinalOperator:
             )
         return self._summarise_unmatched(due, matched, searches, decided)
 
-    def _is_known(self, due: _Due, final_below: int) -> NDArray[np.bool_]:
+    def _is_known(self, due: Due, final_below: int) -> NDArray[np.bool_]:
         """Mark the events for which all possible B were buffered and no further B can arrive."""
         latest = due.segment.latest
         return (latest >= self._held_from - self._min_s) & (latest < final_below)
 
     def _summarise_unmatched(
-        self, due: _Due, matched: NDArray[np.bool_], searches: int, decided: int
+        self, due: Due, matched: NDArray[np.bool_], searches: int, decided: int
     ) -> Evaluation:
         rows = np.flatnonzero(~matched)
         results = []
         if len(rows):
-            results.append(UnmatchedBatch(self._condition, self._keyed, due.segment, rows))
+            results.append(
+                UnmatchedBatch(self._condition, self._keyed, due.segment, rows, self._attributes)
+            )
         return self._summarise(results, due.segment.latest[rows], searches, decided)
 
     def _report_histograms(
-        self, due: _Due, targets: Sequence[Segment], final_below: int
+        self, due: Due, targets: Sequence[Segment], final_below: int
     ) -> Evaluation:
         """Report on events of which some are histograms."""
         own = (due.places, due.rows) if self._condition.a == self._condition.b else None
@@ -328,7 +340,7 @@ class FinalOperator:
         return self._summarise_unmatched(due, matched, searches, decided)
 
     def _report_best_histograms(
-        self, due: _Due, found: HistogramTargets | None, searches: int
+        self, due: Due, found: HistogramTargets | None, searches: int
     ) -> Evaluation:
         if found is None:
             return self._summarise([], np.zeros(0, np.int64), 0, 0)
@@ -337,7 +349,14 @@ class FinalOperator:
             return self._summarise([], np.zeros(0, np.int64), searches, looked_at)
         ways = np.full(len(rows), PROBE, np.uint8)
         batch = PairBatch(
-            self._condition, self._keyed, due.segment, found.segment, rows, target_rows, ways
+            self._condition,
+            self._keyed,
+            due.segment,
+            found.segment,
+            rows,
+            target_rows,
+            ways,
+            self._attributes,
         )
         return self._summarise([batch], batch.ready_us(), searches, looked_at)
 
@@ -358,20 +377,6 @@ class FinalOperator:
             ],
             ready_us=ready_us,
         )
-
-
-def _segments(view: View, stream: str) -> list[Segment]:
-    """Return the buffered segments of a stream, followed by the segment of the block."""
-    segments = [segment for _, segment in view.buffers[stream].segments]
-    fresh = view.fresh.get(stream)
-    return segments if fresh is None else [*segments, fresh]
-
-
-def _has_within(segment: Segment, first: int, end: int) -> bool:
-    """Return whether a segment has an event with `latest` in [first, end)."""
-    if segment.max_latest < first or segment.min_latest >= end:
-        return False
-    return bool(((segment.latest >= first) & (segment.latest < end)).any())
 
 
 def _name(segment: Segment, row: int) -> tuple[bytes, bool]:

@@ -21,10 +21,13 @@ from correlation.timing.conditions import (
 )
 from correlation.timing.explain import explain_pair
 from correlation.timing.factored.operator import FactoredOperator
+from correlation.timing.filter_operator import FilterOperator
+from correlation.timing.filtering import NO_FILTERS, ROLES
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
 from correlation.timing.reading import AlarmReader
+from correlation.timing.self_operator import SelfOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,6 +86,13 @@ _COMMON = (
         required=False,
         default=DEFAULT_INTERVAL_US,
     ),
+    Field(
+        "where",
+        "filters",
+        "Filters over the attributes of the events of A and of B.",
+        required=False,
+        choices=ROLES,
+    ),
 )
 _HORIZON = Field(
     "horizon", "duration", "Max distance of the latest times of A and B; other pairs are ignored."
@@ -125,11 +135,18 @@ _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
 
 
 def _make_operator(condition: TimingCondition, streams: Mapping[str, Stream]) -> Operator:
+    if condition.emit != PAIRS:
+        return FinalOperator(condition, streams)
+    where = condition.bind_where(streams)
+    operator: Operator
     if condition.output == FACTORED:
-        return BlockOperator(condition, FactoredOperator(condition, streams))
-    if condition.emit == PAIRS:
-        return BlockOperator(condition, TimingOperator(condition, streams))
-    return FinalOperator(condition, streams)
+        operator = FactoredOperator(condition, streams)
+    elif condition.a == condition.b and where.a != where.b:
+        operator = SelfOperator(condition, streams, where)
+    else:
+        operator = TimingOperator(condition, streams)
+    operator = BlockOperator(condition, operator)
+    return operator if where == NO_FILTERS else FilterOperator(condition, where, operator)
 
 
 def _make_kind(name: str) -> ConditionKind:

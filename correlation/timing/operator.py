@@ -19,7 +19,7 @@ from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.operators import Evaluation, View
 from correlation.resources.streams import Stream
-from correlation.timing.alarms import PairBatch
+from correlation.timing.alarms import AttributeNames, PairBatch
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.algorithms import correlate_histograms
 from correlation.timing.histograms.classes import side_of
@@ -46,7 +46,7 @@ class _Found(NamedTuple):
     record_timestamp_us: Int64s
 
 
-class _Met(NamedTuple):
+class Met(NamedTuple):
     """Pairs of a block's events with one segment, and the algorithm that found them."""
 
     pairs: PairBatch
@@ -69,6 +69,7 @@ class TimingOperator:
         a, b = streams[condition.a], streams[condition.b]
         self._condition = condition
         self._keyed = a.partitioning.by == "key"
+        self._attributes = AttributeNames.of(a, b)
         lengths_a, lengths_b = (
             (a.min_uncertainty_us, a.max_uncertainty_us),
             (b.min_uncertainty_us, b.max_uncertainty_us),
@@ -160,7 +161,7 @@ class TimingOperator:
         reach = self._reach if base_is_a else (-self._max_s, -self._min_s)
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
-    def _meet(self, search: Search) -> _Met:
+    def _meet(self, search: Search) -> Met:
         base, target, groups, base_is_a = search
         if base.shape is None and target.shape is None:
             pairs, algorithm = self._correlate(base, target, groups, base_is_a=base_is_a)
@@ -176,8 +177,17 @@ class TimingOperator:
             )
         sides = [(base, pairs.base_index), (target, pairs.target_index)]
         (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
-        batch = PairBatch(self._condition, self._keyed, a, b, a_rows, b_rows, pairs.decided_by)
-        return _Met(batch, pairs.counts, algorithm)
+        batch = PairBatch(
+            self._condition,
+            self._keyed,
+            a,
+            b,
+            a_rows,
+            b_rows,
+            pairs.decided_by,
+            self._attributes,
+        )
+        return Met(batch, pairs.counts, algorithm)
 
     def _correlate(
         self, base: Segment, target: Segment, groups: Int64s, *, base_is_a: bool
@@ -215,10 +225,13 @@ class TimingOperator:
             forward[i] = id_a < id_b or (id_a == id_b and earlier)
         backward = np.flatnonzero(~forward)
         reported = np.ones(len(pairs), np.bool_)
-        reported[backward] = ~satisfied_rows(
-            b, pairs.b_rows[backward], a, pairs.a_rows[backward], self._condition.window
-        )
+        reported[backward] = ~self._is_satisfied_swapped(pairs, backward)
         return reported
+
+    def _is_satisfied_swapped(self, pairs: PairBatch, places: Int64s) -> NDArray[np.bool_]:
+        """Return whether the condition also holds with A and B of these pairs swapped."""
+        a_rows, b_rows = pairs.a_rows[places], pairs.b_rows[places]
+        return satisfied_rows(pairs.b, b_rows, pairs.a, a_rows, self._condition.window)
 
     def _timestamps_us(self, view: View, pairs: PairBatch) -> Int64s:
         """Return Kafka's timestamp of the fresh record of each pair, or the later of two."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -51,6 +52,43 @@ def _wanted(draw: st.DrawFn, kind: str) -> Any:  # noqa: ANN401 - any JSON value
     if not found or draw(st.booleans()):
         found["not"] = draw(some)
     return found
+
+
+# Few values, so that many events pass a filter.
+_FEW: dict[str, list[Any]] = {
+    "rule": ["A", "A", "B", None],
+    "severity": [1, 2, 3],
+    "level": [0.5, 2, None],
+    "open": [True, True, False],
+}
+
+
+def draw_attributes(rng: random.Random) -> dict[str, Any]:
+    """Draw the attributes of an event; some are missing."""
+    return {name: rng.choice(values) for name, values in _FEW.items()}
+
+
+def draw_filter(rng: random.Random) -> dict[str, Any] | None:
+    """Draw a filter that many events pass, or None."""
+    choices: list[dict[str, Any] | None] = [
+        None,
+        {"rule": "A"},
+        {"rule": {"not": "A"}},
+        {"rule": {"not": "C"}},
+        {"rule": ["A", "B"], "open": True},
+        {"severity": {"min": 2}},
+        {"severity": {"max": 2}, "level": {"max": 2, "not": 0.5}},
+        {"severity": {"min": 1}},
+        {"open": {"not": False}},
+        {"severity": 9},
+    ]
+    return rng.choice(choices)
+
+
+def draw_where(rng: random.Random) -> dict[str, Any] | None:
+    """Draw the filters of a condition's roles, or None."""
+    found = {role: draw_filter(rng) for role in "ab"}
+    return {role: it for role, it in found.items() if it is not None} or None
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, DictionaryColumn]:

@@ -12,13 +12,15 @@ from correlation.resources.histogram import Histogram
 from correlation.resources.template import Template
 from tests.oracle import histograms as oracle
 from tests.support.histograms import told
-from tests.support.slots import Arrival, Slot, judged_window
+from tests.support.slots import Arrival, Slot, judged_window, passes, rivals_of
 from tests.unit.correlation.timing.histogram_strategies import described
 
 TEMPLATES = {
     "x": [described((-12, -9, "0.5"), (-9, -2, "0"), (-2, 0, "0.5"))],
     "y": [described((-8, -4, "0.25"), (-4, 0, "0.75")), described((-3, -1, "0.8"), (-1, 0, "0.2"))],
 }
+# An event and its time.
+Judged = tuple[Arrival, oracle.Histogram]
 # Templates and intervals; events with own histograms in x; events with own histograms in x and y.
 DECLARED = ("templates", "mixed", "own")
 
@@ -61,17 +63,22 @@ def expected_pairs(
     arrivals: Sequence[Arrival], document: dict[str, object]
 ) -> dict[tuple[str, str], Fraction]:
     window = judged_window(document)
+
+    def is_pair(a: Judged, b: Judged) -> bool:
+        passing = passes(a[0], document, "a") and passes(b[0], document, "b")
+        return passing and oracle.is_satisfied(a[1], b[1], window)
+
     by_stream = {
         name: [(it, told(it.histogram)) for it in arrivals if it.stream == name] for name in "xy"
     }
     pairs = {}
     for a, time_a in by_stream[str(document["a"])]:
         for b, time_b in by_stream[str(document["b"])]:
-            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
+            if a.key != b.key or a.id == b.id or not is_pair((a, time_a), (b, time_b)):
                 continue
             if document["a"] == document["b"]:
                 order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
-                if order_a > order_b and oracle.is_satisfied(time_b, time_a, window):
+                if order_a > order_b and is_pair((b, time_b), (a, time_a)):
                     continue
             pairs[a.id, b.id] = oracle.probability(time_a, time_b, window)
     return pairs
@@ -87,12 +94,12 @@ def histogram_verdicts(
     """Find the best B of each A, or None."""
     window = judged_window(document)
     verdicts: dict[str, str | None] = {}
-    for a in (it for it in arrivals if it.stream == document["a"]):
+    for a in (it for it in arrivals if it.stream == document["a"] and passes(it, document, "a")):
         time_a = told(a.histogram)
         ranked = []
-        for b in (it for it in arrivals if it.stream == document["b"]):
+        for b in rivals_of(a, list(arrivals), document):
             time_b = told(b.histogram)
-            if a.key != b.key or a.id == b.id or not oracle.is_satisfied(time_a, time_b, window):
+            if not oracle.is_satisfied(time_a, time_b, window):
                 continue
             missing = -oracle.probability(time_a, time_b, window)
             distance = abs(_mean(time_b) - _mean(time_a))

@@ -19,7 +19,9 @@ from correlation.resources.histogram import Histogram
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from tests.oracle.emit import best_target
+from tests.oracle.filters import matches
 from tests.oracle.intervals import Window, is_satisfied
+from tests.support.filters import TYPES, columns
 
 LONGEST, DELAY = 12, 9
 # Id of the best B of each A, or None.
@@ -102,6 +104,7 @@ class Arrival:
     latest: int
     offset: int = 0
     shape: Histogram | None = None
+    attributes: dict[str, Any] | None = None
 
     @property
     def interval(self) -> tuple[int, int]:
@@ -116,19 +119,30 @@ class Arrival:
         return self.shape.moved(self.latest)
 
 
+def passes(arrival: Arrival, document: dict[str, Any], role: str) -> bool:
+    """Return whether an event passes the condition's filter of a role."""
+    wanted = (document.get("where") or {}).get(role)
+    return wanted is None or matches(wanted, arrival.attributes or {}, TYPES)
+
+
 def judged_pairs(arrivals: list[Arrival], document: dict[str, object]) -> set[tuple[str, str]]:
     """Find, with the oracle, the ids of the pairs that a condition must report."""
     window = judged_window(document)
+
+    def is_pair(a: Arrival, b: Arrival) -> bool:
+        passing = passes(a, document, "a") and passes(b, document, "b")
+        return passing and is_satisfied(a.interval, b.interval, window)
+
     pairs = set()
     for a in arrivals:
         for b in arrivals:
             if (a.stream, b.stream) != (document["a"], document["b"]) or a.key != b.key:
                 continue
-            if a.id == b.id or not is_satisfied(a.interval, b.interval, window):
+            if a.id == b.id or not is_pair(a, b):
                 continue
             if document["a"] == document["b"]:
                 order_a, order_b = (a.latest, a.earliest, a.id), (b.latest, b.earliest, b.id)
-                if order_a > order_b and is_satisfied(b.interval, a.interval, window):
+                if order_a > order_b and is_pair(b, a):
                     continue
             pairs.add((a.id, b.id))
     return pairs
@@ -191,7 +205,10 @@ def make_block(arrivals: list[Arrival], controls: list[Control]) -> Block:
         ]
         shapes = [None if a.shape is None else a.shape.shape_bytes for a in mine]
         column = DictionaryColumn.from_list(shapes) if any(shapes) else None
-        parts.append(replace(Events.from_rows(place[0], rows), shape=column))
+        events = replace(Events.from_rows(place[0], rows), shape=column)
+        if any(a.attributes is not None for a in mine):
+            events = replace(events, columns=columns([a.attributes or {} for a in mine]))
+        parts.append(events)
         greatest = max(arrival.latest for arrival in mine)
         progress.append(Progress(*place, mine[-1].offset + 1, greatest))
     return Block(controls, parts, progress)
@@ -228,7 +245,14 @@ class Slot:
 
 def rivals_of(a: Arrival, arrivals: list[Arrival], document: dict[str, object]) -> list[Arrival]:
     """Return the events that could be the B of an A."""
-    return [b for b in arrivals if b.stream == document["b"] and b.key == a.key and b.id != a.id]
+    return [
+        b
+        for b in arrivals
+        if b.stream == document["b"]
+        and b.key == a.key
+        and b.id != a.id
+        and passes(b, document, "b")
+    ]
 
 
 def judged_verdicts(arrivals: list[Arrival], document: dict[str, object]) -> Verdicts:
@@ -236,7 +260,7 @@ def judged_verdicts(arrivals: list[Arrival], document: dict[str, object]) -> Ver
     window = judged_window(document)
     verdicts: Verdicts = {}
     for a in arrivals:
-        if a.stream == document["a"]:
+        if a.stream == document["a"] and passes(a, document, "a"):
             rivals = rivals_of(a, arrivals, document)
             targets = [(b.interval, b.id.encode()) for b in rivals]
             best = best_target(a.interval, targets, window)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from binascii import b2a_base64
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from correlation.buffers.attribute_json import attribute_bytes, encode_attributes, encode_values
 from correlation.buffers.columns import BytesColumn
 from correlation.operators import Heading, OutputRecord, encode_json, make_heading
-from correlation.timing.alarms import as_text, event_record, framed
+from correlation.timing.alarms import (
+    NO_ATTRIBUTES,
+    AttributeNames,
+    add_attributes,
+    as_text,
+    event_record,
+    framed,
+)
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from correlation.buffers.columns import Int64s
     from correlation.buffers.segment import Segment
@@ -25,6 +34,8 @@ if TYPE_CHECKING:
     from correlation.timing.factored.search import Spans
 
 VERSION = 1
+# Attributes of a table under construction, as JSON that is added to the encoded record.
+_ENCODED = "attributes"
 # Values of field `record`, and the CloudEvents type of both kinds of record.
 TARGETS, BASE = "targets", "base"
 CE_TYPE = "coincide.alarm.factored.v1"
@@ -60,6 +71,8 @@ class FactoredBatch:
         Whether the base events are of A.
     spans : Spans
         One or more pairs.
+    attributes : AttributeNames
+        Attributes of the events of A and of B.
     """
 
     condition: TimingCondition
@@ -68,10 +81,16 @@ class FactoredBatch:
     target: Segment
     base_is_a: bool
     spans: Spans
+    attributes: AttributeNames = NO_ATTRIBUTES
     tables: tuple[Table, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tables", tuple(lay_out(self.spans, self.target.id)))
+        names = self._names_of_targets()
+        more = attribute_bytes(self.target.columns, len(self.target), names) if names else None
+        object.__setattr__(self, "tables", tuple(lay_out(self.spans, self.target.id, more)))
+
+    def _names_of_targets(self) -> tuple[str, ...]:
+        return self.attributes.b if self.base_is_a else self.attributes.a
 
     def __len__(self) -> int:
         return sum(self.count_records().values())
@@ -119,9 +138,12 @@ class FactoredBatch:
             ):
                 for number, content in enumerate(written):
                     moment = next(moments)
+                    attributes = content.pop(_ENCODED, b"")
                     if sort == BASE:
                         content["detected_at"] = moment
                     value = encode({**common, "record": sort, "table": ident, **content})
+                    if attributes:
+                        value = add_attributes(value, attributes)
                     yield OutputRecord(record_key, value, f"{ident}-{sort}-{number}")
 
     def _base_events(self) -> list[_BaseEvent]:
@@ -173,6 +195,7 @@ class FactoredBatch:
             (target.id.offsets[begin : end + 1] - target.id.offsets[begin]).astype("<i8").tobytes(),
             target.id.data[target.id.offsets[begin] : target.id.offsets[end]].tobytes(),
             *(event.id for event in base),
+            *(self._encode_target_values(name, begin, end) for name in self._names_of_targets()),
         ):
             digest.update(framed(part))
         return digest.hexdigest()
@@ -187,8 +210,14 @@ class FactoredBatch:
             "size": cuts[-1] - cuts[0],
             "uses": int(table.pieces.sum()),
         }
+        names = self._names_of_targets()
         for begin, end in pairwise(cuts):
+            attributes = b",".join(
+                b"%b:%b" % (encode_json(name), self._encode_target_values(name, begin, end))
+                for name in names
+            )
             yield {
+                **({_ENCODED: b"{%b}" % attributes} if names else {}),
                 **facts,
                 "first": begin - cuts[0],
                 "ids": [as_text(event_id) for event_id in _slice(target.id, begin, end)],
@@ -197,16 +226,24 @@ class FactoredBatch:
                 "late": np.flatnonzero(target.late[begin:end]).tolist(),
             }
 
+    def _encode_target_values(self, name: str, begin: int, end: int) -> bytes:
+        """Return the values of an attribute of consecutive targets as a JSON list."""
+        rows = np.arange(begin, end, dtype=np.int64)
+        return b"[%b]" % b",".join(encode_values(self.target.columns, rows, name))
+
     def _write_base(
         self, table: Table, key: bytes | None, base: list[_BaseEvent]
     ) -> Iterator[dict[str, Any]]:
         role, stream = ("a", self.condition.a) if self.base_is_a else ("b", self.condition.b)
         origin = int(table.cuts[0])
-        for event, pieces in zip(base, table.pieces.tolist(), strict=True):
-            head = {
-                role: event_record(stream, event.id, key, event.earliest, event.latest),
-                "late": event.late,
-            }
+        names = self.attributes.a if self.base_is_a else self.attributes.b
+        more: Iterable[dict[str, Any]] = repeat({}, len(base))
+        if names:
+            values = encode_attributes(self.base.columns, self.spans.base[table.rows], names)
+            more = [{"attributes": it} for it in json.loads(b"[%b]" % b",".join(values))]
+        for event, attributes, pieces in zip(base, more, table.pieces.tolist(), strict=True):
+            found = event_record(stream, event.id, key, event.earliest, event.latest)
+            head = {role: {**found, **attributes}, "late": event.late}
             for piece in range(pieces):
                 yield head | self._write_spans(event, piece, pieces, origin)
 

@@ -52,6 +52,14 @@ class _Table:
     earliest: list[int] = field(default_factory=list)
     latest: list[int] = field(default_factory=list)
     late: set[int] = field(default_factory=set)
+    # Values of each attribute; None if the stream declares no attributes.
+    attributes: dict[str, list[Any]] | None = None
+
+    def attributes_of(self, place: int) -> dict[str, Any]:
+        """Return the attributes of a target as an alarm contains them."""
+        if self.attributes is None:
+            return {}
+        return {"attributes": {name: it[place] for name, it in self.attributes.items()}}
 
 
 def is_factored(record: Mapping[str, Any]) -> bool:
@@ -116,6 +124,10 @@ class Expander:
             table.ids += record["ids"]
             table.earliest += record["earliest"]
             table.latest += record["latest"]
+            for name, values in record.get("attributes", {}).items():
+                if table.attributes is None:
+                    table.attributes = {}
+                table.attributes.setdefault(name, []).extend(values)
 
     def _expand(self, record: Mapping[str, Any]) -> Iterator[Alarm]:
         ident = record["table"]
@@ -188,6 +200,7 @@ def _write_alarms(
                 "key": head["key"],
                 "earliest": table.earliest[place],
                 "latest": table.latest[place],
+                **table.attributes_of(place),
             },
         }
         if chances is not None:

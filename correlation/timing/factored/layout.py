@@ -53,7 +53,7 @@ class Table(NamedTuple):
     pieces: Int64s
 
 
-def lay_out(spans: Spans, ids: BytesColumn) -> Iterator[Table]:
+def lay_out(spans: Spans, ids: BytesColumn, more: Int64s | None = None) -> Iterator[Table]:
     """Yield the tables, by group.
 
     Parameters
@@ -62,6 +62,8 @@ def lay_out(spans: Spans, ids: BytesColumn) -> Iterator[Table]:
         The pairs.
     ids : BytesColumn
         Ids of the targets.
+    more : int64[n] or None
+        JSON size of each target beside its id, times and place, in bytes.
     """
     if not len(spans.base):
         return
@@ -76,7 +78,7 @@ def lay_out(spans: Spans, ids: BytesColumn) -> Iterator[Table]:
     pieces = _count_pieces(spans)
     for first, behind in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         rows = np.sort(order[first:behind])
-        cuts = _cut(ids, int(begin[first]), int(end[behind - 1]))
+        cuts = _cut(ids, int(begin[first]), int(end[behind - 1]), more)
         yield Table(cuts, rows, pieces[rows])
 
 
@@ -89,12 +91,14 @@ def _running_ends(ends: Int64s, group: Int64s) -> Int64s:
     return found
 
 
-def _cut(ids: BytesColumn, begin: int, end: int) -> Int64s:
+def _cut(ids: BytesColumn, begin: int, end: int, more: Int64s | None) -> Int64s:
     """Cut the targets [begin, end) into records up to TARGETS_BYTES, or of a single target."""
     id_bytes = int(ids.offsets[end] - ids.offsets[begin])
-    if id_bytes * _ESCAPED_BYTES + (end - begin) * _TARGET_BYTES <= TARGETS_BYTES:
+    more_bytes = 0 if more is None else int(more[begin:end].sum())
+    if id_bytes * _ESCAPED_BYTES + (end - begin) * _TARGET_BYTES + more_bytes <= TARGETS_BYTES:
         return np.array([begin, end], np.int64)
-    ends = np.cumsum(_bound_bytes(ids, begin, end))
+    bounds = _bound_bytes(ids, begin, end)
+    ends = np.cumsum(bounds if more is None else bounds + more[begin:end])
     cuts = [0]
     while cuts[-1] < len(ends):
         first = cuts[-1]

@@ -81,7 +81,9 @@ class FactoredOperator(TimingOperator):
             window,
             target_lengths=(target.min_uncertainty, target.max_uncertainty),
         )
-        return FactoredBatch(self._condition, self._keyed, base, target, base_is_a, spans)
+        return FactoredBatch(
+            self._condition, self._keyed, base, target, base_is_a, spans, self._attributes
+        )
 
     def _count(self, batch: FactoredBatch, counts: Counter[tuple[str, str, str]]) -> None:
         spans = batch.spans
