@@ -30,7 +30,8 @@ from correlation.errors import (
     UnknownRecordVersionError,
     UnreadableRecordError,
 )
-from correlation.parsing.intake import Intake, Problem, StreamReader, parse_values
+from correlation.parsing.intake import Intake, Problem, parse_values
+from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
