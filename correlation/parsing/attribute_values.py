@@ -84,9 +84,7 @@ def _bad_attribute(attribute: Attribute, found: str) -> RejectedEventError:
 def values_column(values: Sequence[AttributeValue | None]) -> DictionaryColumn:
     """Return the column of the values of one attribute; each distinct value is encoded once."""
     numbers: dict[AttributeValue, int] = {}
-    codes = [
-        _MISSING_CODE if it is None else numbers.setdefault(it, len(numbers)) for it in values
-    ]
+    codes = [_MISSING_CODE if it is None else numbers.setdefault(it, len(numbers)) for it in values]
     encoded = BytesColumn.from_list([encode_value(value) for value in numbers])
     return DictionaryColumn(np.array(codes, np.int32), encoded)
 

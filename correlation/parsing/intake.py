@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from correlation.buffers.columns import BytesColumn, DictionaryColumn, Int64s
+from correlation.buffers.columns import BytesColumn, Columns, DictionaryColumn, Int64s
 from correlation.buffers.events import Events
 from correlation.parsing.event_reader import EventReader
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
-
 
 Positions = Callable[[Sequence[int]], tuple[Int64s, Int64s]]
 
@@ -195,6 +194,7 @@ class Intake:
         offset: Int64s,
         record_timestamp_us: Int64s,
         extra: Mapping[str, BytesColumn] | None = None,
+        columns: Columns | None = None,
     ) -> Events:
         """Return the added events, one for each of `rows`.
 
@@ -204,6 +204,8 @@ class Intake:
             Kafka offset and timestamp of each event.
         extra : mapping of name to BytesColumn
             Additional columns (`Events.extra`).
+        columns : mapping of name to column
+            Buffered columns (`Events.columns`).
         """
         for place in self._nameless:
             name = f"{self.stream.topic}-{self._partition}-{offset[place]}"
@@ -219,4 +221,13 @@ class Intake:
             record_timestamp_us,
             extra or {},
             DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
+            columns or {},
         )
+
+    def _select(self, places: Sequence[int]) -> None:
+        """Keep only the events at the given places, in ascending order."""
+        nameless = set(self._nameless)
+        self._nameless = [new for new, old in enumerate(places) if old in nameless]
+        for name in ("rows", "latest", "_keys", "_ids", "_earliest", "_shapes"):
+            values = getattr(self, name)
+            setattr(self, name, [values[place] for place in places])

@@ -120,6 +120,11 @@ def column_name(name: str) -> str:
     return _PREFIX + name
 
 
+def is_attribute_column(name: str) -> bool:
+    """Return whether a column of `Events.columns` holds an attribute."""
+    return name.startswith(_PREFIX)
+
+
 def encode_value(value: AttributeValue) -> bytes:
     """Return the canonical JSON of a value; equal values of one type have equal bytes.
 
@@ -246,7 +251,8 @@ def _read_attribute(name: str, declared: object) -> Attribute:
     errors = FieldErrors()
     for unknown in [it for it in fields if it not in ("path", "type")][:_LISTED]:
         errors.refuse(f"{field}.{unknown}", "is unknown", "use path and type", when=True)
-    path, kind = fields.get("path"), fields.get("type")
+    path: Any = fields.get("path")
+    kind: Any = fields.get("type")
     parts = path if isinstance(path, list) else [path]
     valid = bool(parts) and all(isinstance(part, str) and part for part in parts)
     errors.refuse(

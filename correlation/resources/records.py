@@ -16,6 +16,7 @@ from correlation.resources.attributes import (
     attributes_from_document,
     attributes_to_document,
 )
+from correlation.resources.filters import Filter, read_filter
 from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping, Form
 from correlation.resources.partitioning import Partitioning
@@ -169,6 +170,7 @@ def stream_to_document(stream: Stream) -> Document:
         "histograms": stream.histograms,
         "max_rate": stream.max_rate,
         "attributes": attributes_to_document(stream.attributes),
+        "where": None if stream.where is None else stream.where.to_document(),
     }
 
 
@@ -196,9 +198,10 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
     """
     by = document.get("partitioning") or {"by": "key"}
     # Defaults replace parts that are not valid, so that the other fields are checked as well.
-    partitioning, mapping = Partitioning(), EventMapping()
+    partitioning, mapping = Partitioning(), _default_mapping(document.get("mapping"))
     templates: tuple[Template, ...] = ()
     attributes: tuple[Attribute, ...] = ()
+    where: Filter | None = None
     errors = FieldErrors()
     with errors:
         partitioning = Partitioning(by["by"], by.get("groups", 1))
@@ -213,8 +216,14 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             )
             for it in document.get("templates", ())
         )
+    known = False
     with errors:
         attributes = attributes_from_document(document.get("attributes") or {})
+        known = True
+    with errors:
+        if document.get("where") is not None:
+            found = read_filter(document["where"], attributes if known else None)
+            where = found if known else None
     with errors:
         stream = Stream(
             name=name,
@@ -230,6 +239,7 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             histograms=document.get("histograms", False),
             max_rate=document.get("max_rate"),
             attributes=attributes,
+            where=where,
             min_length_us=document.get("min_length_us"),
             max_length_us=document.get("max_length_us"),
         )
@@ -242,6 +252,14 @@ def _max_uncertainty_us(document: Mapping[str, Any], mapping: EventMapping) -> i
     if found is None and mapping.form != "lasting":
         raise InvalidFieldError("max_uncertainty_us", "is missing", "add it")
     return found or 0
+
+
+def _default_mapping(document: Mapping[str, Any] | None) -> EventMapping:
+    """Return a valid mapping to uncertain instants, or to events that last, as the document."""
+    fields = document or {}
+    if all(fields.get(name) is None for name in ("begin", "end")):
+        return EventMapping()
+    return EventMapping("lasting", begin_path=("begin",), end_path=("end",))
 
 
 def _mapping_to_document(mapping: EventMapping) -> Document | None:

@@ -11,6 +11,7 @@ from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TEMPLATE_LIMI
 from correlation.resources.attributes import Attribute, check_attributes
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
+from correlation.resources.filters import Filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.template import Template
@@ -48,6 +49,8 @@ class Stream:
         Maximum long-term rate in events per second; None: unknown.
     attributes : tuple of Attribute
         Attributes of the events.
+    where : Filter or None
+        Filter over the attributes: records that do not match are not events. None: all match.
     min_length_us, max_length_us : int or None
         Minimum and maximum of end - begin of events that last, in µs; None: 0, and no maximum.
 
@@ -70,6 +73,7 @@ class Stream:
     histograms: bool = False
     max_rate: int | None = None
     attributes: tuple[Attribute, ...] = ()
+    where: Filter | None = None
     min_length_us: int | None = None
     max_length_us: int | None = None
 
@@ -91,6 +95,9 @@ class Stream:
             self._check_templates()
         with errors:
             check_attributes(it.name for it in self.attributes)
+        with errors:
+            if self.where is not None:
+                self.where.bind(self.attributes)
         errors.raise_all()
 
     @property
