@@ -4,6 +4,7 @@ The user gives two records, in the form of their topics or as canonical events. 
 job reads them. `ConditionKind.explain` then evaluates the pair and names the first failed step:
 
     contract      a record is not a valid event of its stream and goes to the dead-letter topic
+    filter        an event does not match a filter of the condition
     same_event    self-join: both records are the same record
     key           the events have different join keys and are never compared
     expired       the events are too far apart: the job drops one before it reads the other

@@ -15,6 +15,7 @@ from correlation.resources.records import (
     stream_from_document,
     template_entry,
 )
+from service.documents.attribute_users import check_attribute_users
 from service.documents.capacity import check_capacity
 from service.documents.cycles import refuse_loop
 from service.documents.models import valid_values
@@ -98,7 +99,7 @@ class Registry:
         ------
         DependedUponError
             When conditions read the stream, and its partitioning changes, or its events change
-            between instants and events that last.
+            between instants and events that last, or a condition uses attributes that change.
         InvalidDocumentError
             When a condition on the stream writes alarms to its topic, directly or through other
             conditions, would keep too many of its events, or does not support their histograms.
@@ -107,6 +108,9 @@ class Registry:
         streams = self.streams() | {stream.name: stream}
         readers = [it for it in conditions if stream.name in it.streams]
         complete = [it for it in readers if streams.keys() >= set(it.streams)]
+        current = self.get("stream", stream.name)
+        before = stream if current is None else current.resource.to_stream()
+        check_attribute_users(complete, streams, before, stream)
         errors = DocumentErrors()
         for writer in (it for it in readers if it.output_topic == stream.topic):
             with errors:
@@ -124,8 +128,6 @@ class Registry:
             with errors:
                 _check_times(reader, streams, stream)
         errors.raise_all()
-        current = self.get("stream", stream.name)
-        before = stream if current is None else current.resource.to_stream()
         if before.partitioning != stream.partitioning:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot be changed")
         if before.lasts != stream.lasts:

@@ -19,6 +19,7 @@ Cost. O(1).
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from correlation.explaining import ReadEvent, Steps, read_given
 from correlation.resources.durations import describe_duration
 from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
+from correlation.timing.filtering import NO_FILTERS
 from correlation.timing.histograms.exact import exact_probability, is_satisfied
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.regions import locate_supports
@@ -40,14 +42,17 @@ if TYPE_CHECKING:
 
     from correlation.explaining import GivenRecord
     from correlation.parsing.event_reader import MappedEvent
+    from correlation.resources.attributes import AttributeValue
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
+    from correlation.timing.filtering import Where
     from correlation.timing.intervals.regions import Regions
     from correlation.timing.intervals.window import TimingWindow
 
-_STEPS = ("contract", "key", "expired", "threshold")
-_SELF_STEPS = ("contract", "same_event", "key", "expired", "threshold")
+_STEPS = ("key", "expired", "threshold")
 _SIGNIFICANT_DIGITS = 6
+# An event and its attributes.
+_Given = tuple["MappedEvent", "Mapping[str, AttributeValue | None]"]
 # Fractions with a larger denominator are not shown: they are hard to read.
 _READABLE_DENOMINATOR = 10_000
 
@@ -75,15 +80,17 @@ def explain_pair(
     """
     a = read_given(streams[condition.a], given["a"])
     b = read_given(streams[condition.b], given["b"])
-    swapped = _is_swapped(condition, a, b)
+    swapped = _is_swapped(condition, streams, a, b)
     if swapped:
         a, b = b, a
-    steps = Steps(_SELF_STEPS if condition.a == condition.b else _STEPS)
+    steps = Steps(_list_steps(condition))
     wrong = _describe_breach("A", a) or _describe_breach("B", b)
     steps.take(passed=not wrong, detail=wrong or "A and B are valid events of their streams")
     found: dict[str, Any] = dict.fromkeys(_NUMBERS)
     if a.event is not None and b.event is not None:
         pair = _Pair(condition, streams, a.event, b.event)
+        if condition.where != NO_FILTERS:
+            _check_filters(steps, condition.bind_where(streams), a, b)
         if condition.a == condition.b:
             _check_identity(steps, a, b)
         _check_keys(steps, a, b)
@@ -103,6 +110,12 @@ def explain_pair(
             *_describe_emit(condition.emit, satisfied=steps.failed is None),
         ],
     }
+
+
+def _list_steps(condition: TimingCondition) -> tuple[str, ...]:
+    filtered = ("filter",) if condition.where != NO_FILTERS else ()
+    identity = ("same_event",) if condition.a == condition.b else ()
+    return ("contract", *filtered, *identity, *_STEPS)
 
 
 _NUMBERS = (
@@ -281,18 +294,43 @@ def _decided_by(
     return [DECIDED_BY[way] for way in ways]
 
 
-def _is_swapped(condition: TimingCondition, a: ReadEvent, b: ReadEvent) -> bool:
+def _is_swapped(
+    condition: TimingCondition, streams: Mapping[str, Stream], a: ReadEvent, b: ReadEvent
+) -> bool:
     """Return whether the job reports a pair of a self-correlation in the other order."""
     if condition.a != condition.b or a.event is None or b.event is None:
         return False
-    streams = {condition.a: a.stream}
+    where = condition.bind_where(streams)
     earlier, later = sorted(
-        (a.event, b.event), key=lambda event: (event.latest, event.earliest, event.id or b"")
+        ((a.event, a.attributes), (b.event, b.attributes)),
+        key=lambda it: (it[0].latest, it[0].earliest, it[0].id or b""),
     )
-    forward = _Pair(condition, streams, earlier, later)
-    backward = _Pair(condition, streams, later, earlier)
-    reported = backward if backward.is_satisfied() and not forward.is_satisfied() else forward
-    return reported.a is b.event and a.event is not b.event
+
+    def rank(first: _Given, second: _Given) -> tuple[bool, bool]:
+        """Return whether an order is a pair, and whether it matches the filters."""
+        matches = all(
+            wanted is None or wanted.mismatch(attributes) is None
+            for wanted, (_, attributes) in zip(where, (first, second), strict=True)
+        )
+        satisfied = _Pair(condition, streams, first[0], second[0]).is_satisfied()
+        return matches and satisfied, matches
+
+    reported = later if rank(later, earlier) > rank(earlier, later) else earlier
+    return reported[0] is b.event and a.event is not b.event
+
+
+def _check_filters(steps: Steps, where: Where, a: ReadEvent, b: ReadEvent) -> None:
+    for role, wanted, read in (("a", where.a, a), ("b", where.b, b)):
+        mismatch = None if wanted is None else wanted.mismatch(read.attributes)
+        if mismatch is not None:
+            name = mismatch.attribute
+            value = json.dumps(read.attributes.get(name), ensure_ascii=False)
+            shown = "is missing" if value == "null" else f"is {value}"
+            rule = json.dumps(mismatch.to_document(), ensure_ascii=False)
+            detail = f"{name} of {role.upper()} {shown}, but where.{role}.{name} is {rule}"
+            steps.take(passed=False, detail=detail)
+            return
+    steps.take(passed=True, detail="A and B match the filters of the condition")
 
 
 def _check_identity(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from correlation.resources.durations import format_duration
 from correlation.timing.chance import count_chance_alarms
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
+from correlation.timing.filtering import NO_FILTERS
 from correlation.timing.final_chance import count_final_alarms
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.regions import locate_supports
@@ -65,7 +66,8 @@ def derive_costs(
         from the latest time of A until no further B can arrive. If both rates are known:
         expected_buffered_events, which counts every copy in a grid, and chance_alarms_per_hour
         for independent streams (timing.chance, timing.final_chance), unless their events carry
-        histograms of their own.
+        histograms of their own or the condition has filters: the share of events that match is
+        unknown.
     """
     a, b = streams[condition.a], streams[condition.b]
     min_s, max_s = stream_reach(condition.window, a, b)
@@ -96,7 +98,7 @@ def derive_costs(
             for name, horizon in horizons.items()
         }
         count = count_chance_alarms if condition.emit == PAIRS else count_final_alarms
-        alarms = count(condition, a, b, load)
+        alarms = count(condition, a, b, load) if condition.where == NO_FILTERS else None
         if alarms is not None:
             derived["chance_alarms_per_hour"] = alarms
     return derived
@@ -134,12 +136,28 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
         "keep": _describe_keep(condition, min_s, max_s),
         "sharing": "one buffer per stream and slot, shared by all conditions on the stream; "
         + (
-            "conditions on these streams with similar windows share the search for events within "
-            "reach"
+            f"conditions on these streams with similar windows{_with_filters(condition)} share the "
+            "search for events within reach"
             if condition.emit == PAIRS and condition.algorithm != "simple"
             else "the search is not shared"
         ),
         "partitioning": _describe_partitioning(a.partitioning),
+        **_describe_filters(condition),
+    }
+
+
+def _with_filters(condition: TimingCondition) -> str:
+    return "" if condition.where == NO_FILTERS else " and equal filters"
+
+
+def _describe_filters(condition: TimingCondition) -> dict[str, Any]:
+    """Return the filters and when they are evaluated; empty without filters."""
+    if condition.where == NO_FILTERS:
+        return {}
+    return {
+        "where": condition.where.to_document(),
+        "filters": "evaluated before the search, once per distinct value of an attribute; the "
+        "buffers hold all events of the streams, because conditions share them",
     }
 
 

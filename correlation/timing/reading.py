@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,10 @@ def _is_alarm(found: Mapping[str, Any]) -> bool:
     ):
         return False
     events = [found["a"]] if found["b"] is None else [found["a"], found["b"]]
-    return all(_has(event, _EVENT_FIELDS) for event in events)
+    return all(
+        _has(event, _EVENT_FIELDS) and isinstance(event.get("attributes", {}), dict)
+        for event in events
+    )
 
 
 def _has(found: Mapping[str, Any], fields: dict[str, type | tuple[type, ...]]) -> bool:
@@ -86,4 +90,9 @@ def _describe_event(event: Mapping[str, Any]) -> str:
     return (
         f"{event['stream']}:{event['id']}{key} "
         f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
+        + "".join(
+            f" {name}={json.dumps(value, ensure_ascii=False)}"
+            for name, value in event.get("attributes", {}).items()
+            if value is not None
+        )
     )

@@ -1,7 +1,7 @@
 """Operator of a self-correlation whose roles have different filters.
 
 Problem. Find the pairs of events of one stream of which A passes one filter and B the other. An
-event may pass both, and is no pair with itself.
+event that passes both does not form a pair with itself.
 
 Algorithm. The search of `timing.operator`, on the events that each role chooses. Its pairs are then
 expressed as rows of the whole segments, in which the order of A and B is decided: a pair is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from correlation.resources.attributes import ATTRIBUTE_TYPES, ATTRIBUTES_LIMIT
@@ -32,27 +33,34 @@ ATTRIBUTES_SCHEMA: dict[str, Any] = {
         ]
     },
 }
-WHERE_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        {"type": "null"},
-        {
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {
-                "anyOf": [
-                    *_CONSTANTS,
-                    {
-                        "type": "object",
-                        "minProperties": 1,
-                        "properties": {
-                            "min": {"type": ["string", "number"]},
-                            "max": {"type": ["string", "number"]},
-                            "not": {"anyOf": _CONSTANTS},
-                        },
-                        "additionalProperties": False,
-                    },
-                ]
+_FILTER: dict[str, Any] = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {
+        "anyOf": [
+            *_CONSTANTS,
+            {
+                "type": "object",
+                "minProperties": 1,
+                "properties": {
+                    "min": {"type": ["string", "number"]},
+                    "max": {"type": ["string", "number"]},
+                    "not": {"anyOf": _CONSTANTS},
+                },
+                "additionalProperties": False,
             },
-        },
-    ]
+        ]
+    },
 }
+WHERE_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "null"}, _FILTER]}
+
+
+def role_filters_schema(roles: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of the filters of some roles."""
+    filters = {
+        "type": "object",
+        "minProperties": 1,
+        "properties": dict.fromkeys(roles, _FILTER),
+        "additionalProperties": False,
+    }
+    return {"anyOf": [{"type": "null"}, filters]}

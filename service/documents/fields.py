@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial, reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -34,6 +35,8 @@ from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.resources.checks import check_name, check_topic
 from correlation.resources.decimals import EXACTLY, read_decimal, without_zeros
 from correlation.resources.durations import UNITS_US, describe_limit, parse_duration_us, whole_us
+from service.documents.event_schemas import role_filters_schema
+from service.documents.role_filters import filter_problems, normalise_filters
 from service.errors import FieldProblem
 
 if TYPE_CHECKING:
@@ -160,6 +163,7 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     durations: ClassVar[tuple[Field, ...]] = ()
+    filters: ClassVar[tuple[Field, ...]] = ()
     # The same model with all fields optional; None: no field of this model is required.
     part: ClassVar[type[Document] | None] = None
 
@@ -184,7 +188,9 @@ class Document(BaseModel):
     @classmethod
     def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
         """Find problems between the given fields, under their names as written."""
-        return [it for field in cls.durations for it in _spelling_problems(field, set(given))]
+        spelled = (_spelling_problems(field, set(given)) for field in cls.durations)
+        filtered = (filter_problems(field, given.get(field.name)) for field in cls.filters)
+        return [*chain.from_iterable(spelled), *chain.from_iterable(filtered)]
 
     def normalised(self) -> dict[str, Any]:
         """Return the document with all defaults, durations in µs and decimals as strings."""
@@ -194,7 +200,10 @@ class Document(BaseModel):
             for name in type(self).model_fields
             if name not in spelled
         }
-        return values | {field.stored_name: self._duration_us(field) for field in self.durations}
+        values |= {field.stored_name: self._duration_us(field) for field in self.durations}
+        return values | {
+            field.name: normalise_filters(field, values[field.name]) for field in self.filters
+        }
 
     def _duration_us(self, field: Field) -> object:
         given = [name for name in spellings(field.name) if name in self.model_fields_set]
@@ -314,6 +323,7 @@ def _definitions(field: Field) -> Definitions:
         "count": Annotated[int, PydanticField(strict=True, ge=1)],
         "flag": Annotated[bool, PydanticField(strict=True)],
         "choice": Literal[field.choices] if field.choices else str,
+        "filters": Annotated[Any, WithJsonSchema(role_filters_schema(field.choices))],
     }
     found = types[field.type]
     if not field.required and field.default is None:
@@ -364,6 +374,7 @@ def document_model(
     definitions = reduce(operator.or_, map(_definitions, fields), more or {})
     model: type[Document] = create_model(name, __base__=base, __doc__=summary, **definitions)
     model.durations = durations
+    model.filters = tuple(field for field in fields if field.type == "filters")
     if any(field.required for field in fields):
         optional = tuple(replace(field, required=False) for field in fields)
         model.part = document_model(f"{name}Part", summary, optional, None, base=base, more=more)
