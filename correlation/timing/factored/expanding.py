@@ -124,7 +124,7 @@ class Expander:
             table.ids += record["ids"]
             table.earliest += record["earliest"]
             table.latest += record["latest"]
-            for name, values in record.get("attributes", {}).items():
+            for name, values in dict(record.get("attributes", {})).items():
                 if table.attributes is None:
                     table.attributes = {}
                 table.attributes.setdefault(name, []).extend(values)

@@ -51,6 +51,18 @@ def test_describe_alarm_tells_that_there_is_no_b() -> None:
     )
 
 
+def test_describe_alarm_shows_the_attributes_that_are_not_missing() -> None:
+    attributes = {"rule": "A \u00e9", "severity": 3, "open": False, "room": None}
+    a = _ALARM["a"] | {"attributes": attributes}
+    expected = _EVENTS.replace("500000Z]", '500000Z] rule="A \u00e9" severity=3 open=false')
+    assert describe_alarm(_ALARM | {"a": a}) == expected + "p=0.750  (satisfaction region)"
+
+
+def test_an_alarm_whose_attributes_are_not_an_object_is_refused() -> None:
+    with pytest.raises(ValueError, match="not an alarm"):
+        describe_alarm(_ALARM | {"a": _ALARM["a"] | {"attributes": [1]}})
+
+
 def test_describe_set_aside_tells_the_place_of_a_record_that_was_read() -> None:
     read = {"reason": "null_value", "detail": "no value", "stream": "s", "topic": "t"}
     letter = {**read, "partition": "1", "offset": "7", "value": None}
