@@ -16,6 +16,7 @@ from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
 from correlation.resources.durations import describe_duration
 from correlation.resources.times import describe_moment
+from correlation.timing.reading import describe_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ Document = dict[str, Any]
 _STDIN = "-"
 _STEPS = {
     "contract": "contract",
+    "filter": "filters",
     "same_event": "two events",
     "key": "key",
     "expired": "distance",
@@ -146,10 +148,14 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
     place = event.get("place")
     where = f"  {place['topic']}-{place['partition']}@{place['offset']}" if place else ""
     head = f"{role}  {event['stream']}:{event['id'] or 'no id'}{key}{where}"
+    attributes = describe_attributes(event).strip()
+    shown = [f"   {attributes}"] if attributes else []
     if event.get("reason"):
-        return [head, f"   {event['reason']}: {event['detail']}"]
+        return [head, f"   {event['reason']}: {event['detail']}", *shown]
+    if event["earliest"] is None:
+        return [head, f"   {event['detail']}", *shown]
     interval = f"{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}"
-    return [head, f"   {interval}  {describe_duration(event['length_us'])} long"]
+    return [head, f"   {interval}  {describe_duration(event['length_us'])} long", *shown]
 
 
 def _regions_table(answer: Mapping[str, Any]) -> Table:

@@ -90,9 +90,14 @@ def _describe_event(event: Mapping[str, Any]) -> str:
     return (
         f"{event['stream']}:{event['id']}{key} "
         f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
-        + "".join(
-            f" {name}={json.dumps(value, ensure_ascii=False)}"
-            for name, value in event.get("attributes", {}).items()
-            if value is not None
-        )
+        f"{describe_attributes(event)}"
+    )
+
+
+def describe_attributes(event: Mapping[str, Any]) -> str:
+    """Return the attributes of an event that are not missing, each after a space."""
+    return "".join(
+        f" {name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in event.get("attributes", {}).items()
+        if value is not None
     )

@@ -85,7 +85,7 @@ class ExplainRequest(BaseModel):
 class ExplainedStep(BaseModel):
     """A step of the evaluation of a pair."""
 
-    step: str = Field(description="contract, same_event, key, expired or threshold.")
+    step: str = Field(description="contract, filter, same_event, key, expired or threshold.")
     passed: bool | None = Field(description="Result; null: an earlier step failed.")
     detail: str | None = Field(description="Explanation of the result.")
 
