@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
+# In the past, so that no event is future-dated.
+BEGIN_US = time.time_ns() // 1_000 - 60_000_000
 PREFIX = f"filters{uuid.uuid4().hex[:10]}"
 ATTRIBUTES = (
     Attribute("rule", ("alert", "rule")),
@@ -70,8 +72,8 @@ def send(job: JobUnderTest, stream: str, now_us: int, events: dict[str, object])
     produce(job.bootstrap, STREAMS[stream].topic, records)
 
 
-def wait_for_alarms(job: JobUnderTest, ids: set[str]) -> list[dict[str, Any]]:
-    """Wait until the alarms contain events with these ids; return all alarms."""
+def wait_for_alarms(job: JobUnderTest, ids: set[str], *more: str) -> list[dict[str, Any]]:
+    """Wait for alarms of both conditions with these ids, and of more conditions; return all."""
 
     def read(values: list[bytes | None]) -> list[dict[str, Any]]:
         return list(expand(value or b"" for value in values))
@@ -79,7 +81,8 @@ def wait_for_alarms(job: JobUnderTest, ids: set[str]) -> list[dict[str, Any]]:
     def complete(records: list[Any]) -> bool:
         alarms = read([it.value for it in records])
         found = {(alarm["condition"], alarm[role]["id"]) for alarm in alarms for role in ("a", "b")}
-        return {(name, it) for it in ids for name in ("plain", "factored")} <= found
+        complete = {(name, it) for it in ids for name in ("plain", "factored")} <= found
+        return complete and {*more} <= {name for name, _ in found}
 
     return read([it.value for it in job.read(job.topics.alarms, complete)])
 
@@ -91,7 +94,7 @@ def pairs_of(alarms: list[dict[str, Any]], condition: str) -> list[tuple[str, st
 
 
 def test_only_events_that_match_meet_and_alarms_have_attributes(job: JobUnderTest) -> None:
-    now_us = time.time_ns() // 1_000
+    now_us = BEGIN_US
     send(job, "a", now_us, {"a1": {"rule": "A"}, "a2": {"rule": "C"}, "a3": None})
     send(
         job,
@@ -104,7 +107,7 @@ def test_only_events_that_match_meet_and_alarms_have_attributes(job: JobUnderTes
             "b4": {"severity": "4"},
         },
     )
-    alarms = wait_for_alarms(job, {"a1", "b1"})
+    alarms = wait_for_alarms(job, {"a1", "b1"}, "self")
     for name in ("plain", "factored"):
         (alarm,) = (it for it in alarms if it["condition"] == name)
         assert alarm["a"]["attributes"] == {"rule": "A", "severity": None, "partition": 0}
@@ -115,7 +118,7 @@ def test_only_events_that_match_meet_and_alarms_have_attributes(job: JobUnderTes
 
 
 def test_buffered_events_keep_their_attributes_across_a_restart(job: JobUnderTest) -> None:
-    now_us = time.time_ns() // 1_000 + 5_000_000
+    now_us = BEGIN_US + 5_000_000
     send(job, "b", now_us, {"kept": {"severity": 5}, "low": {"severity": 1}})
     # A pair that does not wait for the restart shows that the events are buffered.
     send(job, "a", now_us, {"before": {"rule": "B"}})
@@ -137,7 +140,7 @@ def test_a_changed_stream_adds_its_attribute_to_alarms(job: JobUnderTest) -> Non
     job.register(Resource("stream", "a", 2, 0, stream_to_document(changed)))
     job.wait_for_job(lambda _: job.states().count("starting") == starts + 1)
     job.wait_for_job(lambda newest: newest["state"] == "running")
-    now_us = time.time_ns() // 1_000 + 20_000_000
+    now_us = BEGIN_US + 20_000_000
     send(job, "b", now_us, {"b9": {"severity": 9}})
     send(job, "a", now_us, {"a9": {"rule": "A"}})
     alarms = wait_for_alarms(job, {"a9", "b9"})
