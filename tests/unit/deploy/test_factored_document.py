@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from pydantic import TypeAdapter
 
 from correlation.buffers.events import Events
 from correlation.engine.program import Block, Control, Outcome, Program
+from correlation.resources.attributes import Attribute
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.timing.factored.batch import CE_TYPE
 from correlation.timing.factored.expanding import expand
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument
+from tests.support.filters import DECLARED, draw_attributes
 from tests.support.slots import CONDITIONS, Slot, control_record, draw_arrivals, make_block
 
 PAGE = (Path(__file__).parents[3] / "docs" / "factored.md").read_text(encoding="utf-8")
@@ -101,9 +104,17 @@ def test_every_field_of_the_records_is_explained() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(n for n, it in CONDITIONS.items() if it["a"] != it["b"]))
-def test_reader_of_the_manual_reads_what_ours_reads(name: str, reader: Reader) -> None:
+@pytest.mark.parametrize("attributes", [(), DECLARED])
+def test_reader_of_the_manual_reads_what_ours_reads(
+    name: str, attributes: tuple[Attribute, ...], reader: Reader
+) -> None:
+    rng = random.Random(name)  # noqa: S311 - reproducible, no secret
     slot = Slot()
-    arrivals = draw_arrivals(random.Random(name), 200)  # noqa: S311 - reproducible, no secret
+    slot.streams = {it: replace(old, attributes=attributes) for it, old in slot.streams.items()}
+    slot.restart()
+    arrivals = draw_arrivals(rng, 200)
+    if attributes:
+        arrivals = [replace(it, attributes=draw_attributes(rng)) for it in arrivals]
     controls = [control_record(0, name, {**CONDITIONS[name], "output": "factored"})]
     records = written(slot.advance(make_block(arrivals[:150], controls)))
     records += written(slot.advance(make_block(arrivals[150:], [])))
