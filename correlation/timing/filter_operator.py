@@ -1,7 +1,7 @@
 """Operator that passes only the events which a condition's filters choose to another operator.
 
 Keep values, bounds and watermarks are those of the inner operator: they depend on the watermarks of
-the streams, not on the events. Segments keep their numbers.
+the streams, not on the events. Segments keep their numbers (docs/proofs.md, P-FILTER).
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ event that passes both does not form a pair with itself.
 
 Algorithm. The search of `timing.operator`, on the events that each role chooses. Its pairs are then
 expressed as rows of the whole segments, in which the order of A and B is decided: a pair is
-reported in the other order only if the first one does not satisfy the condition or its filters.
+reported in the other order only if the first one does not satisfy the condition or its filters
+(docs/proofs.md, P-FILTER).
 """
 
 from __future__ import annotations

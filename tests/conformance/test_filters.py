@@ -96,7 +96,7 @@ def check_attributes(alarms: list[Document], arrivals: list[Arrival]) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHM_CHOICES)
 @given(seed=SEEDS, count=st.integers(0, 60), name=NAMES)
-def test_filtered_pairs_are_the_judges_pairs(
+def test_p_filter_pairs_are_the_judges_pairs(
     algorithm: str, seed: int, count: int, name: str
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -108,7 +108,7 @@ def test_filtered_pairs_are_the_judges_pairs(
 
 
 @given(seed=SEEDS, count=st.integers(0, 60), name=NAMES, size=st.integers(1, 20))
-def test_filtered_pairs_of_blocks_are_the_judges_pairs(
+def test_p_filter_pairs_of_blocks_are_the_judges_pairs(
     seed: int, count: int, name: str, size: int
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -120,7 +120,7 @@ def test_filtered_pairs_of_blocks_are_the_judges_pairs(
 
 
 @given(seed=SEEDS, count=st.integers(0, 60), name=NAMES)
-def test_filtered_best_and_unmatched_are_the_judges_verdicts(
+def test_p_filter_best_and_unmatched_are_the_judges_verdicts(
     seed: int, count: int, name: str
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -138,7 +138,7 @@ def test_filtered_best_and_unmatched_are_the_judges_verdicts(
 
 
 @given(seed=SEEDS, count=st.integers(0, 80), name=NAMES, size=st.none() | st.integers(1, 20))
-def test_filtered_factored_records_expand_to_the_judges_pairs(
+def test_p_filter_factored_records_expand_to_the_judges_pairs(
     seed: int, count: int, name: str, size: int | None
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -154,7 +154,7 @@ def test_filtered_factored_records_expand_to_the_judges_pairs(
 
 @pytest.mark.parametrize("groups", [1, 3])
 @given(seed=SEEDS, count=st.integers(0, 40), name=NAMES)
-def test_filtered_pairs_of_a_grid_are_the_judges_pairs(
+def test_p_filter_pairs_of_a_grid_are_the_judges_pairs(
     groups: int, seed: int, count: int, name: str
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -168,7 +168,7 @@ def test_filtered_pairs_of_a_grid_are_the_judges_pairs(
 
 @pytest.mark.parametrize("declared", ["templates", "own"])
 @given(seed=SEEDS, count=st.integers(0, 40), name=NAMES)
-def test_filtered_histograms_are_judged_as_the_oracle_does(
+def test_p_filter_histograms_are_judged_as_the_oracle_does(
     declared: str, seed: int, count: int, name: str
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - a reproducible shuffle, no secret
@@ -186,3 +186,44 @@ def test_filtered_histograms_are_judged_as_the_oracle_does(
     assert len(verdicts) == len(others)
     assert verdicts == histogram_verdicts(arrivals, document)
     check_attributes(alarms, arrivals)
+
+
+def test_a_changed_filter_applies_to_results_that_are_completed_later() -> None:
+    slot = with_attributes(Slot())
+    wanted = [{"rule": "A"}, {"rule": "B"}, None]
+    before = [
+        Arrival("x", 0, "k", f"x{rule}", 10, 10, offset, attributes={"rule": rule})
+        for offset, rule in enumerate("AB")
+    ]
+    found = []
+    for version, where in enumerate(wanted):
+        document = {**CONDITIONS["near"], "where": where and {"a": where}}
+        control = control_record(version, "c", document, version + 1)
+        b = Arrival("y", 0, "k", f"y{version}", 10, 10, version, attributes={})
+        block = make_block([b] if version else [*before, b], [control])
+        found.append(pairs_of(read_alarms(slot.advance(block))))
+        slot.restart()
+    assert found == [[("xA", "y0")], [("xB", "y1")], [("xA", "y2"), ("xB", "y2")]]
+
+
+def test_a_filter_that_the_stream_no_longer_fits_stops_the_condition_with_a_reason() -> None:
+    slot = with_attributes(Slot())
+    document = {**CONDITIONS["near"], "where": {"b": {"severity": {"min": 3}}}}
+    slot.advance(make_block([], [control_record(0, "c", document)]))
+    slot.streams["y"] = replace(slot.streams["y"], attributes=())
+    slot.restart()
+    state = slot.advance(Block()).metrics["conditions"]["c"]
+    assert state["state"] == "failed"
+    assert state["detail"].startswith("where.b.severity: is not an attribute of the stream")
+
+
+def test_blocks_count_the_events_that_match() -> None:
+    slot = with_attributes(Slot())
+    document = {**CONDITIONS["near"], "where": {"a": {"rule": "A"}, "b": {"rule": "A"}}}
+    slot.advance(make_block([], [control_record(0, "c", {**document, "block_size": 2})]))
+    alarms = []
+    for offset, (stream, rule) in enumerate([("x", "A"), ("y", "B"), ("y", None), ("y", "A")]):
+        event = Arrival(stream, 0, "k", f"e{offset}", 0, 0, offset, attributes={"rule": rule})
+        alarms.append(pairs_of(read_alarms(slot.advance(make_block([event], [])))))
+        slot.restart()
+    assert alarms == [[], [], [], [("e0", "e3")]]
