@@ -13,7 +13,7 @@ from correlation.resources.durations import format_duration
 from correlation.resources.paths import Path
 from correlation.resources.times import TimeFormat
 
-Form = Literal["canonical", "time", "range", "template", "histogram"]
+Form = Literal["canonical", "time", "range", "template", "histogram", "lasting"]
 # Required time fields of each form; the other time fields are not allowed.
 _FIELDS: Mapping[Form, tuple[str, ...]] = {
     "canonical": (),
@@ -21,6 +21,7 @@ _FIELDS: Mapping[Form, tuple[str, ...]] = {
     "range": ("earliest", "latest"),
     "template": ("detected", "template"),
     "histogram": ("histogram",),
+    "lasting": ("begin", "end"),
 }
 _TIME_FIELDS = tuple(name for names in _FIELDS.values() for name in names)
 
@@ -31,9 +32,9 @@ class EventMapping:
 
     Parameters
     ----------
-    form : {"canonical", "time", "range", "template", "histogram"}
+    form : {"canonical", "time", "range", "template", "histogram", "lasting"}
         Canonical events; one time with `before` and `after`; two times; a detection time and the
-        name of a template; or a list of buckets.
+        name of a template; a list of buckets; or begin and end of an event that lasts.
     id_path, key_path : path or None
         Fields of the id and the join key. None: the canonical field if the form is "canonical",
         otherwise the record's position (id) or Kafka key (key).
@@ -45,6 +46,8 @@ class EventMapping:
         Fields of the detection time and the template's name (form "template").
     histogram_path : path or None
         Field of the buckets (form "histogram").
+    begin_path, end_path : path or None
+        Fields of begin and end (form "lasting").
     before_us, after_us : int
         The event happened between time - before and time + after, in µs (form "time").
     format : str
@@ -67,6 +70,8 @@ class EventMapping:
     detected_path: Path | None = None
     template_path: Path | None = None
     histogram_path: Path | None = None
+    begin_path: Path | None = None
+    end_path: Path | None = None
     before_us: int = 0
     after_us: int = 0
     format: TimeFormat = "iso8601"
@@ -94,7 +99,8 @@ class EventMapping:
             errors.refuse(
                 f"mapping.{name}",
                 "is missing" if path is None else "cannot be combined with the other fields",
-                "use either time, or earliest and latest, or detected and template, or histogram",
+                "use either time, or earliest and latest, or detected and template, or histogram, "
+                "or begin and end",
                 when=name in _TIME_FIELDS and (name in _FIELDS[self.form]) != (path is not None),
             )
             errors.refuse(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TEMPLATE_LIMIT
+from correlation.resources.attributes import Attribute, check_attributes
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
 from correlation.resources.mapping import EventMapping
@@ -45,6 +46,10 @@ class Stream:
         Whether its events may contain their own histograms.
     max_rate : int or None
         Maximum long-term rate in events per second; None: unknown.
+    attributes : tuple of Attribute
+        Attributes of the events.
+    min_length_us, max_length_us : int or None
+        Minimum and maximum of end - begin of events that last, in µs; None: 0 and 407 days.
 
     Raises
     ------
@@ -64,6 +69,9 @@ class Stream:
     templates: tuple[Template, ...] = ()
     histograms: bool = False
     max_rate: int | None = None
+    attributes: tuple[Attribute, ...] = ()
+    min_length_us: int | None = None
+    max_length_us: int | None = None
 
     def __post_init__(self) -> None:
         errors = FieldErrors()
@@ -81,7 +89,14 @@ class Stream:
         )
         with errors:
             self._check_templates()
+        with errors:
+            check_attributes(self.attributes)
         errors.raise_all()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether its events last: `earliest` is their begin and `latest` their end."""
+        return self.mapping.form == "lasting"
 
     @property
     def has_shapes(self) -> bool:
