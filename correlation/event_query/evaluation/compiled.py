@@ -168,7 +168,9 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
         for side in sides
         if side.input.negated and side.closures
     )
-    return CompiledQuery(keyed, positive, variables, routes if positive[0].closures else (), negated)
+    return CompiledQuery(
+        keyed, positive, variables, routes if positive[0].closures else (), negated
+    )
 
 
 class _Compiler:

@@ -223,9 +223,7 @@ class Search:
             if filled:
                 yield self._extend(table, target, pieces, found[:filled, 0])
 
-    def _extend(
-        self, table: Table, target: Target, pieces: Sequence[Piece], rows: Int64s
-    ) -> Table:
+    def _extend(self, table: Table, target: Target, pieces: Sequence[Piece], rows: Int64s) -> Table:
         extended = table.take(rows)
         extended.set_events(target.place, pieces, self.views, target.new, key=False)
         return extended

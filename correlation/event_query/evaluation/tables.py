@@ -64,6 +64,10 @@ class Table:
         shapes = ((size, aliases), (size, aliases), (size, 2 * aliases + 2), (size, numbers))
         return cls(*(np.zeros(shape, np.int64) for shape in shapes))
 
+    def ends(self) -> Int64s:
+        """Return the ends of the positive events, int64[k, n] in µs."""
+        return self.times[:, 1:-2:2]
+
     def take(self, rows: Int64s) -> Table:
         """Return the combinations of some rows."""
         return Table(self.segments[rows], self.rows[rows], self.times[rows], self.numbers[rows])

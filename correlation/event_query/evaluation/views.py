@@ -29,9 +29,7 @@ from correlation.buffers.columns import DictionaryColumn, Int64s
 from correlation.buffers.segment import Segment
 from correlation.event_query.evaluation.candidates import Candidates, compare_values
 from correlation.event_query.evaluation.interning import Interner
-
-# Prefix of the buffered columns of attributes.
-_PREFIX = "attribute."
+from correlation.resources.attributes import column_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +234,7 @@ class Views:
 
 def attribute_of(segment: Segment, name: str) -> DictionaryColumn:
     """Return the column of an attribute; all values are missing if the segment has no column."""
-    column = segment.columns.get(_PREFIX + name)
+    column = segment.columns.get(column_name(name))
     if column is None:
         return DictionaryColumn.from_list([None] * len(segment))
     return cast("DictionaryColumn", column)
