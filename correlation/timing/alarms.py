@@ -219,9 +219,9 @@ def _write_alarms(
         heads = (b"%b%d" % (begin, moment) for moment in detected_at_us.tolist())
     names = keys if keys is not None else repeat(condition.name.encode(), len(ids))
     columns = zip(names, heads, ids, verdicts, a, b, strict=True)
-    for key, head, framed, verdict, a_event, b_event in columns:
+    for key, head, named, verdict, a_event, b_event in columns:
         digest = start.copy()
-        digest.update(framed)
+        digest.update(named)
         ident = digest.hexdigest()
         value = b'%b,"alarm_id":"%b",%b,"a":%b,"b":%b}' % (
             head,

@@ -74,9 +74,8 @@ def read_candidates(event: EventPattern) -> tuple[Candidates, dict[str, str]]:
             kind = type(it.pattern.constant).__name__
             required.append(Required(it.name, it.pattern, kind))
     equal = tuple(tuple(names) for names in named.values())
-    return Candidates(tuple(required), equal), {
-        it: next(iter(names)) for it, names in named.items()
-    }
+    variables = {name: attributes[0] for name, attributes in zip(named, equal, strict=True)}
+    return Candidates(tuple(required), equal), variables
 
 
 def compare_values(values: Sequence[bytes], comparison: Comparison) -> NDArray[np.bool_]:

@@ -161,16 +161,15 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
     positive = tuple(side for side in sides if not side.input.negated)
     variables = tuple(dict.fromkeys(chain.from_iterable(side.variables for side in positive)))
     compiler = _Compiler(query, positive, variables, keyed=keyed)
-    routes = tuple(compiler.route(place) for place in range(len(positive)))
+    satisfiable = bool(positive[0].closures)
+    routes = tuple(compiler.route(place) for place in range(len(positive)) if satisfiable)
     # An event whose clauses all contradict those of the combination stops nothing.
     negated = tuple(
         (side.input.alias, compiler.negation(side))
         for side in sides
         if side.input.negated and side.closures
     )
-    return CompiledQuery(
-        keyed, positive, variables, routes if positive[0].closures else (), negated
-    )
+    return CompiledQuery(keyed, positive, variables, routes, negated)
 
 
 class _Compiler:

@@ -10,10 +10,10 @@ R. Buffers keep the events above the keep values at B (relevance.keep), so they 
 these results need (docs/proofs.md, P-QUERY-PROGRESS, P-QUERY-KEEP).
 
 Late events. A late event takes part in all results that are not yet published. With a late positive
-event a combination may have T <= R: it is decided at once, by the events that are buffered. If the
-query has negated events, it is reported only if its absence is known: the buffers still hold all
-events that could stop it, and B >= T. A result with a late positive event has `late`. A late negated
-event does not withdraw a published result.
+event a combination may have T <= R: it is decided at once, by the buffered events. If the query has
+negated events, it is reported only if their absence is known: the buffers still hold all events
+that could stop it, and B >= T. A result with a late positive event has `late`. A late negated event
+does not withdraw a published result.
 
 Beginning. A new condition begins with R = B. Of the events that arrived before it, the buffers may
 have dropped some: a combination that one of them might have stopped is not reported. The same holds

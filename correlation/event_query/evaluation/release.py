@@ -1,14 +1,14 @@
 """Release of results: up to which time they were published, across restarts, changes and resets.
 
 Definitions. B is the progress of the results (relevance.progress), R the bound of the published
-results: the maximum of the B of all blocks. A combination of time T is decided in the block in which
+results: the max of the B of all blocks. A combination of time T is decided in the block in which
 its last event arrives, if T <= R; otherwise in the first block whose B is at least T.
 
 Reset. When the watermark of a stream is reset, B may fall below R. R becomes B, and each buffered
 segment is sealed with the previous R, or with its seal if that is larger. A combination was decided
 before iff T is at most the min seal of its events' segments; events that arrive later have no seal.
-Sealed segments are not merged, so they are known by their numbers. Seals end when R reaches the last
-event below them.
+Sealed segments are not merged, so they are known by their numbers. Seals end when R reaches the
+last event below them.
 
 Change. The next version continues with R if it reads the same positive and negated streams: its
 results up to R are not published again. Otherwise, and after a pause, R begins with B.
