@@ -97,7 +97,8 @@ class Registry:
         Raises
         ------
         DependedUponError
-            When the partitioning changes while conditions read the stream.
+            When conditions read the stream, and its partitioning changes, or its events change
+            between instants and events that last.
         InvalidDocumentError
             When a condition on the stream writes alarms to its topic, directly or through other
             conditions, would keep too many of its events, or does not support their histograms.
@@ -121,11 +122,17 @@ class Registry:
             with errors:
                 check_capacity(reader, streams, self._max_buffered_events, "max_rate")
             with errors:
-                _check_shapes(reader, streams, stream)
+                _check_times(reader, streams, stream)
         errors.raise_all()
         current = self.get("stream", stream.name)
-        if current and current.resource.to_stream().partitioning != stream.partitioning:
+        before = stream if current is None else current.resource.to_stream()
+        if before.partitioning != stream.partitioning:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot be changed")
+        if before.lasts != stream.lasts:
+            self.check_unused(
+                stream.name,
+                "a stream in use cannot change between instants and events that last",
+            )
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Check that no condition reads the stream.
@@ -233,7 +240,8 @@ class Registry:
         errors = DocumentErrors(faulty)
         if kind == "stream":
             with errors:
-                checked_stream("unnamed", _HARMLESS | values, self._templates())
+                checkable = _without_dependent(values, faulty)
+                checked_stream("unnamed", _HARMLESS | checkable, self._templates())
         elif values:
             with errors:
                 _refuse_unknown("stream", self._fold.all("stream"), _streams_named(values))
@@ -246,6 +254,15 @@ class Registry:
 
     def _conditions(self) -> list[Condition]:
         return [to_condition(it.resource) for it in self._fold.all("condition").values()]
+
+
+def _without_dependent(values: dict[str, Any], faulty: Container[str]) -> dict[str, Any]:
+    """Return the fields of a stream that can be checked without its faulty fields."""
+    dropped = {"where"} if "attributes" in faulty else set()
+    if "mapping" in faulty:
+        limits = ("min_uncertainty_us", "max_uncertainty_us", "min_length_us", "max_length_us")
+        dropped.update(limits)
+    return {name: value for name, value in values.items() if name not in dropped}
 
 
 def checked_stream(
@@ -337,15 +354,16 @@ def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[st
         raise InvalidDocumentError.of_all(problems)
 
 
-def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:
-    """Check that a condition supports the histograms or templates of its stream."""
-    if not stream.has_shapes:
+def _check_times(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:
+    """Check that a condition supports histograms, templates or events that last."""
+    if not (stream.has_shapes or stream.lasts):
         return
     try:
         KINDS[reader.kind].check(reader, streams)
     except InvalidFieldError as error:
+        field = "histograms" if stream.histograms else "templates"
         raise InvalidDocumentError.of(
-            "histograms" if stream.histograms else "templates",
+            "mapping.begin" if stream.lasts else field,
             f"condition {reader.name} does not support them: {error.field}: {error.problem}",
             f"remove them, or change the condition first: {error.remedy}",
         ) from error
