@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
+from correlation.event_query.evaluation import interning, operator, search
 from correlation.event_query.evaluation.operator import EventQueryOperator
+from correlation.event_query.evaluation.views import Views
 from correlation.event_query.language.checks import find_problems
 from correlation.event_query.query import (
     And,
@@ -160,3 +163,54 @@ def assert_nothing_is_kept_too_long(slot: QuerySlot, keep: dict[str, float]) -> 
 @given(cases())
 def test_results_are_the_judges_as_soon_as_they_are_final_and_once(case: Case) -> None:
     run(case)
+
+
+@given(cases())
+def test_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "CAPACITY", 3)
+        patch.setattr(interning, "_MIN_SIZE", 4)
+        patch.setattr(operator, "_VIEWS", Views())
+        run(case)
+
+
+@given(cases())
+def test_results_are_equal_without_garbage_collection(case: Case) -> None:
+    with_collection = run(case, checked=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventQueryOperator, "keep_values", keep_values_plus(-(2**40)))
+        assert run(case, checked=False) == with_collection
+
+
+def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]], dict[str, int]]:
+    """Return a wrong method: keep values that are too large by some µs."""
+    right = EventQueryOperator.keep_values
+    return lambda it, marks: {name: value + us for name, value in right(it, marks).items()}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        # Each keep value keeps one microsecond too little.
+        (EventQueryOperator, "keep_values", keep_values_plus(1)),
+        # Results are published one microsecond before they are final.
+        (EventQueryOperator, "_progress", lambda it, marks: progress_of(it, marks) + 1),
+    ],
+)
+def test_a_mutation_of_one_microsecond_is_caught(
+    owner: type, name: str, wrong: Callable[..., object]
+) -> None:
+    def fails(case: Case) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, name, wrong)
+            try:
+                run(case)
+            except AssertionError:
+                return True
+        return False
+
+    once = settings(max_examples=2000, phases=[Phase.generate], database=None)
+    find(cases(), fails, settings=once)
+
+
+progress_of = EventQueryOperator._progress  # noqa: SLF001 - the method that is mutated
