@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.event_query.condition import EventQueryCondition
-from correlation.event_query.evaluation.views import attribute_of
+from correlation.event_query.evaluation.values import attribute_of
 from correlation.event_query.query import Constant, Variable
 from correlation.operators import (
     Encode,

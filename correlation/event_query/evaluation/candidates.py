@@ -1,14 +1,17 @@
 """Candidates: the events of a segment that match the attribute patterns of an alias.
 
 An attribute is buffered as a column of its distinct values, in canonical JSON. A comparison is
-decided once per distinct value: exactly, numbers as decimals. A missing attribute matches no
-pattern. If a variable names several attributes of an event, their values must be equal.
+decided once per distinct value: exactly, numbers as decimals; equal values are found by their
+bytes. A missing attribute matches no pattern. If a variable names several attributes of an event,
+their values must be equal.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correlation.event_query.query import Comparison, Constant, EventPattern, Operator, Variable
+from correlation.resources.attributes import encode_value
 
+_INT64 = 2**63
+_FLOAT64 = Decimal(sys.float_info.max)
 _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -45,6 +51,11 @@ class Required:
     attribute: str
     comparison: Comparison
     type: str
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether the attribute is compared for equality."""
+        return self.comparison.operator == "="
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +89,45 @@ def read_candidates(event: EventPattern) -> tuple[Candidates, dict[str, str]]:
     return Candidates(tuple(required), equal), variables
 
 
-def compare_values(values: Sequence[bytes], comparison: Comparison) -> NDArray[np.bool_]:
+def decode_exactly(values: Sequence[bytes]) -> list[Constant]:
+    """Return values in canonical JSON as Python values; fractions are exact decimals."""
+    decoded: list[Constant] = json.loads(b"[%b]" % b",".join(values), parse_float=Decimal)
+    return decoded
+
+
+def compare_values(decoded: Sequence[Constant], comparison: Comparison) -> NDArray[np.bool_]:
     """Mark the values that satisfy a comparison.
 
     Parameters
     ----------
-    values : sequence of bytes
-        Values in canonical JSON.
+    decoded : sequence
+        Output of `decode_exactly`.
     comparison : Comparison
         The comparison. Values of another type than its constant do not satisfy it.
     """
     compare, constant = _COMPARE[comparison.operator], comparison.constant
-    decoded = json.loads(b"[%b]" % b",".join(values), parse_float=Decimal)
     kind = _kind(constant)
     found = (_kind(value) is kind and compare(value, constant) for value in decoded)
-    return np.fromiter(found, np.bool_, len(values))
+    return np.fromiter(found, np.bool_, len(decoded))
+
+
+def equal_encodings(constant: Constant) -> list[bytes]:
+    """Return the canonical JSON of all values that are equal to a constant.
+
+    An integer and a number may have different digits: 10**22 is also 1e+22.
+    """
+    if isinstance(constant, bool | str):
+        return [encode_value(constant)]
+    number = Decimal(constant)
+    found = []
+    # Integers fit int64; the conversion of larger exponents would take long.
+    if -_INT64 <= number < _INT64 and number == int(number):
+        found.append(encode_value(int(number)))
+    # The digits of a float determine it, so only the nearest float can be equal.
+    nearest = float(number) if abs(number) <= _FLOAT64 else math.inf
+    if math.isfinite(nearest) and Decimal(repr(nearest)) == number:
+        found.append(encode_value(nearest))
+    return found
 
 
 def _kind(value: Constant) -> type:

@@ -36,7 +36,8 @@ from correlation.event_query.evaluation.kernels import (
     _stop_kernel,
 )
 from correlation.event_query.evaluation.tables import Piece, Table
-from correlation.event_query.evaluation.views import View, Views, read_only
+from correlation.event_query.evaluation.values import read_only
+from correlation.event_query.evaluation.views import View, Views
 
 # Maximum number of rows of a table.
 CAPACITY = 2**15

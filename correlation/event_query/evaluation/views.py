@@ -19,17 +19,21 @@ O(n log n) once more if the candidates are asked for by time (`View.between`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 
-from correlation.buffers.columns import DictionaryColumn, Int64s
+from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.event_query.evaluation.candidates import Candidates, compare_values
+from correlation.event_query.evaluation.candidates import Candidates
 from correlation.event_query.evaluation.interning import Interner
-from correlation.resources.attributes import column_name
+from correlation.event_query.evaluation.values import (
+    AttributeValues,
+    attribute_of,
+    count_sort,
+    read_only,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +125,16 @@ class _Entry:
     """What is known of a segment in an epoch."""
 
     epoch: int
+    compared: dict[str, AttributeValues] = field(default_factory=dict)
     key_numbers: Int64s | None = None
     value_numbers: dict[str, Int64s] = field(default_factory=dict)
     views: dict[ViewKey, View | None] = field(default_factory=dict)
+
+    def values(self, segment: Segment, attribute: str) -> AttributeValues:
+        """Return the values of an attribute."""
+        if attribute not in self.compared:
+            self.compared[attribute] = AttributeValues(attribute_of(segment, attribute))
+        return self.compared[attribute]
 
     def __len__(self) -> int:
         keys = 0 if self.key_numbers is None else len(self.key_numbers)
@@ -180,8 +191,10 @@ class Views:
         if not key.keyed and len(segment.group_keys) > 1:
             rows = rows[np.argsort(segment.latest[rows], kind="stable")]
         codes, numbers = self._group(segment, key, rows)
-        order, bounds = np.empty(len(rows), np.int64), np.zeros(len(numbers) + 1, np.int64)
-        _count_sort_kernel(codes, bounds, order)
+        if len(rows) < len(numbers):
+            used_codes, codes = np.unique(codes, return_inverse=True)
+            numbers = numbers[used_codes]
+        order, bounds = count_sort(codes, len(numbers))
         used = np.flatnonzero(np.diff(bounds))
         used = used[np.argsort(numbers[used])]
         rows = rows[order]
@@ -198,22 +211,24 @@ class Views:
 
     def _rows(self, segment: Segment, candidates: Candidates) -> Int64s:
         """Return the rows of the candidates, ascending."""
-        chosen = np.ones(len(segment), np.bool_)
-        for it in candidates.required:
-            column = attribute_of(segment, it.attribute)
-            # The additional last element is for the code -1.
-            holds = np.append(compare_values(column.values.to_list(), it.comparison), False)
-            chosen &= holds[column.codes]
+        entry = self._entry(segment)
+        # An equality first: its rows are found without a look at the others.
+        required = sorted(candidates.required, key=lambda it: not it.is_equality)
+        if required and required[0].is_equality:
+            first = required.pop(0)
+            rows = entry.values(segment, first.attribute).rows_of(first.comparison)
+        else:
+            rows = np.arange(len(segment))
+        for it in required:
+            values = entry.values(segment, it.attribute)
+            rows = rows[values.hold(it.comparison)[values.column.codes[rows]]]
         for attributes in candidates.equal:
             for name in attributes:
-                chosen &= attribute_of(segment, name).codes >= 0
-        rows = np.flatnonzero(chosen)
-        for first, *others in candidates.equal:
-            for name in others:
-                same = self.numbers_of_rows(segment, first, rows) == self.numbers_of_rows(
-                    segment, name, rows
-                )
-                rows = rows[same]
+                rows = rows[attribute_of(segment, name).codes[rows] >= 0]
+        for name, *others in candidates.equal:
+            for other in others:
+                same = self.numbers_of_rows(segment, name, rows)
+                rows = rows[same == self.numbers_of_rows(segment, other, rows)]
         return rows
 
     def _group(self, segment: Segment, key: ViewKey, rows: Int64s) -> tuple[Int64s, Int64s]:
@@ -230,31 +245,3 @@ class Views:
         packed = self.interner.pack(columns, len(rows))
         numbers, codes = np.unique(packed, return_inverse=True)
         return codes, numbers
-
-
-def attribute_of(segment: Segment, name: str) -> DictionaryColumn:
-    """Return the column of an attribute; all values are missing if the segment has no column."""
-    column = segment.columns.get(column_name(name))
-    if column is None:
-        return DictionaryColumn.from_list([None] * len(segment))
-    return cast("DictionaryColumn", column)
-
-
-def read_only(column: Int64s) -> Int64s:
-    """Return a read-only view: numba compiles other kernels for writable arguments."""
-    view = np.ascontiguousarray(column).view()
-    view.flags.writeable = False
-    return view
-
-
-@njit(cache=True)
-def _count_sort_kernel(codes: Int64s, bounds: Int64s, order: Int64s) -> None:
-    """Sort rows by code, stably; code c has the rows bounds[c] to bounds[c + 1] - 1."""
-    for code in codes:
-        bounds[code + 1] += 1
-    for c in range(len(bounds) - 1):
-        bounds[c + 1] += bounds[c]
-    places = bounds[:-1].copy()
-    for i in range(len(codes)):
-        order[places[codes[i]]] = i
-        places[codes[i]] += 1
