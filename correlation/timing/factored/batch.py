@@ -13,14 +13,19 @@ import numpy as np
 
 from correlation.buffers.attribute_json import attribute_bytes, encode_attributes, encode_values
 from correlation.buffers.columns import BytesColumn
-from correlation.operators import Heading, OutputRecord, encode_json, make_heading
+from correlation.operators import (
+    Heading,
+    OutputRecord,
+    as_text,
+    encode_json,
+    framed,
+    make_heading,
+)
 from correlation.timing.alarms import (
     NO_ATTRIBUTES,
     AttributeNames,
     add_attributes,
-    as_text,
     event_record,
-    framed,
 )
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 
