@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError
@@ -29,8 +30,9 @@ from service.errors import (
 from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
+    from correlation.condition_kind import NamedStream
     from correlation.config_records import Unreadable
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
@@ -97,7 +99,8 @@ class Registry:
         Raises
         ------
         DependedUponError
-            When the partitioning changes while conditions read the stream.
+            When the partitioning changes while conditions read the stream, or conditions cannot
+            be evaluated on the changed stream.
         InvalidDocumentError
             When a condition on the stream writes alarms to its topic, directly or through other
             conditions, would keep too many of its events, or does not support their histograms.
@@ -124,8 +127,12 @@ class Registry:
                 _check_shapes(reader, streams, stream)
         errors.raise_all()
         current = self.get("stream", stream.name)
-        if current and current.resource.to_stream().partitioning != stream.partitioning:
+        if current is None:
+            return
+        before = current.resource.to_stream()
+        if before.partitioning != stream.partitioning:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot be changed")
+        _refuse_broken(complete, streams | {stream.name: before}, streams, stream.name)
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Check that no condition reads the stream.
@@ -271,7 +278,7 @@ def checked_stream(
     errors = DocumentErrors()
     with errors:
         _refuse_unknown(
-            "template", templates, {f"templates[{it}]": n for it, n in enumerate(names)}
+            "template", templates, [(f"templates[{it}]", n) for it, n in enumerate(names)]
         )
     entries = [template_entry(templates[it].to_template()) for it in names if it in templates]
     with errors:
@@ -315,26 +322,64 @@ def checked_condition(
     return condition
 
 
-def _streams_named(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the streams that a condition names, by field."""
+def _streams_named(document: Mapping[str, Any]) -> list[NamedStream]:
+    """Return the streams that a condition names, with their fields."""
     kind = KINDS.get(document.get("kind", ""))
-    fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
-    return {field: document[field] for field in fields if document.get(field) is not None}
+    return kind.streams_named(document) if kind else []
 
 
-def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[str, str]) -> None:
-    """Check that each name, keyed by field, is a registered resource."""
+def _refuse_unknown(
+    kind: ResourceKind, known: Container[str], named: Iterable[tuple[str, str]]
+) -> None:
+    """Check that each name, given with its field, is a registered resource."""
     problems = tuple(
         FieldProblem(
             field,
             f"{kind} {name!r} does not exist",
             f"register it first: PUT /v1/{kind}s/{name}",
         )
-        for field, name in named.items()
+        for field, name in named
         if name not in known
     )
     if problems:
         raise InvalidDocumentError.of_all(problems)
+
+
+def _refuse_broken(
+    readers: Iterable[Condition],
+    before: Mapping[str, Stream],
+    after: Mapping[str, Stream],
+    stream: str,
+) -> None:
+    """Check that conditions that can be evaluated on a stream still can after its change.
+
+    Raises
+    ------
+    DependedUponError
+        When they cannot; they are listed with their problems.
+    """
+    problems = []
+    for reader in readers:
+        check = KINDS[reader.kind].check
+        try:
+            check(reader, after)
+        except InvalidFieldError as error:
+            with suppress(InvalidFieldError):
+                check(reader, before)
+                problems += [
+                    FieldProblem(
+                        f"conditions.{reader.name}",
+                        f"{it.field}: {it.problem}",
+                        f"change the condition first: {it.remedy}",
+                    )
+                    for it in error.problems
+                ]
+    if problems:
+        raise DependedUponError(
+            f"conditions cannot use the changed stream {stream}: {problems[0].field} "
+            f"{problems[0].problem}",
+            tuple(problems),
+        )
 
 
 def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:

@@ -155,6 +155,11 @@ TopicName = Annotated[
 ]
 
 
+ShortText = Annotated[str, PydanticField(min_length=1, max_length=100)]
+# Max number of entries of an object of names.
+MAX_NAMES = 100
+
+
 class Document(BaseModel):
     """Base of the documents; rejects unknown fields and a duration in two spellings."""
 
@@ -299,6 +304,29 @@ def _duration_definitions(field: Field) -> Definitions:
     return definitions
 
 
+def _read_text_or_object(field: Field, value: object) -> object:
+    """Return the stored form of a text or object, or raise the problems that its reader finds."""
+    if not isinstance(value, str | Mapping):
+        remedy = "write a string, in double quotes, or a JSON object: {…}"
+        raise InvalidFieldError("", "must be a string or an object", remedy)
+    if field.read is None:
+        return value
+    try:
+        return field.read(value)
+    except InvalidFieldError as error:
+        # Paths are relative to this field.
+        problems = [
+            FieldProblem.of(it, "" if it.field == field.name else it.field) for it in error.problems
+        ]
+        raise PydanticCustomError("fields", "is not valid", {"all": problems}) from error
+
+
+def _text_or_object(field: Field) -> Any:  # noqa: ANN401  a type of create_model
+    schema = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]}
+    reader = PlainValidator(partial(_read_text_or_object, field))
+    return Annotated[object, reader, WithJsonSchema(schema)]
+
+
 def _none() -> None:
     """Return None, the value of an unused spelling."""
 
@@ -313,6 +341,8 @@ def _definitions(field: Field) -> Definitions:
         "topic": TopicName,
         "count": Annotated[int, PydanticField(strict=True, ge=1)],
         "flag": Annotated[bool, PydanticField(strict=True)],
+        "names": Annotated[dict[ShortText, ResourceName], PydanticField(max_length=MAX_NAMES)],
+        "text_or_object": _text_or_object(field),
         "choice": Literal[field.choices] if field.choices else str,
     }
     found = types[field.type]

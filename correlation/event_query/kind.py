@@ -1,0 +1,89 @@
+"""The kind of condition `event_query`: its fields, checks, operator, plan and explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from correlation.condition_kind import ConditionKind, Field, Values
+from correlation.event_query.building import build_condition, named_streams, stored_query
+from correlation.event_query.checking import check_streams
+from correlation.event_query.condition import KIND
+from correlation.event_query.evaluation.operator import make_operator
+from correlation.event_query.explain import explain_combination
+from correlation.event_query.picture import draw_constraints
+from correlation.event_query.plan import derive_costs, plan_query
+from correlation.event_query.reading import QueryResultReader
+
+if TYPE_CHECKING:
+    from correlation.event_query.condition import EventQueryCondition
+
+_RUNNING_EXAMPLE = """\
+DETECT Alarm {area {var X}}
+ON event s: Smoke {area {var X}}
+   not event r: Report {area {var X}}
+WHERE s.rt.end <= r.rt.begin,
+      r.rt.begin <= s.rt.end + 5 min
+END"""
+_FIELDS = (
+    Field(
+        "query",
+        "text_or_object",
+        "The query: text of the event query language, or its JSON form.",
+        read=stored_query,
+    ),
+    Field(
+        "types",
+        "names",
+        "Streams of event types; a type that is missing names its stream in lower case.",
+        required=False,
+    ),
+    Field(
+        "threshold",
+        "decimal",
+        "Min probability of a result, 0 < ct <= 1; required if a stream has uncertain instants, "
+        "otherwise not allowed.",
+        required=False,
+    ),
+    Field("output_topic", "topic", "Topic of the results.", required=False),
+)
+
+
+def _horizon_field(condition: EventQueryCondition, stream: str) -> str:  # noqa: ARG001 - as all kinds
+    """Return the field whose relations set how long the events of every stream are kept."""
+    return "query"
+
+
+def _roles(condition: EventQueryCondition) -> dict[str, str]:
+    return condition.stream_of
+
+
+def _optional_roles(condition: EventQueryCondition) -> Collection[str]:
+    return [event.alias for event in condition.query.negated]
+
+
+def _list_warm_up(algorithm: str | None, shapes: str) -> Iterator[Values]:
+    """Yield one query of each fast path, and one of the general path, on streams a and b."""
+    return iter(())
+
+
+EVENT_QUERY_KIND = ConditionKind(
+    name=KIND,
+    summary="Combinations of positive events for which no negated event exists.",
+    fields=_FIELDS,
+    build=build_condition,
+    check=check_streams,
+    operator=make_operator,
+    derive=derive_costs,
+    horizon_field=_horizon_field,
+    plan=plan_query,
+    roles=_roles,
+    explain=explain_combination,
+    example={"kind": KIND, "query": _RUNNING_EXAMPLE},
+    open_reader=QueryResultReader,
+    warm_up=_list_warm_up,
+    metrics={},
+    named_streams=named_streams,
+    optional_roles=_optional_roles,
+    picture=draw_constraints,
+)
