@@ -35,3 +35,5 @@ BLOCK_SIZE_LIMIT = 1_000_000
 SLOTS_LIMIT = 1024
 # Maximum number of groups of a grid: 44 groups have 990 cells, at most one per slot; 45 have 1,035.
 GROUPS_LIMIT = 44
+# Maximum number of constants of a filter over attributes.
+FILTER_CONSTANTS_LIMIT = 1000

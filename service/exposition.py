@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from correlation.engine.contract import LIMITS
+from correlation.engine.contract import MAX_DELAY, declaration, length_limits
 from correlation.kinds import KINDS
 from service.metrics import Sample
 
@@ -31,15 +31,16 @@ _PREFIX = "coincide_"
 _HELP = {
     "events_consumed_total": "Events read and accepted.",
     "events_rejected_total": "Records written to the dead-letter topic.",
+    "events_filtered_total": "Records that do not match the where of the stream.",
     "events_late_total": "Late events.",
     "transmission_delay_seconds": "Kafka timestamp minus the event's latest time.",
-    "interval_length_seconds": "Length of the events' intervals.",
+    "interval_length_seconds": "Length of the events' intervals; if they last, end minus begin.",
     "interval_length_min_seconds": "Min interval length since the last change of the declaration.",
     "interval_length_max_seconds": "Max interval length since the last change of the declaration.",
     "transmission_delay_min_seconds": "Min delay since the last change of the declaration.",
     "transmission_delay_max_seconds": "Max delay since the last change of the declaration.",
     "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
-    "declared_seconds": "Declared min_uncertainty, max_uncertainty or max_delay of the stream.",
+    "declared_seconds": "Declared limit of the stream: uncertainty, length or max_delay.",
     "watermark_timestamp_seconds": "Watermark: events older than this count as late.",
     "buffered_events": "Number of buffered events; counts each copy in a grid.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
@@ -143,8 +144,9 @@ def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]
 
 def _contract_gauges(stream: Stream, facts: ContractFacts | None) -> Iterator[Sample]:
     """Yield the declared limits of a stream and its observed values."""
-    for limit in LIMITS:
-        declared_us = getattr(stream, f"{limit}_us")
+    limits = declaration(stream)
+    for limit in (*length_limits(limits), MAX_DELAY):
+        declared_us = limits[f"{limit}_us"]
         yield _sample("declared_seconds", declared_us / 1e6, stream=stream.name, limit=limit)
     if facts is None:
         return

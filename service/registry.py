@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError
@@ -17,6 +16,7 @@ from correlation.resources.records import (
     template_entry,
 )
 from service.documents.capacity import check_capacity
+from service.documents.changes import problems_of, refuse_broken
 from service.documents.cycles import refuse_loop
 from service.documents.models import valid_values
 from service.errors import (
@@ -99,8 +99,8 @@ class Registry:
         Raises
         ------
         DependedUponError
-            When the partitioning changes while conditions read the stream, or conditions cannot
-            be evaluated on the changed stream.
+            When conditions read the stream, and its partitioning changes, or its events change
+            between instants and events that last, or a condition cannot be evaluated on it.
         InvalidDocumentError
             When a condition on the stream writes alarms to its topic, directly or through other
             conditions, would keep too many of its events, or does not support their histograms.
@@ -109,6 +109,8 @@ class Registry:
         streams = self.streams() | {stream.name: stream}
         readers = [it for it in conditions if stream.name in it.streams]
         complete = [it for it in readers if streams.keys() >= set(it.streams)]
+        current = self.get("stream", stream.name)
+        before = None if current is None else current.resource.to_stream()
         errors = DocumentErrors()
         for writer in (it for it in readers if it.output_topic == stream.topic):
             with errors:
@@ -122,17 +124,21 @@ class Registry:
             refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
         for reader in complete:
             with errors:
-                check_capacity(reader, streams, self._max_buffered_events, "max_rate")
+                if not problems_of(reader, streams):
+                    check_capacity(reader, streams, self._max_buffered_events, "max_rate")
             with errors:
-                _check_shapes(reader, streams, stream)
+                _check_times(reader, streams, stream, before)
         errors.raise_all()
-        current = self.get("stream", stream.name)
-        if current is None:
+        if before is None:
             return
-        before = current.resource.to_stream()
         if before.partitioning != stream.partitioning:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot be changed")
-        _refuse_broken(complete, streams | {stream.name: before}, streams, stream.name)
+        if before.lasts != stream.lasts:
+            self.check_unused(
+                stream.name,
+                "a stream in use cannot change between instants and events that last",
+            )
+        refuse_broken(complete, streams | {stream.name: before}, streams, stream.name)
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Check that no condition reads the stream.
@@ -240,7 +246,8 @@ class Registry:
         errors = DocumentErrors(faulty)
         if kind == "stream":
             with errors:
-                checked_stream("unnamed", _HARMLESS | values, self._templates())
+                checkable = _without_dependent(values, faulty)
+                checked_stream("unnamed", _HARMLESS | checkable, self._templates())
         elif values:
             with errors:
                 _refuse_unknown("stream", self._fold.all("stream"), _streams_named(values))
@@ -253,6 +260,15 @@ class Registry:
 
     def _conditions(self) -> list[Condition]:
         return [to_condition(it.resource) for it in self._fold.all("condition").values()]
+
+
+def _without_dependent(values: dict[str, Any], faulty: Container[str]) -> dict[str, Any]:
+    """Return the fields of a stream that can be checked without its faulty fields."""
+    dropped = {"where"} if "attributes" in faulty else set()
+    if "mapping" in faulty:
+        limits = ("min_uncertainty_us", "max_uncertainty_us", "min_length_us", "max_length_us")
+        dropped.update(limits)
+    return {name: value for name, value in values.items() if name not in dropped}
 
 
 def checked_stream(
@@ -345,52 +361,23 @@ def _refuse_unknown(
         raise InvalidDocumentError.of_all(problems)
 
 
-def _refuse_broken(
-    readers: Iterable[Condition],
-    before: Mapping[str, Stream],
-    after: Mapping[str, Stream],
-    stream: str,
+def _check_times(
+    reader: Condition, streams: Mapping[str, Stream], stream: Stream, before: Stream | None
 ) -> None:
-    """Check that conditions that can be evaluated on a stream still can after its change.
+    """Check that a condition supports histograms, templates or events that last, if they are new.
 
-    Raises
-    ------
-    DependedUponError
-        When they cannot; they are listed with their problems.
+    Other changes are refused by `refuse_broken`.
     """
-    problems = []
-    for reader in readers:
-        check = KINDS[reader.kind].check
-        try:
-            check(reader, after)
-        except InvalidFieldError as error:
-            with suppress(InvalidFieldError):
-                check(reader, before)
-                problems += [
-                    FieldProblem(
-                        f"conditions.{reader.name}",
-                        f"{it.field}: {it.problem}",
-                        f"change the condition first: {it.remedy}",
-                    )
-                    for it in error.problems
-                ]
-    if problems:
-        raise DependedUponError(
-            f"conditions cannot use the changed stream {stream}: {problems[0].field} "
-            f"{problems[0].problem}",
-            tuple(problems),
-        )
-
-
-def _check_shapes(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:
-    """Check that a condition supports the histograms or templates of its stream."""
-    if not stream.has_shapes:
+    had_shapes = before is not None and before.has_shapes
+    lasted = before is not None and before.lasts
+    if stream.has_shapes <= had_shapes and stream.lasts <= lasted:
         return
     try:
         KINDS[reader.kind].check(reader, streams)
     except InvalidFieldError as error:
+        field = "histograms" if stream.histograms else "templates"
         raise InvalidDocumentError.of(
-            "histograms" if stream.histograms else "templates",
+            "mapping.begin" if stream.lasts else field,
             f"condition {reader.name} does not support them: {error.field}: {error.problem}",
             f"remove them, or change the condition first: {error.remedy}",
         ) from error

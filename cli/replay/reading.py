@@ -12,7 +12,8 @@ from cli.replay.options import EventPartition
 from cli.replay.records import TopicRecords
 from cli.replay.rows import CsvRows, JsonLines, TableRows
 from correlation.errors import RejectedEventError
-from correlation.parsing.intake import Problem, StreamReader
+from correlation.parsing.intake import Problem
+from correlation.parsing.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     from cli.replay.chunks import Chunk

@@ -30,11 +30,16 @@ _NEAR = 0.9
 # Factors from which a limit counts as far too large.
 _HALF, _QUARTER, _FIVE = 2, 4, 5
 _COMMON = 0.99
-# Rejections that a wrong declaration may cause; the producer causes the others.
-_DECLARED = {
+# Rejections that a wrong limit may cause, by the fields of uncertain instants and of events that
+# last; the producer causes the others.
+_INSTANTS = {
     Reason.LONGER_THAN_DECLARED: ("longer than max_uncertainty", "max_uncertainty_us"),
     Reason.SHORTER_THAN_DECLARED: ("shorter than min_uncertainty", "min_uncertainty_us"),
     Reason.FUTURE_DATED: ("dated more than max_skew after their arrival", "max_skew_us"),
+}
+_LASTING = _INSTANTS | {
+    Reason.LONGER_THAN_DECLARED: ("longer than max_length", "max_length_us"),
+    Reason.SHORTER_THAN_DECLARED: ("shorter than min_length", "min_length_us"),
 }
 
 
@@ -65,26 +70,32 @@ def advise(
     return (
         *_on_breaches(stream, facts),
         *_on_delays(stream, facts),
-        *_on_lengths(stream, facts),
+        *(_on_lasting if stream.lasts else _on_lengths)(stream, facts),
         *_on_groups(stream.partitioning.groups, slots),
     )
 
 
 def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     """Yield advice on records that went to the dead-letter topic."""
-    for reason, (what, field) in _DECLARED.items():
+    limits = _LASTING if stream.lasts else _INSTANTS
+    for reason, (what, field) in limits.items():
         count = facts.rejected.get(reason, 0)
         if count:
             declared = describe_duration(getattr(stream, field))
             name = field.removesuffix("_us")
-            remedy = f"lower {name}" if name == "min_uncertainty" else f"raise {name}"
+            remedy = f"lower {name}" if name.startswith("min") else f"raise {name}"
             yield (
                 f"{_records(count)} rejected: {what} ({declared}); {remedy}, or "
                 "correct the producer"
             )
-    others = {
-        reason: count for reason, count in facts.rejected.items() if reason not in set(_DECLARED)
-    }
+    unfit = facts.rejected.get(Reason.BAD_ATTRIBUTE, 0)
+    if unfit:
+        yield (
+            f"{_records(unfit)} rejected: a value does not fit the type of its attribute; correct "
+            "attributes, or the producer"
+        )
+    known = {*limits, Reason.BAD_ATTRIBUTE}
+    others = {reason: count for reason, count in facts.rejected.items() if reason not in known}
     if others:
         listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(others.items()))
         yield f"records were rejected for reasons that do not depend on the declaration: {listed}"
@@ -189,6 +200,32 @@ def _on_lengths(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         yield (
             f"{min_seen}, but min_uncertainty is {min_length}; raise min_uncertainty: the order "
             "then decides more pairs"
+        )
+
+
+def _on_lasting(stream: Stream, facts: ContractFacts) -> Iterator[str]:
+    """Yield advice on the limits of events that last."""
+    lengths, low_us, high_us = facts.lengths, stream.min_length_us, stream.max_length_us
+    if lengths is None:
+        return
+    max_seen = f"the longest event observed is {describe_duration(lengths.max_us)}"
+    if high_us is not None and lengths.max_us > high_us * _NEAR:
+        near = _percent(facts.near.get("max_length", 0), facts.events)
+        yield (
+            f"{max_seen}; max_length is {describe_duration(high_us)}, and {near} of the events "
+            "exceed 90 % of it: longer events are rejected; raise max_length if the producer may "
+            "send them"
+        )
+    elif high_us is not None and facts.events >= ENOUGH and high_us >= _HALF * lengths.max_us:
+        yield (
+            f"{max_seen}, but max_length is {describe_duration(high_us)}; lower max_length: "
+            "buffers may be smaller"
+        )
+    if low_us and facts.near.get("min_length", 0):
+        yield (
+            f"the shortest event observed is {describe_duration(lengths.min_us)}; min_length is "
+            f"{describe_duration(low_us)}: shorter events are rejected; lower min_length if the "
+            "producer may send them"
         )
 
 

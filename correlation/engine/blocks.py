@@ -58,6 +58,8 @@ class Block:
         Heartbeats in the order of their records.
     rejected : mapping of (stream, reason) to int
         Number of records that went to the dead-letter topic.
+    filtered : mapping of stream to int
+        Number of records that do not match the `where` of a stream.
     """
 
     controls: Sequence[Control] = ()
@@ -65,6 +67,7 @@ class Block:
     progress: Sequence[Progress] = ()
     heartbeats: Sequence[Heartbeat] = ()
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    filtered: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
+from correlation.resources.attributes import attributes_to_document
 from correlation.resources.streams import Stream
 
 # Upper bounds of the histogram buckets, in seconds: 1 ms to 1 h, most in factors of 2 to 2.5.
@@ -27,7 +28,9 @@ BUCKETS_SECONDS = (
 _ENDS_US = np.array([round(end * 1e6) for end in BUCKETS_SECONDS], np.int64)
 # A value within one tenth of a limit is near it.
 _TENTHS = 10
-LIMITS = ("min_uncertainty", "max_uncertainty", "max_delay")
+# Limits of the lengths of uncertain instants, and of events that last.
+UNCERTAINTIES, LENGTHS = ("min_uncertainty", "max_uncertainty"), ("min_length", "max_length")
+MAX_DELAY = "max_delay"
 
 
 class Quantile(NamedTuple):
@@ -108,9 +111,10 @@ class ContractFacts:
     rejected : mapping of reason to int
         Number of records that went to the dead-letter topic.
     near : mapping of limit to int
-        Number of events within a tenth of `min_uncertainty`, `max_uncertainty`, `max_delay`.
+        Number of events within a tenth of each limit: `min_uncertainty` and `max_uncertainty`, or
+        `min_length` and `max_length` as far as they are declared, and `max_delay`.
     lengths : Spread or None
-        Lengths of the accepted events' intervals.
+        Lengths of the accepted events' intervals; of events that last, end minus begin.
     delays : Spread or None
         Kafka's timestamps minus `latest`; None for recorded data.
     """
@@ -140,16 +144,20 @@ class ContractFacts:
         late : int
             Number of late events.
         """
-        near = {
-            "min_uncertainty": _count(
-                lengths_us <= stream.min_uncertainty_us * (_TENTHS + 1) // _TENTHS
-            ),
-            "max_uncertainty": _count(lengths_us >= _nine_tenths(stream.max_uncertainty_us)),
-        }
+        declared = declaration(stream)
+        near = {}
+        for limit in length_limits(declared):
+            bound_us = declared[f"{limit}_us"]
+            chosen = (
+                lengths_us <= bound_us * (_TENTHS + 1) // _TENTHS
+                if limit.startswith("min")
+                else lengths_us >= _nine_tenths(bound_us)
+            )
+            near[limit] = _count(chosen)
         if delays_us is not None:
-            near["max_delay"] = _count(delays_us >= _nine_tenths(stream.max_delay_us))
+            near[MAX_DELAY] = _count(delays_us >= _nine_tenths(stream.max_delay_us))
         return cls(
-            declaration(stream),
+            declared,
             events=len(lengths_us),
             late=late,
             near=near,
@@ -173,7 +181,9 @@ class ContractFacts:
         """Return the share of the events near each checked limit; empty without events."""
         if not self.events:
             return {}
-        limits = LIMITS if self.delays is not None else LIMITS[:2]
+        limits = length_limits(self.declared)
+        if self.delays is not None:
+            limits = (*limits, MAX_DELAY)
         return {limit: self.near.get(limit, 0) / self.events for limit in limits}
 
     def to_record(self) -> dict[str, Any]:
@@ -210,13 +220,25 @@ class ContractFacts:
 
 def declaration(stream: Stream) -> dict[str, Any]:
     """Return the part of a stream's declaration that the facts depend on."""
-    return {
-        "min_uncertainty_us": stream.min_uncertainty_us,
-        "max_uncertainty_us": stream.max_uncertainty_us,
+    limits = LENGTHS if stream.lasts else UNCERTAINTIES
+    declared = {f"{limit}_us": getattr(stream, f"{limit}_us") for limit in limits}
+    declared |= {
         "max_delay_us": stream.max_delay_us,
         "clock": stream.clock,
         "spread_us": stream.mapping.spread_us,
     }
+    # Streams without attributes keep the facts that earlier versions of this software stored.
+    if stream.attributes:
+        declared["attributes"] = attributes_to_document(stream.attributes)
+    if stream.where is not None:
+        declared["where"] = stream.where.to_document()
+    return declared
+
+
+def length_limits(declared: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the limits of lengths that a declaration has."""
+    names = (*UNCERTAINTIES, *LENGTHS)
+    return tuple(name for name in names if declared.get(f"{name}_us") is not None)
 
 
 def count_buckets(durations_us: Int64s) -> NDArray[np.int64]:

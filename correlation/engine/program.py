@@ -21,11 +21,10 @@ from correlation.buffers.grid import home_copies
 from correlation.buffers.segment import Segment
 from correlation.config_records import read_config_record
 from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
-from correlation.engine.contract import ContractFacts, declaration
 from correlation.engine.progress import Watermarks, time_of_records
 from correlation.engine.registered import Registered, SetAside, keep_values
 from correlation.engine.totals import Totals
-from correlation.engine.widening import widen
+from correlation.engine.widening import fit_attributes, widen
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.operators import TIMESTAMP, Cache, View
 from correlation.resources.records import Resource, resource_key
@@ -114,11 +113,7 @@ class Program:
         ]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)
         now_us = clock()
-        for (stream, reason), count in block.rejected.items():
-            self._totals.count("events_rejected_total", {"stream": stream, "reason": reason}, count)
-            if stream in self._streams:
-                declared = declaration(self._streams[stream])
-                self._totals.add_facts(stream, ContractFacts(declared, rejected={reason: count}))
+        self._totals.count_records(self._streams, block.rejected, block.filtered)
         for entry, evaluation in evaluations:
             labels = {"condition": entry.resource.name}
             self._totals.count("alarms_total", labels, evaluation.alarms)
@@ -380,8 +375,9 @@ class Program:
                 reached = self._watermarks.max_latest(name)
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
+                read = ((it, Segment.from_bytes(fetch(it))) for it in numbers)
                 self._buffers[name] = StreamBuffer(
-                    [(number, Segment.from_bytes(fetch(number))) for number in numbers],
+                    [(it, fit_attributes(self._streams[name], segment)) for it, segment in read],
                     *manifest["forgotten"][name],
                 )
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:

@@ -71,6 +71,29 @@ class Totals:
         facts = ContractFacts.of_events(stream, lengths, delays, late_count)
         self.add_facts(stream.name, facts)
 
+    def count_records(
+        self,
+        streams: Mapping[str, Stream],
+        rejected: Mapping[tuple[str, str], int],
+        filtered: Mapping[str, int],
+    ) -> None:
+        """Count the records of a block that are not events, as in `Block`.
+
+        Parameters
+        ----------
+        streams : mapping of name to Stream
+            The streams in force.
+        rejected, filtered
+            Numbers of records by stream and reason, and by stream.
+        """
+        for (name, reason), count in rejected.items():
+            self.count("events_rejected_total", {"stream": name, "reason": reason}, count)
+            if name in streams:
+                declared = declaration(streams[name])
+                self.add_facts(name, ContractFacts(declared, rejected={reason: count}))
+        for name, count in filtered.items():
+            self.count("events_filtered_total", {"stream": name}, count)
+
     def add_facts(self, stream: str, facts: ContractFacts) -> None:
         """Add facts of a stream; facts of another declaration are replaced."""
         known = self._contracts.get(stream)

@@ -50,6 +50,13 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; fill: var(--text); }
 .tip { fill: #59636e; fill: var(--muted); }
 .bound { text-anchor: middle; }
 """
+_NAMESPACE = "http://www.w3.org/2000/svg"
+_ROLE = 'role="img" aria-labelledby="title desc"'
+_TIP = (
+    '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+    'markerUnits="userSpaceOnUse" orient="auto">'
+    '<path class="tip" d="M0 0.5 L8 4 L0 7.5 z"/></marker>'
+)
 _Box = tuple[float, float, float, float]
 
 
@@ -81,17 +88,15 @@ def draw_constraints(condition: EventQueryCondition, streams: Mapping[str, Strea
         body.append(_text(_MARGIN, top, line, "small"))
     height = top + _MARGIN
     head = f"Constraint graph of query {condition.name}"
+    size = f'width="{width:g}" height="{height:g}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
-            f'width="{width:g}" height="{height:g}" role="img" aria-labelledby="title desc">',
+            f'<svg xmlns="{_NAMESPACE}" viewBox="0 0 {width:g} {height:g}" {size} {_ROLE}>',
             f'<title id="title">{escape(head)}</title>',
             f'<desc id="desc">{escape(" ".join([*_describe(graphs), *sentences]))}</desc>',
             f"<style>{_STYLE}</style>",
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
-            'markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
-            '<path class="tip" d="M0 0.5 L8 4 L0 7.5 z"/></marker></defs>',
-            f'<rect class="back" width="{width:g}" height="{height:g}"/>',
+            f"<defs>{_TIP}</defs>",
+            f'<rect class="back" {size}/>',
             *body,
             "</svg>\n",
         ]

@@ -119,20 +119,26 @@ def _id_path(mapping: EventMapping) -> Path | None:
 
 
 def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
-    """Return the check of an interval for ρ, π and max_skew (spec: timing, sections 1 and 7)."""
-    min_length, max_length, skew = (
-        stream.min_uncertainty_us,
-        stream.max_uncertainty_us,
-        stream.max_skew_us,
-    )
-    live = stream.clock == "live"
+    """Return the check of an interval for the stream's limits (spec: timing, sections 1 and 7).
+
+    The times of an event that lasts are not uncertain: its end, like the `earliest` time of other
+    events, may not be ahead of Kafka's clock by more than max_skew.
+    """
+    live, skew = stream.clock == "live", stream.max_skew_us
+    wrong_order, limit = Reason.EARLIEST_AFTER_LATEST, "uncertainty"
+    low, high, lasts = "earliest", "latest", stream.lasts
+    min_length, max_length = stream.min_uncertainty_us, stream.max_uncertainty_us
+    if lasts:
+        wrong_order, limit = Reason.BEGIN_AFTER_END, "length"
+        low, high = "begin", "end"
+        min_length = stream.min_length_us or 0
+        # No event is longer than twice the limit of times.
+        max_length = 2 * TIME_LIMIT_US if stream.max_length_us is None else stream.max_length_us
 
     def check(earliest: int, latest: int, record_timestamp_us: int) -> None:
         length = latest - earliest
         if length < 0:
-            raise RejectedEventError(
-                Reason.EARLIEST_AFTER_LATEST, f"earliest is {-length} us after latest"
-            )
+            raise RejectedEventError(wrong_order, f"{low} is {-length} us after {high}")
         if not (-TIME_LIMIT_US <= earliest and latest <= TIME_LIMIT_US):
             raise RejectedEventError(
                 Reason.TIME_OUT_OF_RANGE, "times must be within 36,000 years of 1970"
@@ -140,17 +146,18 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
         if length < min_length:
             raise RejectedEventError(
                 Reason.SHORTER_THAN_DECLARED,
-                f"length {length} us is below min_uncertainty, {min_length} us",
+                f"length {length} us is below min_{limit}, {min_length} us",
             )
         if length > max_length:
             raise RejectedEventError(
                 Reason.LONGER_THAN_DECLARED,
-                f"length {length} us exceeds max_uncertainty, {max_length} us",
+                f"length {length} us exceeds max_{limit}, {max_length} us",
             )
-        if live and earliest > record_timestamp_us + skew:
+        if live and (latest if lasts else earliest) > record_timestamp_us + skew:
+            ahead_us = (latest if lasts else earliest) - record_timestamp_us
             raise RejectedEventError(
                 Reason.FUTURE_DATED,
-                f"earliest is {earliest - record_timestamp_us} us after the record's Kafka "
+                f"{high if lasts else low} is {ahead_us} us after the record's Kafka "
                 f"timestamp; max_skew is {skew} us",
             )
 

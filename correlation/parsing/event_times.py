@@ -1,7 +1,8 @@
 """Readers of the time of a record: an interval, or a distribution on an interval.
 
 A time finer than a microsecond is rounded outwards (`earliest` down, `latest` up), so that the
-interval still contains every possible time.
+interval still contains every possible time. Begin and end of an event that lasts are exact; both
+are rounded down, so that equal times of several events stay equal.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from correlation.resources.times import READERS, Span, iso8601_reader
 
 if TYPE_CHECKING:
     from correlation.resources.mapping import EventMapping
+    from correlation.resources.paths import Path
     from correlation.resources.streams import Stream
 
 # Earliest and latest time in µs, and the shape (`Histogram.shape_bytes`).
@@ -46,6 +48,8 @@ def timestamp_reader(stream: Stream) -> TimestampReader:
         return template_reader(
             stream.templates, mapping.detected_path, mapping.template_path, read_time
         )
+    if mapping.begin_path is not None and mapping.end_path is not None:
+        return _lasting_reader(mapping.begin_path, mapping.end_path, _time_reader(mapping))
     if mapping.histogram_path is not None:
         return histogram_reader(mapping.histogram_path, _time_reader(mapping))
     return _interval_reader(mapping) or _canonical_reader(stream)
@@ -53,6 +57,18 @@ def timestamp_reader(stream: Stream) -> TimestampReader:
 
 def _time_reader(mapping: EventMapping) -> Callable[[object], Span]:
     return READERS.get(mapping.format) or iso8601_reader(mapping.timezone)
+
+
+def _lasting_reader(
+    begin_path: Path, end_path: Path, reader: Callable[[object], Span]
+) -> TimestampReader:
+    """Return the reader of an event that lasts; equal times of several events stay equal."""
+
+    def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+        begin = reader(find_as_written(value, begin_path, text))[0]
+        return begin, reader(find_as_written(value, end_path, text))[0], None
+
+    return read
 
 
 def _interval_reader(mapping: EventMapping) -> TimestampReader | None:

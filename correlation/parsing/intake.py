@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from correlation.buffers.columns import BytesColumn, DictionaryColumn, Int64s
+from correlation.buffers.columns import BytesColumn, Columns, DictionaryColumn, Int64s
 from correlation.buffers.events import Events
-from correlation.parsing.event_reader import compile_mapping
+from correlation.parsing.event_reader import EventReader
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
+
+Positions = Callable[[Sequence[int]], tuple[Int64s, Int64s]]
 
 
 class Problem(NamedTuple):
@@ -91,34 +93,21 @@ def parse_values(
                 yield row, parsed
 
 
-class StreamReader:
-    """Reader of the parsed records of a stream.
-
-    Parameters
-    ----------
-    stream : Stream
-        Stream with the mapping, the limits, and the topic, from which missing ids are built.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.read = compile_mapping(stream)
-
-    def begin(self, partition: int) -> Intake:
-        """Return an empty intake for records of a partition of the stream's topic."""
-        return Intake(self, partition)
-
-
 class Intake:
     """Events of a stream read from one partition, as growing columns.
 
     Parameters
     ----------
-    reader : StreamReader
-        Reader of the stream.
+    stream : Stream
+        Stream with the topic, from which missing ids are built.
+    read : callable
+        Reader of its events (`compile_mapping`).
     partition : int
         Kafka partition, or the number of the file.
     """
+
+    # Number of records that do not match the `where` of the stream; known after `settle`.
+    filtered = 0
 
     __slots__ = (
         "_earliest",
@@ -133,11 +122,11 @@ class Intake:
         "stream",
     )
 
-    def __init__(self, reader: StreamReader, partition: int) -> None:
-        self.stream = reader.stream
+    def __init__(self, stream: Stream, read: EventReader, partition: int) -> None:
+        self.stream = stream
         self.rows: list[int] = []
         self.latest: list[int] = []
-        self._read = reader.read
+        self._read = read
         self._partition = partition
         self._keys: list[bytes] = []
         self._ids: list[bytes] = []
@@ -185,11 +174,27 @@ class Intake:
         self.latest.append(event.latest)
         self._shapes.append(event.shape)
 
+    def settle(self, positions: Positions) -> Iterable[tuple[int, Problem]]:  # noqa: ARG002 - for streams with `where`
+        """Remove the records that do not match the stream's `where`, after the last record.
+
+        Parameters
+        ----------
+        positions : callable
+            Returns the Kafka offsets and timestamps (in µs) of rows: int64[n] each.
+
+        Returns
+        -------
+        iterable of (int, Problem)
+            Rows and problems of matching records that `add` could not reject before.
+        """
+        return ()
+
     def to_events(
         self,
         offset: Int64s,
         record_timestamp_us: Int64s,
         extra: Mapping[str, BytesColumn] | None = None,
+        columns: Columns | None = None,
     ) -> Events:
         """Return the added events, one for each of `rows`.
 
@@ -199,6 +204,8 @@ class Intake:
             Kafka offset and timestamp of each event.
         extra : mapping of name to BytesColumn
             Additional columns (`Events.extra`).
+        columns : mapping of name to column
+            Buffered columns (`Events.columns`).
         """
         for place in self._nameless:
             name = f"{self.stream.topic}-{self._partition}-{offset[place]}"
@@ -214,4 +221,13 @@ class Intake:
             record_timestamp_us,
             extra or {},
             DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
+            columns or {},
         )
+
+    def _select(self, places: Sequence[int]) -> None:
+        """Keep only the events at the given places, in ascending order."""
+        nameless = set(self._nameless)
+        self._nameless = [new for new, old in enumerate(places) if old in nameless]
+        for name in ("rows", "latest", "_keys", "_ids", "_earliest", "_shapes"):
+            values = getattr(self, name)
+            setattr(self, name, [values[place] for place in places])

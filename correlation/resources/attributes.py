@@ -8,20 +8,24 @@ without a value has the code -1 in the column.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from decimal import Decimal
+from typing import Any, Literal, get_args
 
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.resources.checks import check_name
-from correlation.resources.paths import Path
+from correlation.resources.paths import Path, path_from_document, path_to_document, type_name
 
 AttributeType = Literal["string", "integer", "number", "boolean"]
 AttributeValue = str | int | float | bool
 ATTRIBUTE_TYPES: tuple[AttributeType, ...] = get_args(AttributeType)
 # Maximum number of attributes of a stream: each has a column in every segment.
 ATTRIBUTES_LIMIT = 100
+# Maximum number of characters of a string value.
+ATTRIBUTE_CHARACTERS = 1000
 # Paths of the record's position in Kafka, and the types of their values. $timestamp is in µs.
 RECORD_PATHS: Mapping[str, AttributeType] = {
     "$topic": "string",
@@ -30,6 +34,11 @@ RECORD_PATHS: Mapping[str, AttributeType] = {
     "$timestamp": "integer",
 }
 _PREFIX = "attribute."
+# Maximum of the absolute values; +2**63 does not fit int64.
+_LIMITS: Mapping[str, float] = {"integer": 2**63, "number": sys.float_info.max}
+_SHOWN = 40
+# Maximum number of unknown fields of an attribute that are listed.
+_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,11 @@ def column_name(name: str) -> str:
     return _PREFIX + name
 
 
+def is_attribute_column(name: str) -> bool:
+    """Return whether a column of `Events.columns` holds an attribute."""
+    return name.startswith(_PREFIX)
+
+
 def encode_value(value: AttributeValue) -> bytes:
     """Return the canonical JSON of a value; equal values of one type have equal bytes.
 
@@ -141,9 +155,9 @@ def decode_value(encoded: bytes) -> AttributeValue:
     return value
 
 
-def check_attributes(attributes: Iterable[Attribute]) -> None:
+def check_attributes(names: Iterable[str]) -> None:
     """Raise InvalidFieldError if there are too many attributes, or two with the same name."""
-    counts = Counter(attribute.name for attribute in attributes)
+    counts = Counter(names)
     if counts.total() > ATTRIBUTES_LIMIT:
         raise InvalidFieldError(
             "attributes",
@@ -153,3 +167,109 @@ def check_attributes(attributes: Iterable[Attribute]) -> None:
     for name, count in counts.items():
         if count > 1:
             raise InvalidFieldError(f"attributes.{name}", "is repeated", "write it once")
+
+
+def fit_value(value: object, kind: AttributeType) -> AttributeValue:
+    """Return a value of the JSON as a value of an attribute's type.
+
+    Parameters
+    ----------
+    value : object
+        A value of parsed JSON; integers may be Decimals, if they are exact.
+    kind : {"string", "integer", "number", "boolean"}
+        Type of the attribute.
+
+    Raises
+    ------
+    ValueError
+        The value does not fit the type; the message describes the value.
+    """
+    if kind == "string" and isinstance(value, str):
+        if len(value) > ATTRIBUTE_CHARACTERS:
+            raise ValueError(f"a string of {len(value)} characters")
+        return value
+    if kind == "boolean" and isinstance(value, bool):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError(type_name(value))  # noqa: TRY004 - documented: the caller rejects a record
+    return _fit_number(value, kind)
+
+
+def _fit_number(value: float | Decimal, kind: AttributeType) -> AttributeValue:
+    limit = _LIMITS.get(kind)
+    if limit is None:
+        raise ValueError(type_name(value))
+    # The comparisons come first, because integers and exponents may be huge.
+    undefined = isinstance(value, Decimal) and not value.is_finite()
+    if not undefined and -limit <= value <= limit:
+        if kind == "number":
+            return float(value)
+        if value == int(value) and value != limit:
+            return int(value)
+    raise ValueError(str(value)[:_SHOWN])
+
+
+def attributes_to_document(attributes: Iterable[Attribute]) -> dict[str, Any]:
+    """Write the declaration of attributes as a part of a stream's normalised document."""
+    return {it.name: {"path": path_to_document(it.path), "type": it.type} for it in attributes}
+
+
+def attributes_from_document(document: object) -> tuple[Attribute, ...]:
+    """Read the declaration of attributes: names, each with a path or an object.
+
+    Parameters
+    ----------
+    document : object
+        `{name: path}` or `{name: {"path": path, "type": type}}`; a path is "a.b" or a list.
+
+    Raises
+    ------
+    InvalidFieldError
+        The document is not valid; has one problem per wrong field.
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidFieldError(
+            "attributes",
+            f"must be an object; got {type_name(document)}",
+            'write {"rule": "alert.rule"} or {"severity": {"path": "level", "type": "integer"}}',
+        )
+    found = []
+    errors = FieldErrors()
+    for name, declared in document.items():
+        with errors:
+            found.append(_read_attribute(name, declared))
+    with errors:
+        # Also if some are not valid, so that all problems are reported.
+        check_attributes(document)
+    errors.raise_all()
+    return tuple(found)
+
+
+def _read_attribute(name: str, declared: object) -> Attribute:
+    field = f"attributes.{name}"
+    fields = declared if isinstance(declared, Mapping) else {"path": declared}
+    errors = FieldErrors()
+    for unknown in [it for it in fields if it not in ("path", "type")][:_LISTED]:
+        errors.refuse(f"{field}.{unknown}", "is unknown", "use path and type", when=True)
+    path: Any = fields.get("path")
+    kind: Any = fields.get("type")
+    parts = path if isinstance(path, list) else [path]
+    valid = bool(parts) and all(isinstance(part, str) and part for part in parts)
+    errors.refuse(
+        f"{field}.path" if isinstance(declared, Mapping) else field,
+        "is missing" if "path" not in fields else "is not a valid path",
+        'write a name, a dotted path ("a.b"), or a list of names',
+        when=not valid,
+    )
+    known = isinstance(kind, str) or "type" not in fields
+    errors.refuse(
+        f"{field}.type",
+        f"must be a string; got {type_name(kind)}",
+        f"use one of {', '.join(ATTRIBUTE_TYPES)}",
+        when=not known,
+    )
+    read = (path_from_document(path) if valid else None) or ("unnamed",)
+    with errors:
+        attribute = Attribute(name, read, kind if known and kind else default_type(read))
+    errors.raise_all()
+    return attribute

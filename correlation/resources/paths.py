@@ -41,3 +41,17 @@ def type_name(value: object) -> str:
     """Return the name of a value's JSON type."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
     return "null" if value is None else names.get(type(value), "a number")
+
+
+def path_to_document(path: Path | None) -> str | list[str] | None:
+    """Write a path as "a.b", or as a list of names if a name has a dot."""
+    if path is None:
+        return None
+    return list(path) if any("." in part for part in path) else ".".join(path)
+
+
+def path_from_document(path: str | list[str] | None) -> Path | None:
+    """Read the output of `path_to_document`."""
+    if path is None:
+        return None
+    return tuple(path.split(".")) if isinstance(path, str) else tuple(path)

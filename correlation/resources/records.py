@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from correlation.errors import FieldErrors, InvalidFieldError, UnknownRecordVersionError
+from correlation.resources.attributes import (
+    Attribute,
+    attributes_from_document,
+    attributes_to_document,
+)
+from correlation.resources.filters import Filter, read_filter
 from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping, Form
 from correlation.resources.partitioning import Partitioning
-from correlation.resources.paths import Path
+from correlation.resources.paths import path_from_document, path_to_document
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
 
@@ -27,6 +33,8 @@ _FORM_OF_FIELD: Mapping[str, Form] = {
     "detected": "template",
     "template": "template",
     "histogram": "histogram",
+    "begin": "lasting",
+    "end": "lasting",
 }
 Document = dict[str, Any]
 ResourceKind = Literal["stream", "condition", "template"]
@@ -141,20 +149,28 @@ def require(document: Mapping[str, Any], field: str) -> Any:  # noqa: ANN401 - a
 
 
 def stream_to_document(stream: Stream) -> Document:
-    """Write a stream as its normalised document."""
+    """Write a stream as its normalised document.
+
+    A stream of events that last has the limits of their lengths instead of their uncertainties.
+    """
+    limits = ("min_length_us", "max_length_us")
+    if not stream.lasts:
+        limits = ("min_uncertainty_us", "max_uncertainty_us")
+    found = {name: getattr(stream, name) for name in limits}
     return {
         "topic": stream.topic,
         "partitioning": {"by": stream.partitioning.by}
         | ({"groups": stream.partitioning.groups} if stream.partitioning.by == "grid" else {}),
         "mapping": _mapping_to_document(stream.mapping),
-        "min_uncertainty_us": stream.min_uncertainty_us,
-        "max_uncertainty_us": stream.max_uncertainty_us,
+        **{name: limit for name, limit in found.items() if limit is not None},
         "max_delay_us": stream.max_delay_us,
         "clock": stream.clock,
         "max_skew_us": stream.max_skew_us,
         "templates": [template_entry(template) for template in stream.templates],
         "histograms": stream.histograms,
         "max_rate": stream.max_rate,
+        "attributes": attributes_to_document(stream.attributes),
+        "where": None if stream.where is None else stream.where.to_document(),
     }
 
 
@@ -182,8 +198,10 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
     """
     by = document.get("partitioning") or {"by": "key"}
     # Defaults replace parts that are not valid, so that the other fields are checked as well.
-    partitioning, mapping = Partitioning(), EventMapping()
+    partitioning, mapping = Partitioning(), _default_mapping(document.get("mapping"))
     templates: tuple[Template, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    where: Filter | None = None
     errors = FieldErrors()
     with errors:
         partitioning = Partitioning(by["by"], by.get("groups", 1))
@@ -198,13 +216,21 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             )
             for it in document.get("templates", ())
         )
+    known = False
+    with errors:
+        attributes = attributes_from_document(document.get("attributes") or {})
+        known = True
+    with errors:
+        if document.get("where") is not None:
+            found = read_filter(document["where"], attributes if known else None)
+            where = found if known else None
     with errors:
         stream = Stream(
             name=name,
             topic=require(document, "topic"),
-            max_uncertainty_us=require(document, "max_uncertainty_us"),
+            max_uncertainty_us=_max_uncertainty_us(document, mapping),
             max_delay_us=require(document, "max_delay_us"),
-            min_uncertainty_us=document.get("min_uncertainty_us", 0),
+            min_uncertainty_us=document.get("min_uncertainty_us") or 0,
             mapping=mapping,
             partitioning=partitioning,
             clock=document.get("clock", "live"),
@@ -212,42 +238,52 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             templates=templates,
             histograms=document.get("histograms", False),
             max_rate=document.get("max_rate"),
+            attributes=attributes,
+            where=where,
+            min_length_us=document.get("min_length_us"),
+            max_length_us=document.get("max_length_us"),
         )
     errors.raise_all()
     return stream
 
 
-def _path_to_document(path: Path | None) -> str | list[str] | None:
-    if path is None:
-        return None
-    return list(path) if any("." in part for part in path) else ".".join(path)
+def _max_uncertainty_us(document: Mapping[str, Any], mapping: EventMapping) -> int:
+    found = document.get("max_uncertainty_us")
+    if found is None and mapping.form != "lasting":
+        raise InvalidFieldError("max_uncertainty_us", "is missing", "add it")
+    return found or 0
 
 
-def _path_from_document(path: str | list[str] | None) -> Path | None:
-    if path is None:
-        return None
-    return tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+def _default_mapping(document: Mapping[str, Any] | None) -> EventMapping:
+    """Return a valid mapping to uncertain instants, or to events that last, as the document."""
+    fields = document or {}
+    if all(fields.get(name) is None for name in ("begin", "end")):
+        return EventMapping()
+    return EventMapping("lasting", begin_path=("begin",), end_path=("end",))
 
 
 def _mapping_to_document(mapping: EventMapping) -> Document | None:
     if mapping.form == "canonical" and mapping.id_path is None and mapping.key_path is None:
         return None
     document: Document = {
-        "id": _path_to_document(mapping.id_path),
-        "key": _path_to_document(mapping.key_path),
+        "id": path_to_document(mapping.id_path),
+        "key": path_to_document(mapping.key_path),
     }
     if mapping.form == "time":
-        document["time"] = _path_to_document(mapping.time_path)
+        document["time"] = path_to_document(mapping.time_path)
         document["before_us"] = mapping.before_us
         document["after_us"] = mapping.after_us
     elif mapping.form == "range":
-        document["earliest"] = _path_to_document(mapping.earliest_path)
-        document["latest"] = _path_to_document(mapping.latest_path)
+        document["earliest"] = path_to_document(mapping.earliest_path)
+        document["latest"] = path_to_document(mapping.latest_path)
     elif mapping.form == "template":
-        document["detected"] = _path_to_document(mapping.detected_path)
-        document["template"] = _path_to_document(mapping.template_path)
+        document["detected"] = path_to_document(mapping.detected_path)
+        document["template"] = path_to_document(mapping.template_path)
     elif mapping.form == "histogram":
-        document["histogram"] = _path_to_document(mapping.histogram_path)
+        document["histogram"] = path_to_document(mapping.histogram_path)
+    elif mapping.form == "lasting":
+        document["begin"] = path_to_document(mapping.begin_path)
+        document["end"] = path_to_document(mapping.end_path)
     if mapping.form != "canonical":
         document["format"] = mapping.format
         document["timezone"] = mapping.timezone
@@ -258,7 +294,7 @@ def _mapping_from_document(document: Mapping[str, Any] | None) -> EventMapping:
     if document is None:
         return EventMapping()
     paths = {
-        f"{name}_path": _path_from_document(document.get(name))
+        f"{name}_path": path_from_document(document.get(name))
         for name in ("id", "key", *_FORM_OF_FIELD)
     }
     given = (form for name, form in _FORM_OF_FIELD.items() if document.get(name) is not None)

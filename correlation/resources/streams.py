@@ -11,6 +11,7 @@ from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TEMPLATE_LIMI
 from correlation.resources.attributes import Attribute, check_attributes
 from correlation.resources.checks import check_duration, check_name, check_topic
 from correlation.resources.durations import format_duration
+from correlation.resources.filters import Filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.template import Template
@@ -27,7 +28,7 @@ class Stream:
     topic : str
         Kafka topic of its records.
     max_uncertainty_us : int
-        π: maximum length of an event's interval of possible times, in µs.
+        π: maximum length of an event's interval of possible times, in µs; 0 if the events last.
     max_delay_us : int
         D: a record reaches Kafka no later than `latest` + D, in µs.
     min_uncertainty_us : int
@@ -48,8 +49,10 @@ class Stream:
         Maximum long-term rate in events per second; None: unknown.
     attributes : tuple of Attribute
         Attributes of the events.
+    where : Filter or None
+        Filter over the attributes: records that do not match are not events. None: all match.
     min_length_us, max_length_us : int or None
-        Minimum and maximum of end - begin of events that last, in µs; None: 0 and 407 days.
+        Minimum and maximum of end - begin of events that last, in µs; None: 0, and no maximum.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class Stream:
     histograms: bool = False
     max_rate: int | None = None
     attributes: tuple[Attribute, ...] = ()
+    where: Filter | None = None
     min_length_us: int | None = None
     max_length_us: int | None = None
 
@@ -90,7 +94,10 @@ class Stream:
         with errors:
             self._check_templates()
         with errors:
-            check_attributes(self.attributes)
+            check_attributes(it.name for it in self.attributes)
+        with errors:
+            if self.where is not None:
+                self.where.bind(self.attributes)
         errors.raise_all()
 
     @property
@@ -105,8 +112,9 @@ class Stream:
 
     @property
     def joined_by(self) -> list[object]:
-        """The partitioning in the form stored in the state."""
-        return [self.partitioning.by, self.partitioning.groups]
+        """The partitioning, and whether the events last, in the form stored in the state."""
+        lasting = ["lasting"] if self.lasts else []
+        return [self.partitioning.by, self.partitioning.groups, *lasting]
 
     def _check_templates(self) -> None:
         form = self.mapping.form
@@ -151,6 +159,8 @@ class Stream:
         ):
             with errors:
                 check_duration(getattr(self, f"{name}_us"), name, 0, limit_us)
+        with errors:
+            self._check_lengths()
         errors.raise_all()
         low, high = self.min_uncertainty_us, self.max_uncertainty_us
         if low > high:
@@ -177,3 +187,33 @@ class Stream:
                 when=not low <= length <= high,
             )
         errors.raise_all()
+
+    def _check_lengths(self) -> None:
+        """Check the limits of lengths, which only events that last have."""
+        errors = FieldErrors()
+        for name, instead in (("min_uncertainty", "min_length"), ("max_uncertainty", "max_length")):
+            errors.refuse(
+                name,
+                "the events last: begin and end are exact times",
+                f"remove it, or declare {instead}",
+                when=self.lasts and getattr(self, f"{name}_us") != 0,
+            )
+            length_us = getattr(self, f"{instead}_us")
+            if length_us is None:
+                continue
+            errors.refuse(
+                instead,
+                "the mapping has no begin and end",
+                f"use {name}, or set mapping.begin and mapping.end",
+                when=not self.lasts,
+            )
+            with errors:
+                check_duration(length_us, instead, 0, DURATION_LIMIT_US)
+        errors.raise_all()
+        low, high = self.min_length_us, self.max_length_us
+        if low is not None and high is not None and low > high:
+            raise InvalidFieldError(
+                "min_length",
+                f"{format_duration(low)} exceeds max_length ({format_duration(high)})",
+                "use at most max_length",
+            )

@@ -220,13 +220,21 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     Raises
     ------
     InvalidFieldError
-        The streams are partitioned differently; or `emit` is best or unmatched and a grid of
-        several groups spreads the B of an A over several cells; or `output` is factored and the
-        events may carry histograms, which factored records cannot represent.
+        The events of a stream last; or the streams are partitioned differently; or `emit` is best
+        or unmatched and a grid of several groups spreads the B of an A over several cells; or
+        `output` is factored and the events may carry histograms, which factored records cannot
+        represent.
     """
     a, b = streams[condition.a].partitioning, streams[condition.b].partitioning
     with_histograms = [name for name in condition.streams if streams[name].has_shapes]
     errors = FieldErrors()
+    for side, name in (("a", condition.a), ("b", condition.b)):
+        errors.refuse(
+            side,
+            f"the events of stream {name} last (begin and end); timing conditions compare instants",
+            "use a stream of instants, or an event query",
+            when=streams[name].lasts,
+        )
     errors.refuse(
         "b",
         f"is partitioned by {b}, but a by {a}: their events do not meet",

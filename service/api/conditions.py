@@ -226,7 +226,10 @@ def resume_condition(name: Name, plane: Plane, response: Response) -> StoredCond
 @router.get(
     "/conditions/{name}/plan",
     response_model=dict[str, Any],
-    responses={200: {"content": {_SVG: {"schema": {"type": "string"}}}}} | responses(404, 406, 422),
+    responses={
+        200: {"content": {_SVG: {"schema": {"type": "string"}}}},
+        **responses(404, 406, 422),
+    },
 )
 def plan_condition(
     name: Name,

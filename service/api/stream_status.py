@@ -7,7 +7,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from correlation.engine.advice import advise
-from correlation.engine.contract import ContractFacts, Spread
+from correlation.engine.contract import ContractFacts, Spread, declaration, length_limits
+from correlation.resources.attributes import attributes_to_document
 from service.api.body import JsonRoute
 from service.api.common import Name, Plane, StreamStatus, WrongTopic, describe_stream
 from service.api.problems import responses
@@ -35,11 +36,19 @@ class SpreadStatus(BaseModel):
 class NearLimits(BaseModel):
     """Share of the events within a tenth of a limit."""
 
-    min_uncertainty: float = Field(
-        description="Share of the events whose length is near `min_uncertainty`."
+    min_uncertainty: float | None = Field(
+        description="Share of the events whose length is near `min_uncertainty`; null: they last."
     )
-    max_uncertainty: float = Field(
-        description="Share of the events whose length exceeds 90 % of `max_uncertainty`."
+    max_uncertainty: float | None = Field(
+        description="Share of the events whose length exceeds 90 % of `max_uncertainty`; null: "
+        "they last."
+    )
+    min_length: float | None = Field(
+        description="Share of the events whose length is near `min_length`; null: not declared."
+    )
+    max_length: float | None = Field(
+        description="Share of the events whose length exceeds 90 % of `max_length`; null: not "
+        "declared."
     )
     max_delay: float | None = Field(
         description="Share of the events with a delay over 90 % of `max_delay`; live only."
@@ -71,6 +80,9 @@ class StreamReport(StreamStatus):
     rejected: dict[str, int] = Field(
         description="Number of rejected records since the start of the job, by reason."
     )
+    filtered: int = Field(
+        description="Number of records that do not match `where`, since the start of the job."
+    )
     refused_heartbeats: int = Field(
         description="Number of rejected heartbeats of the live stream since the start of the job: "
         "ahead of Kafka's clock by more than max_skew."
@@ -88,21 +100,24 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
     """Return the state of a stream, and compare its declared limits with observed values."""
     resource, view = plane.find("stream", name).resource, plane.metrics
     stream = resource.to_stream()
+    limits = declaration(stream)
     facts, wrong = view.contract(stream), plane.stream_topics.problems([stream])
     return StreamReport(
         name=name,
         version=resource.version,
         declared={
-            "min_uncertainty_us": stream.min_uncertainty_us,
-            "max_uncertainty_us": stream.max_uncertainty_us,
+            **{f"{it}_us": limits[f"{it}_us"] for it in length_limits(limits)},
             "max_delay_us": stream.max_delay_us,
             "max_skew_us": stream.max_skew_us,
             "clock": stream.clock,
             "templates": {it.name: it.version for it in stream.templates},
             "histograms": stream.histograms,
+            "attributes": attributes_to_document(stream.attributes),
+            "where": None if stream.where is None else stream.where.to_document(),
         },
         **describe_stream(view, name),
         rejected=view.by_label("events_rejected_total", "reason", stream=name),
+        filtered=view.by_label("events_filtered_total", "stream", stream=name).get(name, 0),
         refused_heartbeats=view.refused_heartbeats(name),
         topic_problems=None if wrong is None else [WrongTopic(**it._asdict()) for it in wrong],
         seen=_seen(facts),
@@ -129,8 +144,10 @@ def _seen(facts: ContractFacts | None) -> SeenStatus:
 
 def _near(ratios: Mapping[str, float]) -> NearLimits:
     return NearLimits(
-        min_uncertainty=ratios["min_uncertainty"],
-        max_uncertainty=ratios["max_uncertainty"],
+        min_uncertainty=ratios.get("min_uncertainty"),
+        max_uncertainty=ratios.get("max_uncertainty"),
+        min_length=ratios.get("min_length"),
+        max_length=ratios.get("max_length"),
         max_delay=ratios.get("max_delay"),
     )
 

@@ -17,8 +17,12 @@ from correlation.condition_kind import Field
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
 from correlation.limits import GROUPS_LIMIT, TEMPLATE_LIMIT
+from correlation.resources.attributes import attributes_from_document, attributes_to_document
+from correlation.resources.filters import read_filter
 from correlation.resources.times import TimeFormat
 from service.documents.buckets import SCHEMA, read_histogram
+from service.documents.event_limits import LENGTH_FIELDS, UNCERTAINTY_FIELDS, limit_problems
+from service.documents.event_schemas import ATTRIBUTES_SCHEMA, WHERE_SCHEMA
 from service.documents.fields import (
     Document,
     FieldPath,
@@ -77,6 +81,12 @@ class _Mapping(Document):
     )
     histogram: FieldPath | None = PydanticField(
         default=None, description="Path of the list of buckets, [lo, hi, p] or {lo, hi, p}."
+    )
+    begin: FieldPath | None = PydanticField(
+        default=None, description="Path of the begin of an event that lasts; requires `end`."
+    )
+    end: FieldPath | None = PydanticField(
+        default=None, description="Path of the end of an event that lasts."
     )
     timezone: Annotated[str, PydanticField(max_length=64)] = PydanticField(
         default="UTC", description="IANA name of the time zone of ISO 8601 times without an offset."
@@ -155,6 +165,37 @@ class _Stream(Document):
     histograms: Annotated[bool, PydanticField(strict=True)] = PydanticField(
         default=False, description="Whether events may have their own histogram."
     )
+    attributes: Annotated[Any, WithJsonSchema(ATTRIBUTES_SCHEMA)] = PydanticField(
+        default={},
+        description="Attributes of the events: the path of each, or its path and type. Integers "
+        "have 64 bits, numbers are float64, strings have at most 1,000 characters. $topic, "
+        "$partition, $offset and $timestamp (in µs) are fields of the Kafka record.",
+    )
+    where: Annotated[Any, WithJsonSchema(WHERE_SCHEMA)] = PydanticField(
+        default=None,
+        description="Filter over the attributes: records that do not match are not events of the "
+        "stream.",
+    )
+
+    @classmethod
+    def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
+        problems = super()._problems_between(given)
+        if cls.part is None:
+            return problems  # a part of a document, whose fields refer to missing ones
+        errors = DocumentErrors()
+        attributes = None
+        with errors:
+            attributes = attributes_from_document(given.get("attributes", {}))
+        with errors:
+            # Without all attributes, names and types cannot be checked.
+            if given.get("where") is not None:
+                read_filter(given["where"], attributes)
+        return [*problems, *errors.problems, *limit_problems(given)]
+
+    def normalised(self) -> dict[str, Any]:
+        """Return the document with all defaults; attributes have a path and a type."""
+        attributes = attributes_to_document(attributes_from_document(self.attributes))
+        return {**super().normalised(), "attributes": attributes}
 
 
 class TemplateDocument(Document):
@@ -211,14 +252,8 @@ else:
         "A stream: its topic, the mapping of its events, and their declared limits.",
         (
             Field("topic", "topic", "Kafka topic of the events."),
-            Field(
-                "min_uncertainty",
-                "duration",
-                "Min length of an event's interval.",
-                required=False,
-                default=0,
-            ),
-            Field("max_uncertainty", "duration", "Max length of an event's interval."),
+            *UNCERTAINTY_FIELDS,
+            *LENGTH_FIELDS,
             Field(
                 "max_delay",
                 "duration",

@@ -30,11 +30,12 @@ PACKED_SCHEMA = StructType(
 OUTPUT_SCHEMA = StructType([StructField("blob", BinaryType(), nullable=False)])
 
 # Kinds of packed rows.
-CONTROL, HEARTBEAT, PROGRESS, EVENTS, REJECT = (
+CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT = (
     "control",
     "heartbeat",
     "progress",
     "events",
+    "filtered",
     "reject",
 )
 

@@ -34,6 +34,7 @@ from spark_jobs.worker.cache_files import cache_of_conditions
 from spark_jobs.worker.envelope import (
     CONTROL,
     EVENTS,
+    FILTERED,
     HEARTBEAT,
     PROGRESS,
     REJECT,
@@ -268,6 +269,7 @@ def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
     heartbeats: list[tuple[int, Heartbeat]] = []
     rejects: list[bytes] = []
     rejected: Counter[tuple[str, str]] = Counter()
+    filtered: Counter[str] = Counter()
     for frame in frames:
         for kind, position, blob in zip(
             frame["kind"], frame["position"], frame["blob"], strict=True
@@ -281,12 +283,15 @@ def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
                 controls.append(Control(int(position), control["key"].encode(), control["record"]))
             elif kind == HEARTBEAT:
                 heartbeats.append((int(position), Heartbeat(*orjson.loads(blob))))
+            elif kind == FILTERED:
+                stream, count = orjson.loads(blob)
+                filtered[stream] += count
             elif kind == REJECT:
                 rejects.append(blob)
                 rejected += rejected_counts(blob)
     heartbeats.sort(key=itemgetter(0))
     in_order = [heartbeat for _, heartbeat in heartbeats]
-    block = Block(controls, events, progress, in_order, rejected)
+    block = Block(controls, events, progress, in_order, rejected, filtered)
     return _Gathered(block, rejects)
 
 

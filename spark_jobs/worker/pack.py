@@ -30,13 +30,15 @@ from correlation.errors import (
     UnknownRecordVersionError,
     UnreadableRecordError,
 )
-from correlation.parsing.intake import Intake, Problem, StreamReader, parse_values
+from correlation.parsing.intake import Intake, Problem, parse_values
+from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import (
     CONTROL,
     EVENTS,
+    FILTERED,
     HEARTBEAT,
     PROGRESS,
     REJECT,
@@ -119,6 +121,11 @@ class _Run:
     record_timestamp_us: NDArray[np.int64]
     value_column: BytesColumn
     key_column: BytesColumn
+
+    def positions(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the offsets and Kafka timestamps (in µs) of records."""
+        places = np.array(rows, np.int64)
+        return self.offsets[places], self.record_timestamp_us[places]
 
     def headers_of(self, row: int) -> list[tuple[str, bytes | None]]:
         """Return the headers of a record."""
@@ -235,10 +242,17 @@ class _Task:
                     taken.add(row, value, run.values[row], run.keys[row], times_us[row - begin])
                 except RejectedEventError as error:
                     rejects.add(run, row, taken.stream.name, error.reason, error.detail)
+        for taken in accepted:
+            for row, problem in taken.settle(run.positions):
+                rejects.add(run, row, taken.stream.name, *problem)
         next_offset = int(run.offsets[run.rows[-1]]) + 1
         for reader, taken in zip(readers, accepted, strict=True):
             max_latest = max(taken.latest, default=None)
             self._note_progress((reader.name, run.partition), next_offset, max_latest)
+            if taken.filtered:
+                count = orjson.dumps([reader.name, taken.filtered])
+                key = self._slot_keys[run.partition % len(self._slot_keys)]
+                yield key, FILTERED, 0, count
             if taken.rows:
                 yield from self._spread(reader, _to_events(taken, run))
 

@@ -1,0 +1,199 @@
+"""Intake of the records of a stream with attributes, and with a filter over them.
+
+A stream's `where` chooses the records that are its events. Records that do not match are not
+rejected, also if they lack other fields of an event: several streams may read one topic. So the
+filter is evaluated before a problem of a record is reported, over the columns of all records.
+
+A record whose value does not fit the type of an attribute is rejected, unless the other attributes
+of the filter exclude the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffers.columns import BytesColumn, Column, Columns, Int64s
+from correlation.buffers.events import Events
+from correlation.errors import RejectedEventError
+from correlation.parsing.attribute_values import integers_column, value_reader, values_column
+from correlation.parsing.event_reader import EventReader
+from correlation.parsing.intake import Intake, Positions, Problem
+from correlation.resources.attributes import Attribute, AttributeValue
+from correlation.resources.filters import Filter
+from correlation.resources.streams import Stream
+
+# Kafka's timestamp of a record that has none, as the job and files report it.
+_NO_TIMESTAMP = 0
+Values = tuple[AttributeValue | None, ...]
+
+
+class AttributeReaders:
+    """Readers of the attributes of a stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        Stream with at least one attribute.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.topic = stream.topic
+        self.read = [(it, value_reader(it)) for it in stream.attributes if it.record_field is None]
+        self.placed = [it for it in stream.attributes if it.record_field is not None]
+
+    def columns(
+        self,
+        values: Sequence[Values],
+        partition: int,
+        offset: Int64s,
+        record_timestamp_us: Int64s,
+    ) -> dict[str, Column]:
+        """Return the columns of n records.
+
+        Parameters
+        ----------
+        values : sequence of tuple
+            Values of the attributes in `read`, one tuple for each record.
+        partition : int
+            Kafka partition.
+        offset, record_timestamp_us : int64[n]
+            Kafka offset and timestamp of each record.
+        """
+        found: dict[str, Column] = {
+            attribute.column_name: values_column([it[place] for it in values])
+            for place, (attribute, _) in enumerate(self.read)
+        }
+        for attribute in self.placed:
+            found[attribute.column_name] = self._placed(
+                attribute, partition, offset, record_timestamp_us
+            )
+        return found
+
+    def _placed(
+        self, attribute: Attribute, partition: int, offset: Int64s, record_timestamp_us: Int64s
+    ) -> Column:
+        if attribute.record_field == "$topic":
+            return values_column([self.topic] * len(offset))
+        if attribute.record_field == "$partition":
+            return integers_column(np.full(len(offset), partition, np.int64))
+        if attribute.record_field == "$offset":
+            return integers_column(offset)
+        return integers_column(record_timestamp_us, _NO_TIMESTAMP)
+
+
+class _Pending(NamedTuple):
+    """A record with a problem, which counts only if the record matches the filter."""
+
+    row: int
+    problem: Problem
+    values: Values
+    unfit: frozenset[str]
+
+
+class AttributeIntake(Intake):
+    """Events of a stream with attributes, read from one partition.
+
+    Parameters
+    ----------
+    stream, read, partition
+        As for `Intake`.
+    attributes : AttributeReaders
+        Readers of the attributes.
+    """
+
+    __slots__ = ("_attributes", "_pending", "_values", "filtered")
+
+    def __init__(
+        self, stream: Stream, read: EventReader, partition: int, attributes: AttributeReaders
+    ) -> None:
+        super().__init__(stream, read, partition)
+        self.filtered = 0
+        self._attributes = attributes
+        self._values: list[Values] = []
+        self._pending: list[_Pending] = []
+
+    def add(
+        self,
+        row: int,
+        value: object,
+        text: bytes | None,
+        record_key: bytes | None,
+        record_timestamp_us: int,
+    ) -> None:
+        """See `Intake.add`; with a filter, `settle` reports the problems of JSON objects."""
+        if self.stream.where is None or not isinstance(value, dict):
+            values = tuple(read(value, text) for _, read in self._attributes.read)
+            super().add(row, value, text, record_key, record_timestamp_us)
+            self._values.append(values)
+            return
+        found: list[AttributeValue | None] = []
+        unfit: dict[str, Problem] = {}
+        for attribute, read in self._attributes.read:
+            try:
+                found.append(read(value, text))
+            except RejectedEventError as error:
+                unfit[attribute.name] = Problem(error.reason, error.detail)
+                found.append(None)
+        values = tuple(found)
+        problem = next(iter(unfit.values()), None)
+        if problem is None:
+            try:
+                super().add(row, value, text, record_key, record_timestamp_us)
+            except RejectedEventError as error:
+                problem = Problem(error.reason, error.detail)
+        if problem is None:
+            self._values.append(values)
+        else:
+            self._pending.append(_Pending(row, problem, values, frozenset(unfit)))
+
+    def settle(self, positions: Positions) -> Iterable[tuple[int, Problem]]:
+        """See `Intake.settle`."""
+        where = self.stream.where
+        if where is None:
+            return ()
+        chosen = where.mask(self._columns(self._values, *positions(self.rows)), len(self.rows))
+        rejected = [(it.row, it.problem) for it in self._matching(where, positions)]
+        self.filtered += len(self.rows) - int(chosen.sum()) + len(self._pending) - len(rejected)
+        self._pending = []
+        self._keep(chosen)
+        return rejected
+
+    def _matching(self, where: Filter, positions: Positions) -> Iterator[_Pending]:
+        """Yield the records with problems that match the filter, as far as it can be decided."""
+        groups: dict[frozenset[str], list[_Pending]] = {}
+        for pending in self._pending:
+            groups.setdefault(pending.unfit, []).append(pending)
+        for unfit, group in groups.items():
+            decided = Filter(tuple(it for it in where.requirements if it.attribute not in unfit))
+            rows = [it.row for it in group]
+            columns = self._columns([it.values for it in group], *positions(rows))
+            for pending, matches in zip(group, decided.mask(columns, len(rows)), strict=True):
+                if matches:
+                    yield pending
+
+    def _columns(
+        self, values: Sequence[Values], offset: Int64s, record_timestamp_us: Int64s
+    ) -> dict[str, Column]:
+        return self._attributes.columns(values, self._partition, offset, record_timestamp_us)
+
+    def _keep(self, chosen: NDArray[np.bool_]) -> None:
+        if chosen.all():
+            return
+        kept = np.flatnonzero(chosen).tolist()
+        self._select(kept)
+        self._values = [self._values[it] for it in kept]
+
+    def to_events(
+        self,
+        offset: Int64s,
+        record_timestamp_us: Int64s,
+        extra: Mapping[str, BytesColumn] | None = None,
+        columns: Columns | None = None,
+    ) -> Events:
+        """See `Intake.to_events`; `columns` are added to those of the attributes."""
+        found = self._columns(self._values, offset, record_timestamp_us)
+        return super().to_events(offset, record_timestamp_us, extra, {**(columns or {}), **found})
