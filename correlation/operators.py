@@ -115,6 +115,16 @@ def encode_json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
+def framed(part: bytes) -> bytes:
+    """Return a part prefixed with its length, so that different lists of parts stay different."""
+    return len(part).to_bytes(8, "little") + part
+
+
+def as_text(name: bytes) -> str:
+    """Return an id or a key as an alarm contains it; record keys may be any bytes."""
+    return name.decode("utf-8", "backslashreplace")
+
+
 class Result(Protocol):
     """Results of one condition."""
 

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
+from correlation.operators import (
+    Encode,
+    Heading,
+    OutputRecord,
+    as_text,
+    encode_json,
+    framed,
+    make_heading,
+)
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY
@@ -41,11 +49,6 @@ def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> s
 def _alarm_digest(condition: str, version: int) -> blake2b:
     """Build the digest with which all alarm ids of a condition start."""
     return blake2b(framed(condition.encode()) + framed(str(version).encode()), digest_size=16)
-
-
-def framed(part: bytes) -> bytes:
-    """Return a part prefixed with its length, so that different lists of parts stay different."""
-    return len(part).to_bytes(8, "little") + part
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +219,9 @@ def _write_alarms(
         heads = (b"%b%d" % (begin, moment) for moment in detected_at_us.tolist())
     names = keys if keys is not None else repeat(condition.name.encode(), len(ids))
     columns = zip(names, heads, ids, verdicts, a, b, strict=True)
-    for key, head, framed, verdict, a_event, b_event in columns:
+    for key, head, named, verdict, a_event, b_event in columns:
         digest = start.copy()
-        digest.update(framed)
+        digest.update(named)
         ident = digest.hexdigest()
         value = b'%b,"alarm_id":"%b",%b,"a":%b,"b":%b}' % (
             head,
@@ -263,8 +266,3 @@ def event_record(
         "earliest": earliest,
         "latest": latest,
     }
-
-
-def as_text(name: bytes) -> str:
-    """Return an id or a key as an alarm contains it; record keys may be any bytes."""
-    return name.decode("utf-8", "backslashreplace")

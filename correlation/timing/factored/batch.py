@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from correlation.buffers.columns import BytesColumn
-from correlation.operators import Heading, OutputRecord, encode_json, make_heading
-from correlation.timing.alarms import as_text, event_record, framed
+from correlation.operators import (
+    Heading,
+    OutputRecord,
+    as_text,
+    encode_json,
+    framed,
+    make_heading,
+)
+from correlation.timing.alarms import event_record
 from correlation.timing.factored.layout import BITMAP_BYTES, Table, lay_out
 
 if TYPE_CHECKING:

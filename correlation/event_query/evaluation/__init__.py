@@ -1,0 +1,1 @@
+"""Incremental evaluation of event queries over the shared buffers."""

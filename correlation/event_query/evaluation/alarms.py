@@ -1,0 +1,260 @@
+"""Alarms of event queries: records of the combinations that are results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import blake2b
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffers.columns import Int64s
+from correlation.buffers.segment import Segment
+from correlation.event_query.condition import EventQueryCondition
+from correlation.event_query.evaluation.views import attribute_of
+from correlation.event_query.query import Constant, Variable
+from correlation.operators import (
+    Encode,
+    Heading,
+    OutputRecord,
+    as_text,
+    encode_json,
+    framed,
+    make_heading,
+)
+from correlation.resources.attributes import encode_value
+
+# Version of the records.
+ALARM_VERSION = 1
+CE_TYPE = "coincide.event_query.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class EventsOfAlias:
+    """The events of a positive alias in k results.
+
+    Parameters
+    ----------
+    alias, stream : str
+        The alias and its stream.
+    lasts : bool
+        Whether the events last.
+    attributes : tuple of str
+        Attributes that the stream declares.
+    segments : sequence of Segment
+        Segments of the stream.
+    numbers, rows : int64[k]
+        Event of each result: row rows[i] of segments[numbers[i]].
+    """
+
+    alias: str
+    stream: str
+    lasts: bool
+    attributes: tuple[str, ...]
+    segments: Sequence[Segment]
+    numbers: Int64s
+    rows: Int64s
+
+    def parts(self) -> Iterator[tuple[int, Int64s, Segment]]:
+        """Yield the number of each segment, the results whose event it has, and the segment."""
+        for number in np.unique(self.numbers).tolist():
+            yield number, np.flatnonzero(self.numbers == number), self.segments[number]
+
+    def times(self) -> tuple[Int64s, Int64s]:
+        """Return the begins and ends, int64[k] each, in µs."""
+        begin, end = np.empty_like(self.rows), np.empty_like(self.rows)
+        for _, results, segment in self.parts():
+            begin[results] = segment.earliest[self.rows[results]]
+            end[results] = segment.latest[self.rows[results]]
+        return begin, end
+
+    def late(self) -> NDArray[np.bool_]:
+        """Return whether each event was late, bool[k]."""
+        found = np.zeros(len(self.rows), np.bool_)
+        for _, results, segment in self.parts():
+            found[results] = segment.late[self.rows[results]]
+        return found
+
+    def keys(self) -> list[bytes]:
+        """Return the join keys."""
+        found = [b""] * len(self.rows)
+        for _, results, segment in self.parts():
+            keys = segment.key_of_rows(self.rows[results]).to_list()
+            for result, key in zip(results.tolist(), keys, strict=True):
+                found[result] = key
+        return found
+
+    def encode(self, attribute: str) -> list[bytes]:
+        """Return the values of an attribute as JSON."""
+        found = [b"null"] * len(self.rows)
+        for _, results, segment in self.parts():
+            values = _encode_values(segment, attribute, self.rows[results])
+            for result, value in zip(results.tolist(), values, strict=True):
+                found[result] = value
+        return found
+
+    def encode_events(self, encode: Encode, *, keyed: bool) -> tuple[list[bytes], list[bytes]]:
+        """Return the framed ids, and the events as JSON; each event is encoded once."""
+        ids, events = [b""] * len(self.rows), [b""] * len(self.rows)
+        for _, results, segment in self.parts():
+            rows, places = np.unique(self.rows[results], return_inverse=True)
+            names = segment.id.take(rows).to_list()
+            written = list(self._write_events(segment, rows, names, encode, keyed=keyed))
+            for result, place in zip(results.tolist(), places.tolist(), strict=True):
+                ids[result], events[result] = framed(names[place]), written[place]
+        return ids, events
+
+    def _write_events(
+        self, segment: Segment, rows: Int64s, names: list[bytes], encode: Encode, *, keyed: bool
+    ) -> Iterator[bytes]:
+        labels = ("begin", "end") if self.lasts else ("earliest", "latest")
+        keys = segment.key_of_rows(rows).to_list() if keyed else None
+        columns = [
+            [b"%b:%b" % (encode(name), value) for value in _encode_values(segment, name, rows)]
+            for name in self.attributes
+        ]
+        attributes = map(b",".join, zip(*columns, strict=True)) if columns else repeat(b"")
+        events = zip(
+            names,
+            keys if keys is not None else repeat(None),
+            segment.earliest[rows].tolist(),
+            segment.latest[rows].tolist(),
+            attributes,
+            strict=False,
+        )
+        for name, key, first, last, values in events:
+            event = {
+                "id": as_text(name),
+                "stream": self.stream,
+                "key": None if key is None else as_text(key),
+                labels[0]: first,
+                labels[1]: last,
+            }
+            yield b'%b,"attributes":{%b}}' % (encode(event)[:-1], values)
+
+
+@dataclass(frozen=True, slots=True)
+class EventQueryAlarms:
+    """One or more results of an event query.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition.
+    keyed : bool
+        Whether the join key is the users' own (partitioning by key).
+    events : tuple of EventsOfAlias
+        Events of the positive aliases, in the order of the query.
+    """
+
+    condition: EventQueryCondition
+    keyed: bool
+    events: tuple[EventsOfAlias, ...]
+
+    def __len__(self) -> int:
+        return len(self.events[0].rows)
+
+    def heading(self, detected_at_us: int) -> Heading:
+        """Return channel, topic and CloudEvents headers; see `Result.heading`."""
+        return make_heading(self.condition, detected_at_us, CE_TYPE)
+
+    def ready_us(self) -> Int64s:
+        """Return the time of each result: the max `latest` of its events, in µs."""
+        found: Int64s = np.max([it.times()[1] for it in self.events], axis=0)
+        return found
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
+        """Return the alarms as records; see `Result.records`."""
+        condition = self.condition
+        name, version = condition.name, condition.version
+        start = blake2b(framed(name.encode()) + framed(str(version).encode()), digest_size=16)
+        common = {
+            "v": ALARM_VERSION,
+            "condition": name,
+            "version": version,
+            "kind": condition.kind,
+            "type": condition.query.type,
+        }
+        head = encode(common)[:-1]
+        keys = self.events[0].keys() if self.keyed else repeat(name.encode(), len(self))
+        columns = zip(
+            keys,
+            np.broadcast_to(detected_at_us, len(self)).tolist(),
+            self._encode_spans(),
+            self._encode_attributes(encode),
+            *self._encode_events(encode),
+            strict=True,
+        )
+        for key, moment, span, attributes, ids, events in columns:
+            digest = start.copy()
+            digest.update(ids)
+            ident = digest.hexdigest()
+            value = b'%b,"detected_at":%d,"alarm_id":"%b","attributes":{%b},%b,"events":{%b}}' % (
+                head,
+                moment,
+                ident.encode(),
+                attributes,
+                span,
+                events,
+            )
+            yield OutputRecord(key, value, ident)
+
+    def _encode_spans(self) -> Iterator[bytes]:
+        """Encode `begin`, `end` and `late` of each result."""
+        times = [it.times() for it in self.events]
+        begin = np.min([first for first, _ in times], axis=0)
+        end = np.max([last for _, last in times], axis=0)
+        late = np.any([it.late() for it in self.events], axis=0)
+        words = (b"false", b"true")
+        for first, last, is_late in zip(begin.tolist(), end.tolist(), late.tolist(), strict=True):
+            yield b'"begin":%d,"end":%d,"late":%b' % (first, last, words[is_late])
+
+    def _encode_attributes(self, encode: Encode) -> Iterator[bytes]:
+        """Encode the attributes of each result, as JSON without braces."""
+        bound = self._bound_attributes()
+        columns = []
+        for it in self.condition.query.attributes:
+            name = encode(it.name)
+            if isinstance(it.value, Variable):
+                alias, attribute = bound[it.value.name]
+                columns.append([b"%b:%b" % (name, value) for value in alias.encode(attribute)])
+            else:
+                columns.append([b"%b:%b" % (name, encode_constant(it.value))] * len(self))
+        return map(b",".join, zip(*columns, strict=True)) if columns else repeat(b"", len(self))
+
+    def _bound_attributes(self) -> Mapping[str, tuple[EventsOfAlias, str]]:
+        """Return, for each variable, the first alias and attribute that have its value."""
+        bound: dict[str, tuple[EventsOfAlias, str]] = {}
+        for events, pattern in zip(self.events, self.condition.query.positive, strict=True):
+            for it in pattern.attributes:
+                if isinstance(it.pattern, Variable):
+                    bound.setdefault(it.pattern.name, (events, it.name))
+        return bound
+
+    def _encode_events(self, encode: Encode) -> tuple[Iterator[bytes], Iterator[bytes]]:
+        """Encode the ids of each result's events, and its events as JSON without braces."""
+        ids, events = [], []
+        for it in self.events:
+            names, written = it.encode_events(encode, keyed=self.keyed)
+            ids.append(names)
+            alias = encode(it.alias)
+            events.append([b"%b:%b" % (alias, event) for event in written])
+        return map(b"".join, zip(*ids, strict=True)), map(b",".join, zip(*events, strict=True))
+
+
+def encode_constant(constant: Constant) -> bytes:
+    """Return a constant as JSON."""
+    return str(constant).encode() if isinstance(constant, Decimal) else encode_value(constant)
+
+
+def _encode_values(segment: Segment, attribute: str, rows: Int64s) -> list[bytes]:
+    """Return the values of an attribute as JSON; a missing value is null."""
+    column = attribute_of(segment, attribute)
+    codes, places = np.unique(column.codes[rows], return_inverse=True)
+    values = [b"null" if code < 0 else column.values[code] for code in codes.tolist()]
+    return [values[place] for place in places.tolist()]

@@ -1,0 +1,252 @@
+"""Compiled form of a query: in which order its events are joined, and which relations decide.
+
+Problem. Find the combinations in which a given positive alias, the *pivot*, has a new event. Their
+other events are joined one by one to the new events.
+
+Algorithm. The next alias is one that shares a variable with the aliases before it, and of these the
+one with the narrowest range of times. The range of a bounded query is finite: all times of a result
+are within finite distances of each other (relevance.unbounded). After each join the relations that
+the closures imply among the joined aliases are checked, after the last join the query's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from correlation.event_query.evaluation.candidates import Candidates, read_candidates
+from correlation.event_query.evaluation.clauses import (
+    Clauses,
+    Columns,
+    Ranges,
+    pack_clauses,
+    pack_ranges,
+    project_closures,
+)
+from correlation.event_query.evaluation.views import ViewKey
+from correlation.event_query.query import Query
+from correlation.event_query.relevance.analysis import Relevance
+from correlation.event_query.relevance.closure import Closure
+from correlation.event_query.relevance.inputs import Input
+from correlation.event_query.relevance.normal_form import disjunctive_normal_form
+from correlation.event_query.relevance.split import split_formula
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An alias of the query.
+
+    Parameters
+    ----------
+    input : Input
+        The alias and the closures of the clauses under which its events matter.
+    candidates : Candidates
+        Conditions on its events.
+    variables : mapping of str to str
+        An attribute of each of its variables.
+    """
+
+    input: Input
+    candidates: Candidates
+    variables: Mapping[str, str]
+
+    @property
+    def stream(self) -> str:
+        """Its stream."""
+        return self.input.times.stream
+
+    @property
+    def closures(self) -> list[Closure]:
+        """Closures that are not contradictory."""
+        return [it for it in self.input.closures if not it.contradictory]
+
+    def key(self, variables: Sequence[str], *, keyed: bool) -> ViewKey:
+        """Return the key of its view grouped by some variables."""
+        return ViewKey(self.candidates, keyed, tuple(self.variables[it] for it in variables))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An alias whose events are searched for combinations.
+
+    Parameters
+    ----------
+    place : int
+        Number of the alias: its begin is in column 2 · place of the times.
+    stream : str
+        Its stream.
+    key : ViewKey
+        View of its candidates, grouped by the values shared with the combination.
+    shared : tuple of int
+        Columns of the numbers of the shared values in the table.
+    new : tuple of (int, str)
+        Columns of numbers that the alias adds to the table, and their attributes.
+    ranges : Ranges
+        Range of the times of its events.
+    clauses : Clauses
+        Relations that the combination and the event satisfy.
+    """
+
+    place: int
+    stream: str
+    key: ViewKey
+    shared: tuple[int, ...]
+    new: tuple[tuple[int, str], ...]
+    ranges: Ranges
+    clauses: Clauses
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Joins that find the combinations with a new event of a pivot.
+
+    Parameters
+    ----------
+    pivot : Target
+        The pivot; its ranges are not used.
+    joined : tuple of Target
+        The other aliases, in the order in which they are joined.
+    """
+
+    pivot: Target
+    joined: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query in the form in which it is evaluated.
+
+    Parameters
+    ----------
+    keyed : bool
+        Whether events meet by join key.
+    positive : tuple of Side
+        Positive aliases, in the order of the query.
+    variables : tuple of str
+        Variables of the positive aliases, in the order of their columns.
+    routes : tuple of Route
+        One per positive alias.
+    negated : tuple of (str, Target)
+        Aliases that may stop a combination, and how they are searched.
+    """
+
+    keyed: bool
+    positive: tuple[Side, ...]
+    variables: tuple[str, ...]
+    routes: tuple[Route, ...]
+    negated: tuple[tuple[str, Target], ...]
+
+    def column_of(self, variable: str) -> int:
+        """Return the column of a variable; the join key has column 0 if events meet by key."""
+        return self.variables.index(variable) + self.keyed
+
+
+def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> CompiledQuery:
+    """Compile a query.
+
+    Parameters
+    ----------
+    query : Query
+        The parsed query.
+    relevance : Relevance
+        Its analysis.
+    keyed : bool
+        Whether its streams are partitioned by key.
+    """
+    sides = [
+        Side(it, *read_candidates(event))
+        for it, event in zip(relevance.inputs, query.events, strict=True)
+    ]
+    positive = tuple(side for side in sides if not side.input.negated)
+    variables = tuple(dict.fromkeys(chain.from_iterable(side.variables for side in positive)))
+    compiler = _Compiler(query, positive, variables, keyed=keyed)
+    satisfiable = bool(positive[0].closures)
+    routes = tuple(compiler.route(place) for place in range(len(positive)) if satisfiable)
+    # An event whose clauses all contradict those of the combination stops nothing.
+    negated = tuple(
+        (side.input.alias, compiler.negation(side))
+        for side in sides
+        if side.input.negated and side.closures
+    )
+    return CompiledQuery(keyed, positive, variables, routes, negated)
+
+
+class _Compiler:
+    def __init__(
+        self, query: Query, positive: Sequence[Side], variables: Sequence[str], *, keyed: bool
+    ) -> None:
+        self._parts = split_formula(query)
+        self._positive = positive
+        self._variables = variables
+        self._keyed = keyed
+        self._columns = {side.input.alias: 2 * place for place, side in enumerate(positive)}
+        self._all = pack_clauses(disjunctive_normal_form(self._parts.positive), self._columns)
+
+    def route(self, pivot: int) -> Route:
+        """Return the joins that begin with a pivot."""
+        joined = [pivot]
+        found = [self._target(pivot, [])]
+        while len(joined) < len(self._positive):
+            rest = [it for it in range(len(self._positive)) if it not in joined]
+            place = min(rest, key=lambda it: self._preference(it, joined))
+            found.append(self._target(place, joined))
+            joined.append(place)
+        return Route(found[0], tuple(found[1:]))
+
+    def negation(self, side: Side) -> Target:
+        """Return how the events that stop a combination are searched."""
+        alias = side.input.alias
+        columns = {**self._columns, alias: 2 * len(self._positive)}
+        clauses = disjunctive_normal_form(self._parts.negated[alias])
+        shared = [name for name in self._variables if name in side.variables]
+        return Target(
+            len(self._positive),
+            side.stream,
+            side.key(shared, keyed=self._keyed),
+            self._shared_columns(shared),
+            (),
+            pack_ranges(side.closures, side.input.stamp, self._columns),
+            pack_clauses(clauses, columns),
+        )
+
+    def _target(self, place: int, joined: Sequence[int]) -> Target:
+        """Return how an alias is searched for combinations of the aliases joined before."""
+        side = self._positive[place]
+        bound = set(chain.from_iterable(self._positive[it].variables for it in joined))
+        # The pivot's view is grouped by all its variables: equal values are searched in a row.
+        shared = [name for name in self._variables if name in side.variables and name in bound]
+        grouped = shared if joined else list(side.variables)
+        new = [name for name in side.variables if name not in bound]
+        whole = len(joined) + 1 == len(self._positive)
+        return Target(
+            place,
+            side.stream,
+            side.key(grouped, keyed=self._keyed),
+            self._shared_columns(shared),
+            tuple((self._variables.index(it) + self._keyed, side.variables[it]) for it in new),
+            pack_ranges(side.closures, side.input.stamp, self._columns_of(joined)),
+            self._all
+            if whole
+            else project_closures(side.closures, self._columns_of([*joined, place])),
+        )
+
+    def _preference(self, place: int, joined: Sequence[int]) -> tuple[bool, float]:
+        """Return a sort key: aliases that share variables first, then the narrowest range."""
+        side = self._positive[place]
+        shares = any(side.variables.keys() & self._positive[it].variables.keys() for it in joined)
+        stamps = [self._positive[it].input.stamp for it in joined]
+        own = side.input.stamp
+        width = max(
+            (min(it.dist(own, p) + it.dist(p, own) for p in stamps) for it in side.closures),
+            default=0,
+        )
+        return not shares, width
+
+    def _shared_columns(self, shared: Sequence[str]) -> tuple[int, ...]:
+        columns = [self._variables.index(name) + self._keyed for name in shared]
+        return (0, *columns) if self._keyed else tuple(columns)
+
+    def _columns_of(self, places: Sequence[int]) -> Columns:
+        names = [self._positive[it].input.alias for it in places]
+        return {name: self._columns[name] for name in names}

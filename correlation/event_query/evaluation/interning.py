@@ -1,0 +1,79 @@
+"""Interning: equal byte strings get equal numbers, so that they can be compared in columns.
+
+Numbers are valid within an epoch. A new epoch begins, and forgets all numbers, when at most half of
+them are in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+
+_MIN_SIZE = 2**16
+# A number takes less than half of an int64, so two of them are one.
+_HALF = np.int64(32)
+
+
+class Interner:
+    """Numbers of byte strings and of pairs of numbers.
+
+    Attributes
+    ----------
+    epoch : int
+        Numbers of different epochs must not be compared.
+    """
+
+    __slots__ = ("_numbers", "_tidy_at", "epoch")
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self._numbers: dict[bytes | int, int] = {}
+        self._tidy_at = _MIN_SIZE
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def intern(self, values: Sequence[bytes] | Sequence[int]) -> Int64s:
+        """Return the number of each value, int64[n] below 2**31."""
+        numbers = self._numbers
+        found: Iterable[int] = (numbers.setdefault(it, len(numbers)) for it in values)
+        return np.fromiter(found, np.int64, len(values))
+
+    def pack(self, columns: Sequence[Int64s], size: int) -> Int64s:
+        """Return one number per row of columns; rows are equal iff their numbers are.
+
+        Parameters
+        ----------
+        columns : sequence of int64[n]
+            Columns of numbers; without columns all rows are equal.
+        size : int
+            n.
+        """
+        if not columns:
+            return np.zeros(size, np.int64)
+        packed = columns[0]
+        for place, column in enumerate(columns[1:]):
+            if place:
+                distinct, rows = np.unique(packed, return_inverse=True)
+                packed = self.intern(distinct.tolist())[rows]
+            packed = packed << _HALF | column
+        return packed
+
+    def tidy(self, count_used: Callable[[], int]) -> None:
+        """Begin a new epoch if at most half of the numbers are in use.
+
+        Parameters
+        ----------
+        count_used : callable
+            Returns the number of values in use, or more. It is called once each time that the
+            number of values doubles, so it costs O(1) per value.
+        """
+        if len(self._numbers) < self._tidy_at:
+            return
+        if 2 * count_used() <= len(self._numbers):
+            self._numbers = {}
+            self.epoch += 1
+        self._tidy_at = max(_MIN_SIZE, 2 * len(self._numbers))

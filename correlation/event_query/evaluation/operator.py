@@ -1,0 +1,274 @@
+"""Operator that evaluates one event query over the shared buffers of a slot.
+
+Problem. Report each combination of positive events that no negated event stops, once, as soon as no
+future event can make or stop it, and never earlier.
+
+Algorithm. The progress B of the results follows from the watermarks (relevance.progress). A block
+publishes the results of time T in (R, B], where R is the bound published before: those that events
+of the block complete, and those that had to wait for progress; a heartbeat is enough. The state is
+R. Buffers keep the events above the keep values at B (relevance.keep), so they hold all events that
+these results need (docs/proofs.md, P-QUERY-PROGRESS, P-QUERY-KEEP).
+
+Late events. A late event takes part in all results that are not yet published. With a late positive
+event a combination may have T <= R: it is decided at once, by the buffered events. If the query has
+negated events, it is reported only if their absence is known: the buffers still hold all events
+that could stop it, and B >= T. A result with a late positive event has `late`. A late negated event
+does not withdraw a published result.
+
+Beginning. A new condition begins with R = B. Of the events that arrived before it, the buffers may
+have dropped some: a combination that one of them might have stopped is not reported. The same holds
+after a reset and for a changed version whose window is wider. Such combinations are counted.
+
+Cost. See `search` and `views`. A block without due events costs O(1) per segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+from correlation.errors import InvalidFieldError
+from correlation.event_query.condition import EventQueryCondition
+from correlation.event_query.evaluation.alarms import EventQueryAlarms, EventsOfAlias
+from correlation.event_query.evaluation.compiled import CompiledQuery, compile_query
+from correlation.event_query.evaluation.release import Release
+from correlation.event_query.evaluation.search import Search
+from correlation.event_query.evaluation.tables import Table
+from correlation.event_query.evaluation.views import Views
+from correlation.event_query.relevance.analysis import analyse_relevance
+from correlation.event_query.relevance.closure import Distance, StreamTimes
+from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
+from correlation.operators import Evaluation, Operator, View
+from correlation.resources.streams import Stream
+
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "query_combinations_total": "Combinations of positive events that were looked at.",
+        "query_negated_events_total": "Negated events that were looked at for combinations.",
+        "query_undecided_total": "Combinations that were not reported because events that may "
+        "stop them were dropped before, or may still come.",
+    }
+)
+# Views of the segments of all slots of the process.
+_VIEWS = Views()
+
+
+def stream_times(stream: Stream) -> StreamTimes:
+    """Return the lengths of the events of a stream for the relevance analysis."""
+    if stream.lasts:
+        return StreamTimes(stream.name, stream.min_length_us or 0, stream.max_length_us)
+    return StreamTimes(stream.name, 0, 0, stream.max_uncertainty_us)
+
+
+def make_operator(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> Operator:
+    """Build the operator of an event query.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition to evaluate.
+    streams : mapping of name to Stream
+        The streams.
+
+    Raises
+    ------
+    InvalidFieldError
+        The query is not bounded, or the instants of a stream are uncertain.
+    """
+    for name in condition.streams:
+        if not streams[name].lasts and streams[name].max_uncertainty_us:
+            raise InvalidFieldError(
+                "query",
+                f"the instants of stream {name} are uncertain",
+                "declare the stream with max_uncertainty 0",
+            )
+    return EventQueryOperator(condition, streams)
+
+
+class EventQueryOperator:
+    """Operator of an event query on events that last and on exact instants.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition to evaluate.
+    streams : mapping of name to Stream
+        The streams; those of the condition have equal partitioning.
+    """
+
+    def __init__(self, condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
+        self._condition = condition
+        self._streams = {name: streams[name] for name in condition.streams}
+        query, stream_of = condition.query, condition.stream_of
+        self._relevance = analyse_relevance(
+            query, {it.type: stream_times(streams[stream_of[it.alias]]) for it in query.events}
+        )
+        keyed = self._streams[condition.streams[0]].partitioning.by == "key"
+        self._query = compile_query(query, self._relevance, keyed=keyed)
+        self._release = Release(
+            [stream_of[it.alias] for it in query.positive],
+            [stream_of[it.alias] for it in query.negated],
+        )
+
+    def begin(
+        self,
+        watermarks: Mapping[str, int],
+        held_from: Mapping[str, int],  # noqa: ARG002 - the buffers of each block have it
+        before: bytes,
+    ) -> None:
+        """See `Operator.begin`."""
+        self._release.begin(self._progress(watermarks), before)
+
+    def held(self) -> dict[str, list[int]]:
+        """See `Operator.held`."""
+        return self._release.held()
+
+    def needs_timestamps(self) -> bool:
+        """See `Operator.needs_timestamps`."""
+        return False
+
+    def dump(self) -> bytes:
+        """See `Operator.dump`."""
+        return self._release.dump()
+
+    def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
+        """See `Operator.keep_values`."""
+        # The analysis excludes its keep values: it needs events whose time is larger.
+        keep = self._relevance.keep_values(self._progress(watermarks))
+        return {name: _limit(value + 1) for name, value in keep.items()}
+
+    def evaluate(self, view: View) -> Evaluation:
+        """See `Operator.evaluate`."""
+        _VIEWS.tidy()
+        progress = self._progress(view.watermarks)
+        if any(name in view.reset for name in self._streams):
+            self._release.reset(progress, view.buffers)
+        published = self._release.published
+        search = self._search(view)
+        decider = _Decider(self._query, search, progress, self._complete_above(view))
+        seals = [self._release.seals(it.stream, view.buffers) for it in self._query.positive]
+        tables = [
+            decider.results(decider.undecided_before(table, seals))
+            for table in search.combinations(published, max(published, progress))
+        ]
+        self._release.advance(progress, view.buffers)
+        name = {"condition": self._condition.name}
+        counts = [
+            ("query_combinations_total", name, search.counts.combinations),
+            ("query_negated_events_total", name, search.counts.negated),
+            ("query_undecided_total", name, decider.unknown),
+        ]
+        found = [table for table in tables if len(table)]
+        if not found:
+            return Evaluation(counts=counts)
+        return self._report(view, search, Table.concat(found), counts)
+
+    def _progress(self, watermarks: Mapping[str, int]) -> int:
+        """Return B, in µs."""
+        names = self._streams
+        return _limit(self._relevance.progress.value({it: watermarks[it] - 1 for it in names}))
+
+    def _search(self, view: View) -> Search:
+        buffered = {
+            name: [segment for _, segment in view.buffers[name].segments] for name in self._streams
+        }
+        fresh = {name: [view.fresh[name]] if name in view.fresh else [] for name in self._streams}
+        return Search(self._query, buffered, fresh, _VIEWS)
+
+    def _complete_above(self, view: View) -> int:
+        """Return a time such that the events that may stop a later result are all buffered.
+
+        By P-QUERY-KEEP, events up to the keep value at b stop no result of time T > b.
+        """
+        relevance = self._relevance
+        found = [UNKNOWN_WATERMARK]
+        for alias, target in self._query.negated:
+            offset = relevance.keeps[alias].value({relevance.result: 0})
+            found.append(_limit(view.buffers[target.stream].forgotten_below - 1 - offset))
+        return max(found)
+
+    def _report(
+        self,
+        view: View,
+        search: Search,
+        table: Table,
+        counts: Sequence[tuple[str, Mapping[str, str], int]],
+    ) -> Evaluation:
+        """Return the results in the order of their times."""
+        table = table.take(np.argsort(table.ends().max(axis=1), kind="stable"))
+        aliases = []
+        stamps = np.full(len(table), UNKNOWN_WATERMARK, np.int64)
+        for place, side in enumerate(self._query.positive):
+            stream = self._streams[side.stream]
+            numbers, rows = table.segments[:, place], table.rows[:, place]
+            segments = [*search.buffered[stream.name], *search.fresh[stream.name]]
+            names = tuple(it.name for it in stream.attributes)
+            aliases.append(
+                EventsOfAlias(
+                    side.input.alias, stream.name, stream.lasts, names, segments, numbers, rows
+                )
+            )
+            fresh = np.flatnonzero(numbers == len(search.buffered[stream.name]))
+            if len(fresh):
+                arrived = view.record_timestamp_us[stream.name][rows[fresh]]
+                stamps[fresh] = np.maximum(stamps[fresh], arrived)
+        alarms = EventQueryAlarms(self._condition, self._query.keyed, tuple(aliases))
+        completed = stamps[stamps > UNKNOWN_WATERMARK]
+        return Evaluation([alarms], len(alarms), counts, alarms.ready_us(), completed)
+
+
+class _Decider:
+    """Decides due combinations.
+
+    Parameters
+    ----------
+    query : CompiledQuery
+        The query.
+    search : Search
+        Search among the events.
+    progress : int
+        B, in µs.
+    complete_above : int
+        The events that may stop a result of a later time are all in the search.
+    """
+
+    def __init__(
+        self, query: CompiledQuery, search: Search, progress: int, complete_above: int
+    ) -> None:
+        self._query = query
+        self._search = search
+        self._progress = progress
+        self._complete_above = complete_above
+        # Combinations that no event stops, as far as is known.
+        self.unknown = 0
+
+    def undecided_before(self, table: Table, seals: Sequence[Int64s | None]) -> Table:
+        """Return the combinations that were not decided before a reset."""
+        found = [
+            column[table.segments[:, place]]
+            for place, column in enumerate(seals)
+            if column is not None
+        ]
+        if not found:
+            return table
+        return table.take(np.flatnonzero(table.ends().max(axis=1) > np.min(found, axis=0)))
+
+    def results(self, table: Table) -> Table:
+        """Return the combinations that are results."""
+        if not self._query.negated or not len(table):
+            return table
+        stopped = np.zeros(len(table), np.bool_)
+        for _, target in self._query.negated:
+            self._search.mark_stopped(table, target, stopped)
+        time = table.ends().max(axis=1)
+        known = (time <= self._progress) & (time > self._complete_above)
+        self.unknown += int(np.count_nonzero(~stopped & ~known))
+        return table.take(np.flatnonzero(~stopped & known))
+
+
+def _limit(time: Distance) -> int:
+    """Return a time that fits int64: from UNKNOWN_WATERMARK to KEEP_NOTHING."""
+    return int(min(max(time, UNKNOWN_WATERMARK), KEEP_NOTHING))

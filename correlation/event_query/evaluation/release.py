@@ -1,0 +1,155 @@
+"""Release of results: up to which time they were published, across restarts, changes and resets.
+
+Definitions. B is the progress of the results (relevance.progress), R the bound of the published
+results: the max of the B of all blocks. A combination of time T is decided in the block in which
+its last event arrives, if T <= R; otherwise in the first block whose B is at least T.
+
+Reset. When the watermark of a stream is reset, B may fall below R. R becomes B, and each buffered
+segment is sealed with the previous R, or with its seal if that is larger. A combination was decided
+before iff T is at most the min seal of its events' segments; events that arrive later have no seal.
+Sealed segments are not merged, so they are known by their numbers. Seals end when R reaches the
+last event below them.
+
+Change. The next version continues with R if it reads the same positive and negated streams: its
+results up to R are not published again. Otherwise, and after a pause, R begins with B.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.columns import Int64s
+from correlation.errors import UnknownRecordVersionError
+from correlation.limits import UNKNOWN_WATERMARK
+
+# Prefix of the stored state of any version.
+_PREFIX = b"CoinQry"
+_VERSION = b"1"
+
+Buffers = Mapping[str, StreamBuffer]
+
+
+class Release:
+    """The bound of the published results.
+
+    Parameters
+    ----------
+    positive, negated : sequence of str
+        Streams of the positive and negated aliases.
+
+    Attributes
+    ----------
+    published : int
+        R, in µs.
+    """
+
+    def __init__(self, positive: Sequence[str], negated: Sequence[str]) -> None:
+        self.published = UNKNOWN_WATERMARK
+        self._streams = [sorted(set(positive)), sorted(set(negated))]
+        # By stream and segment number: results of such segments up to this are decided.
+        self._sealed: dict[str, dict[int, int]] = {name: {} for name in positive}
+
+    def begin(self, progress: int, before: bytes) -> None:
+        """Continue from the state of the previous operator, or begin with the progress.
+
+        Parameters
+        ----------
+        progress : int
+            B, in µs.
+        before : bytes
+            Output of `dump`, or anything else if the previous operator was of another kind.
+
+        Raises
+        ------
+        UnknownRecordVersionError
+            Another version of this software wrote the state.
+        """
+        self.published = progress
+        if not before.startswith(_PREFIX):
+            return
+        version, _, text = before.removeprefix(_PREFIX).partition(b" ")
+        if version != _VERSION:
+            raise UnknownRecordVersionError(
+                f"the state of an event query has version {version.decode(errors='replace')}; this "
+                f"software reads {_VERSION.decode()}"
+            )
+        state: dict[str, Any] = json.loads(text)
+        if state["streams"] == self._streams:
+            self.published = state["published"]
+            self._sealed = {name: dict(seals) for name, seals in state["sealed"].items()}
+
+    def dump(self) -> bytes:
+        """Return the state: some bytes, and a few more for each sealed segment."""
+        state = {
+            "streams": self._streams,
+            "published": self.published,
+            "sealed": {name: list(seals.items()) for name, seals in self._sealed.items()},
+        }
+        return b"%b%b %b" % (_PREFIX, _VERSION, json.dumps(state).encode())
+
+    def held(self) -> dict[str, list[int]]:
+        """Return the numbers of the sealed segments, which must not change."""
+        return {name: list(seals) for name, seals in self._sealed.items() if seals}
+
+    def reset(self, progress: int, buffers: Buffers) -> None:
+        """Move R back to the progress, and seal the buffered segments.
+
+        Parameters
+        ----------
+        progress : int
+            B after the reset, in µs.
+        buffers : mapping of stream to StreamBuffer
+            Events of earlier blocks.
+        """
+        if progress >= self.published:
+            return
+        for name, seals in self._sealed.items():
+            for number, _ in buffers[name].segments:
+                seals[number] = max(self.published, seals.get(number, self.published))
+        self.published = progress
+
+    def advance(self, progress: int, buffers: Buffers) -> None:
+        """Raise R to the progress, and end seals.
+
+        Parameters
+        ----------
+        progress : int
+            B, in µs.
+        buffers : mapping of stream to StreamBuffer
+            Events of earlier blocks.
+        """
+        self.published = max(self.published, progress)
+        segments = [
+            (name, number, segment)
+            for name, seals in self._sealed.items()
+            if seals
+            for number, segment in buffers[name].segments
+            if number in seals
+        ]
+        # The last event of a result is in one of its segments, and at most its seal.
+        last = max((segment.max_latest for _, _, segment in segments), default=UNKNOWN_WATERMARK)
+        kept: dict[str, dict[int, int]] = {name: {} for name in self._sealed}
+        for name, number, _ in segments:
+            seal = min(self._sealed[name][number], last)
+            if seal > self.published:
+                kept[name][number] = seal
+        self._sealed = kept
+
+    def seals(self, stream: str, buffers: Buffers) -> Int64s | None:
+        """Return the seal of each segment of a stream, and one element for the block's events.
+
+        Returns
+        -------
+        int64[k + 1] or None
+            None if no segment of any stream is sealed.
+        """
+        if not any(self._sealed.values()):
+            return None
+        seals = self._sealed[stream]
+        found = [seals.get(number, UNKNOWN_WATERMARK) for number, _ in buffers[stream].segments]
+        return np.array([*found, UNKNOWN_WATERMARK], np.int64)
