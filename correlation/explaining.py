@@ -13,14 +13,17 @@ job reads them. `ConditionKind.explain` then evaluates the pair and names the fi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
+from correlation.parsing.attribute_values import value_reader
 from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
+from correlation.resources.attributes import Attribute, AttributeValue
 from correlation.resources.durations import describe_duration
+from correlation.resources.filters import Filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.paths import has_path
 from correlation.resources.streams import Stream
@@ -84,7 +87,9 @@ class ReadEvent:
     event : MappedEvent or None
         The event; None when the record was rejected.
     reason, detail
-        Why the record was rejected.
+        Why the record was rejected; without a reason, why the stream's `where` excludes it.
+    attributes : mapping of name to value
+        Values of the attributes; None: missing.
     """
 
     stream: Stream
@@ -93,6 +98,16 @@ class ReadEvent:
     event: MappedEvent | None
     reason: Reason | None = None
     detail: str = ""
+    attributes: Mapping[str, AttributeValue | None] = field(default_factory=dict)
+
+    @property
+    def breach(self) -> str:
+        """Why the record is not an event of the stream; empty if it is."""
+        if self.event is not None:
+            return ""
+        if self.reason is None:
+            return f"is not an event of stream {self.stream.name}: {self.detail}"
+        return f"is not a valid event of stream {self.stream.name}: {self.reason}, {self.detail}"
 
     @property
     def delay_us(self) -> int | None:
@@ -117,6 +132,7 @@ class ReadEvent:
             else _text(event.key),
             "earliest": None if event is None else event.earliest,
             "latest": None if event is None else event.latest,
+            **({"attributes": dict(self.attributes)} if self.stream.attributes else {}),
             "length_us": None if event is None else event.latest - event.earliest,
             "record_timestamp": given.record_timestamp_us,
             "delay_us": self.delay_us,
@@ -137,18 +153,70 @@ def read_given(stream: Stream, given: GivenRecord) -> ReadEvent:
         Record to read.
     """
     form = given.form or _form_of(stream.mapping, given.value)
-    reader = stream if form == "record" else replace(stream, mapping=EventMapping())
+    reader = stream if form == "record" else _canonical(stream)
     record_timestamp_us = (
         _NEVER_US if given.record_timestamp_us is None else given.record_timestamp_us
     )
+    attributes, unfit = _read_attributes(reader, given)
+    if stream.where is not None:
+        decided = (it for it in stream.where.requirements if it.attribute not in unfit)
+        mismatch = Filter(tuple(decided)).mismatch(attributes)
+        if mismatch is not None:
+            detail = f"it does not match where.{mismatch.attribute}"
+            return ReadEvent(stream, given, form, None, None, detail, attributes)
     try:
+        for error in unfit.values():
+            raise error
         read = compile_mapping(reader)
         event = read(given.value, given.text, given.record_key, record_timestamp_us)
     except RejectedEventError as error:
-        return ReadEvent(stream, given, form, None, error.reason, error.detail)
+        return ReadEvent(stream, given, form, None, error.reason, error.detail, attributes)
     if event.id is None and given.place is not None:
         event = event._replace(id="-".join(map(str, given.place)).encode())
-    return ReadEvent(stream, given, form, event)
+    return ReadEvent(stream, given, form, event, attributes=attributes)
+
+
+def _canonical(stream: Stream) -> Stream:
+    """Return the stream with the mapping of canonical events, as alarms contain them."""
+    mapping = EventMapping()
+    if stream.lasts:
+        keyed = stream.partitioning.by == "key"
+        mapping = EventMapping(
+            "lasting",
+            id_path=("id",),
+            key_path=("key",) if keyed else None,
+            begin_path=("begin",),
+            end_path=("end",),
+            format="epoch_us",
+        )
+    attributes = tuple(
+        Attribute(it.name, ("attributes", it.name), it.type) for it in stream.attributes
+    )
+    return replace(stream, mapping=mapping, attributes=attributes)
+
+
+def _read_attributes(
+    stream: Stream, given: GivenRecord
+) -> tuple[dict[str, AttributeValue | None], dict[str, RejectedEventError]]:
+    """Return the values of a record's attributes, and the errors of those that do not fit."""
+    place = given.place
+    placed: Mapping[str | None, AttributeValue | None] = {
+        "$topic": None if place is None else place.topic,
+        "$partition": None if place is None else place.partition,
+        "$offset": None if place is None else place.offset,
+        "$timestamp": given.record_timestamp_us,
+    }
+    values: dict[str, AttributeValue | None] = {}
+    unfit = {}
+    for attribute in stream.attributes:
+        values[attribute.name] = placed.get(attribute.record_field)
+        if attribute.record_field is not None:
+            continue
+        try:
+            values[attribute.name] = value_reader(attribute)(given.value, given.text)
+        except RejectedEventError as error:
+            unfit[attribute.name] = error
+    return values, unfit
 
 
 class Steps:
@@ -211,7 +279,8 @@ def _form_of(mapping: EventMapping, value: object) -> Form:
     if not paths or not isinstance(value, Mapping):
         return "record"
     names = set(value)
-    canonical = any(form <= names for form in _CANONICAL)
+    forms = _CANONICAL if mapping.form != "lasting" else ({"begin", "end"},)
+    canonical = any(form <= names for form in forms)
     if canonical and not all(has_path(value, path) for path in paths):
         return "event"
     return "record"

@@ -14,21 +14,24 @@ from cli.errors import UsageError
 from correlation.resources.streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path as FilePath
 
+    from correlation.resources.attributes import Attribute
     from correlation.resources.paths import Path
 
 _SUFFIX = "_path"
 # Fields that are times or durations; the others are ids, keys and names, which stay strings.
-_TIMES = frozenset({"time", "earliest", "latest", "detected", "before", "after"})
+_TIMES = frozenset({"time", "earliest", "latest", "begin", "end", "detected", "before", "after"})
 # The buckets of a histogram.
 _LIST = "histogram"
 _LISTED_COLUMNS = 20
+# Types of attributes whose cells are numbers.
+_NUMBERS = frozenset({"integer", "number"})
 
 
 class CsvColumn(NamedTuple):
-    """A column of a CSV file.
+    """A column of a CSV file, for a field of the mapping or an attribute.
 
     Parameters
     ----------
@@ -40,12 +43,15 @@ class CsvColumn(NamedTuple):
         Whether cells that are JSON numbers are read as numbers.
     is_list
         Whether cells that are JSON lists are read as lists.
+    is_boolean
+        Whether the cells true and false are read as booleans.
     """
 
     place: int
     path: Path
     is_number: bool
     is_list: bool
+    is_boolean: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,33 @@ def csv_columns(file: FilePath, stream: Stream, header: Sequence[str]) -> list[C
         for place, name in enumerate(header):
             if place not in taken:
                 found.append(CsvColumn(place, (name,), name in _TIMES, name == _LIST))
+    for attribute in stream.attributes:
+        if attribute.record_field is None:
+            name = ".".join(attribute.path)
+            _check_column(file, stream, name, header, f"attribute {attribute.name}")
+            place, path = header.index(name), _path_in_csv(attribute)
+            is_number, is_boolean = attribute.type in _NUMBERS, attribute.type == "boolean"
+            found.append(CsvColumn(place, path, is_number, is_list=False, is_boolean=is_boolean))
     return found
+
+
+def as_read_from_csv(stream: Stream) -> Stream:
+    """Return the stream with the paths that attributes have in the records of CSV rows.
+
+    The cells of an attribute are read by its type. The same column may also be read otherwise, for
+    instance as an id.
+    """
+    return replace(
+        stream,
+        attributes=tuple(
+            it if it.record_field else replace(it, path=_path_in_csv(it))
+            for it in stream.attributes
+        ),
+    )
+
+
+def _path_in_csv(attribute: Attribute) -> Path:
+    return (attribute.column_name,)
 
 
 def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableColumns:
@@ -129,6 +161,10 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
             stamps.append(_is_moment(kind))
         elif field == _LIST:
             stamps.append(_is_moment(_bound_type(kind)))
+    for name, path in _attribute_columns(file, stream, schema):
+        names.append(name)
+        if name != path[0]:
+            moved.append((name, path))
     if any(stamps) and not all(stamps):
         raise UsageError(
             f"{file}: only some time columns of stream {stream.name} are timestamps; write all of "
@@ -137,6 +173,21 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
     if any(stamps):
         stream = replace(stream, mapping=replace(mapping, format="iso8601"))
     return TableColumns(tuple(dict.fromkeys(names)), tuple(moved), stream)
+
+
+def _attribute_columns(
+    file: FilePath, stream: Stream, schema: pa.Schema
+) -> Iterator[tuple[str, Path]]:
+    """Yield the column of each attribute, a struct or called as the path, and the path."""
+    for attribute in stream.attributes:
+        path = attribute.path
+        if attribute.record_field is not None:
+            continue
+        name = path[0]
+        if _type_at(schema, path) is None:
+            name = ".".join(path)
+            _check_column(file, stream, name, schema.names, f"attribute {attribute.name}")
+        yield name, path
 
 
 def place_at(record: dict[str, object], path: Path, value: object) -> None:
@@ -188,13 +239,15 @@ def _bound_type(kind: pa.DataType) -> pa.DataType:
     return bucket.field("lo").type
 
 
-def _check_column(file: FilePath, stream: Stream, name: str, names: Sequence[str]) -> None:
+def _check_column(
+    file: FilePath, stream: Stream, name: str, names: Sequence[str], user: str = "the mapping"
+) -> None:
     count = names.count(name)
     if count == 1:
         return
     problem = "is missing" if count == 0 else f"is repeated {count} times"
     raise UsageError(
-        f"{file}: column {name!r} of the mapping of stream {stream.name} {problem}; "
+        f"{file}: column {name!r} of {user} of stream {stream.name} {problem}; "
         f"columns: {_listed(names)}"
     )
 

@@ -41,6 +41,7 @@ class InputCounts:
         self.rows = 0
         self.events = 0
         self.late = 0
+        self.filtered = 0
         self.lost = 0
         self.rejected: Counter[str] = Counter()
         self.first: dict[str, str] = {}
@@ -145,6 +146,7 @@ class Source:
         counts = self.counts
         counts.rows += taken.rows
         counts.rejected += taken.rejected
+        counts.filtered += taken.filtered
         counts.first = taken.first | counts.first
         if taken.events is not None:
             counts.events += len(taken.events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -40,6 +41,8 @@ class Taken(NamedTuple):
         Description of the first rejected row, by reason.
     letters
         Rejected rows as JSON lines, if requested.
+    filtered
+        Number of rows that do not match the `where` of the stream.
     """
 
     events: Events | None
@@ -48,6 +51,7 @@ class Taken(NamedTuple):
     rejected: Counter[str]
     first: dict[str, str]
     letters: list[bytes]
+    filtered: int = 0
 
 
 class InputReader:
@@ -87,10 +91,12 @@ class InputReader:
                 intake.add(*row)
             except RejectedEventError as error:
                 problems.append((row[0], Problem(error.reason, error.detail)))
+        problems += intake.settle(partial(self._rows.positions, chunk))
         events = None
         if intake.rows:
             events = intake.to_events(*self._rows.positions(chunk, intake.rows))
-        return self._summarise(chunk, self._rows, events, sorted(problems))
+        taken = self._summarise(chunk, self._rows, events, sorted(problems))
+        return taken._replace(rows=taken.rows + intake.filtered, filtered=intake.filtered)
 
     def _summarise(
         self, chunk: Chunk, rows: Rows, events: Events | None, problems: list[tuple[int, Problem]]

@@ -95,6 +95,8 @@ def _stream_report(stream: Stream, sources: Sequence[Source]) -> Document:
         "rejected": dict(sorted(rejected.items())),
         "first_rejected": dict(sorted(first.items())),
     }
+    if stream.where is not None:
+        report["filtered"] = sum(it.filtered for it in counts)
     if files:
         return {"files": files, **report}
     return {"topic": stream.topic, **report, "lost": sum(it.lost for it in counts)}
@@ -150,6 +152,10 @@ def show_report(report: Document, console: Console) -> None:
         for reason, count in found["rejected"].items():
             example = escape(printable(found["first_rejected"][reason]))
             console.print(f"[yellow]{name}: {count:,} rejected, {reason}[/]; first: {example}")
+        if found.get("filtered"):
+            console.print(
+                f"{name}: {found['filtered']:,} filtered: they do not match where of the stream"
+            )
         if found["late"]:
             place, remedy = "partition", "increase max_delay"
             if "files" in found:

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 
 from cli.replay.chunks import allow_long_cells, line_count
-from cli.replay.columns import place_at, table_columns
+from cli.replay.columns import as_read_from_csv, place_at, table_columns
 from correlation.errors import RejectedEventError
 from correlation.parsing.intake import Problem, parse_values, too_large
 from correlation.parsing.written_numbers import find_as_written
@@ -97,7 +97,7 @@ class CsvRows(Rows):
     """Cells in the order of a header; an empty cell is a missing field."""
 
     def __init__(self, stream: Stream, columns: Sequence[CsvColumn], max_bytes: int) -> None:
-        self.stream = stream
+        self.stream = as_read_from_csv(stream)
         self._columns = [
             (it.place, it.path[0] if len(it.path) == 1 else None, it.path, _reader_of(it))
             for it in columns
@@ -178,6 +178,8 @@ def _reader_of(column: CsvColumn) -> Callable[[str], object] | None:
     """Return the parser of a column's cells; None if they stay strings."""
     if column.is_list:
         return _as_list
+    if column.is_boolean:
+        return _as_boolean
     return _as_number if column.is_number else None
 
 
@@ -185,6 +187,11 @@ def _as_number(cell: str) -> object:
     """Return the number if a cell is a JSON number; otherwise the cell as a string."""
     value = _as_parsed(cell)
     return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else cell
+
+
+def _as_boolean(cell: str) -> object:
+    """Return the boolean if a cell is true or false, in any case; otherwise the cell."""
+    return {"true": True, "false": False}.get(cell.lower(), cell)
 
 
 def _as_list(cell: str) -> object:

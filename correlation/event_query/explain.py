@@ -251,11 +251,7 @@ class _Explanation:
                 )
 
     def _describe_breach(self, alias: str) -> str:
-        read = self._read[alias]
-        return (
-            f"{alias} is not a valid event of stream {read.stream.name}: {read.reason}, "
-            f"{read.detail}"
-        )
+        return f"{alias} {self._read[alias].breach}"
 
 
 def _missed_by(part: Formula, times: Mapping[str, Times]) -> str:

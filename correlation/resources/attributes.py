@@ -240,7 +240,7 @@ def attributes_from_document(document: object) -> tuple[Attribute, ...]:
             found.append(_read_attribute(name, declared))
     with errors:
         # Also if some are not valid, so that all problems are reported.
-        check_attributes(document)
+        check_attributes([*document])
     errors.raise_all()
     return tuple(found)
 

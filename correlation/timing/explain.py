@@ -314,9 +314,7 @@ def _check_keys(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:
 
 
 def _describe_breach(role: str, read: ReadEvent) -> str:
-    if read.event is not None:
-        return ""
-    return f"{role} is not a valid event of stream {read.stream.name}: {read.reason}, {read.detail}"
+    return f"{role} {read.breach}" if read.breach else ""
 
 
 def _describe_emit(emit: str, *, satisfied: bool) -> list[str]:

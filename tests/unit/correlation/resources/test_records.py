@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.kinds import KINDS, condition_from_document
+from correlation.resources.attributes import Attribute
 from correlation.resources.durations import format_duration, parse_duration_us
+from correlation.resources.filters import read_filter
 from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
@@ -35,6 +37,13 @@ NEAR: dict[str, Any] = {
     "threshold": "0.7",
 }
 
+LASTING = EventMapping("lasting", begin_path=("b",), end_path=("a", "e"), format="epoch_s")
+ATTRIBUTES = (
+    Attribute("rule", ("alert", "rule.id")),
+    Attribute("level", ("level",), "integer"),
+    Attribute("ratio", ("ratio",), "number"),
+    Attribute("at", ("$offset",), "integer"),
+)
 HALVES = Template("a", Histogram.from_buckets([[0, 5, "0.5"], [5, 9, "0.5"]]), 3)
 
 
@@ -78,6 +87,20 @@ HALVES = Template("a", Histogram.from_buckets([[0, 5, "0.5"], [5, 9, "0.5"]]), 3
             mapping=EventMapping("histogram", histogram_path=("h",), timezone="Asia/Tokyo"),
             histograms=True,
         ),
+        Stream("s", "t", 0, 5, mapping=LASTING),
+        Stream("s", "t", 0, 5, mapping=LASTING, min_length_us=0, max_length_us=7),
+        Stream("s", "t", 0, 5, attributes=ATTRIBUTES),
+        Stream(
+            "s",
+            "t",
+            0,
+            5,
+            attributes=ATTRIBUTES,
+            where=read_filter(
+                {"rule": ["A-1", "Süd"], "level": {"min": 3, "not": 5}, "ratio": {"max": 0.5}},
+                ATTRIBUTES,
+            ),
+        ),
     ],
 )
 def test_streams_come_back_from_their_documents(stream: Stream) -> None:
@@ -89,6 +112,78 @@ def test_stream_of_before_there_were_shapes_has_none() -> None:
     document = stream_to_document(Stream("s", "t", 10, 5))
     del document["templates"], document["histograms"]
     assert stream_from_document("s", document) == Stream("s", "t", 10, 5)
+
+
+def test_stream_of_before_there_were_attributes_has_none() -> None:
+    document = stream_to_document(Stream("s", "t", 10, 5))
+    del document["attributes"], document["where"]
+    assert stream_from_document("s", document) == Stream("s", "t", 10, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({"mapping": {"begin": "b"}}, {"mapping.end": "is missing"}),
+        ({"mapping": {"begin": "b", "end": ""}}, {"mapping.end": "has an empty part"}),
+        (
+            {"mapping": {"begin": "b", "end": "e", "time": "t"}},
+            {
+                "mapping.begin": "cannot be combined with the other fields",
+                "mapping.end": "cannot be combined with the other fields",
+            },
+        ),
+        (
+            {"mapping": {"begin": "b", "end": "e"}, "max_uncertainty_us": 5},
+            {"max_uncertainty": "the events last: begin and end are exact times"},
+        ),
+        ({"max_length_us": 5}, {"max_length": "the mapping has no begin and end"}),
+        (
+            {"mapping": {"begin": "b", "end": "e"}, "min_length_us": 5, "max_length_us": 4},
+            {"min_length": "5us exceeds max_length (4us)"},
+        ),
+        (
+            {"mapping": {"begin": "b", "end": "e"}, "max_length_us": -1, "max_delay_us": -1},
+            {
+                "max_delay": "must not be negative; got -1us",
+                "max_length": "must not be negative; got -1us",
+            },
+        ),
+        (
+            {"mapping": {"begin": "b", "end": "e"}, "histograms": True},
+            {"histograms": "is true, but the mapping does not read histograms"},
+        ),
+        (
+            {"attributes": {"A": "a", "b": {"type": "text"}, "c": {"path": "$key", "size": 3}}},
+            {
+                "attributes.A": "'A' is not a valid name",
+                "attributes.b.path": "is missing",
+                "attributes.b.type": "'text' is unknown",
+                "attributes.c.size": "is unknown",
+                "attributes.c.path": "'$key' is unknown",
+            },
+        ),
+        ({"attributes": {"a": 3}}, {"attributes.a": "is not a valid path"}),
+        (
+            {"attributes": {"a": {"path": "a", "type": None}}},
+            {"attributes.a.type": "must be a string; got null"},
+        ),
+        ({"attributes": ["a"]}, {"attributes": "must be an object; got a list"}),
+        ({"where": {"rule": 3}}, {"where.rule": "is not an attribute of the stream"}),
+        # The types of the filter's constants are only checked if all attributes are valid.
+        (
+            {"attributes": {"A": "a"}, "where": {"A": 3, "b": {"least": 1}}},
+            {"attributes.A": "'A' is not a valid name", "where.b.least": "is unknown"},
+        ),
+    ],
+)
+def test_a_faulty_stream_names_every_field(
+    changes: dict[str, Any], problems: dict[str, str]
+) -> None:
+    lasting = "mapping" in changes
+    uncertainty = {} if lasting else {"max_uncertainty_us": 10}
+    with pytest.raises(InvalidFieldError) as invalid:
+        stream_from_document("s", {"topic": "t", "max_delay_us": 5} | uncertainty | changes)
+    assert {it.field: it.problem for it in invalid.value.problems} == problems
 
 
 def test_template_comes_back_from_its_resource() -> None:
