@@ -90,8 +90,9 @@ def build_condition(name: str, version: int, values: Mapping[str, Any]) -> Event
 
 def named_streams(values: Mapping[str, Any]) -> Iterator[NamedStream]:
     """Yield the stream of each event type, with the field that names it, as far as it is valid."""
-    types = values.get("types")
-    types = types if isinstance(types, Mapping) else {}
+    given = values.get("types")
+    types = given if isinstance(given, Mapping) else {}
+    types = {name: stream for name, stream in types.items() if isinstance(stream, str)}
     try:
         query = read_query(values.get("query"))
     except InvalidFieldError:

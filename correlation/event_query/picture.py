@@ -32,6 +32,9 @@ from correlation.resources.streams import Stream
 _WIDE, _SMALL = 7.6, 6.4
 _MARGIN, _LANE, _RADIUS = 24, 58, 7
 _MIN_STEP, _TITLE, _AXIS, _LINE = 130, 34, 30, 19
+_MIN_WIDTH = 520
+# Distance of the control point of a bent edge from the middle.
+_BEND = 84
 _SHOWN = 60
 _STYLE = """
 svg { --back: #ffffff; --text: #1f2328; --muted: #59636e; --positive: #0969da;
@@ -74,7 +77,7 @@ def draw_constraints(condition: EventQueryCondition, streams: Mapping[str, Strea
     graphs = draw_graphs(relevance)
     sentences = list(describe_in_words(relevance))
     panels = [_Panel(graph, condition.query) for graph in graphs[:GRAPH_LIMIT]]
-    width = max((panel.width for panel in panels), default=0)
+    width = max((panel.width for panel in panels), default=_MIN_WIDTH)
     lines = [it for sentence in sentences for it in wrap(sentence, int(width / _SMALL) - 8)]
     if len(graphs) > GRAPH_LIMIT:
         lines.append(f"{len(graphs) - GRAPH_LIMIT} further alternatives are not drawn.")
@@ -128,7 +131,7 @@ class _Panel:
     def width(self) -> float:
         right = self.left + (distinct_ranks(self.graph) - 1) * self.step + 8 * _RADIUS
         title = 2 * _MARGIN + len(self._title()) * _WIDE
-        return max(right + _MARGIN, title, 420)
+        return max(right + _MARGIN, title, _MIN_WIDTH)
 
     @property
     def height(self) -> float:
@@ -229,7 +232,10 @@ class _Panel:
             if min(y1, y2) < y < max(y1, y2):
                 crossed = x1 + (x2 - x1) * (y - y1) / (y2 - y1)
                 if abs(crossed - x) < 3 * _RADIUS:
-                    return self.step * (0.45 if crossed >= x else -0.45), 0.0
+                    # At a right angle to the edge, to the side of the crossing, or to the right.
+                    side = 1 if crossed >= x else -1
+                    share = side * _BEND / ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
+                    return abs(y2 - y1) * share, (x1 - x2) * share * (1 if y2 > y1 else -1)
         return 0.0, 0.0
 
     def _axis(self) -> Iterator[str]:

@@ -102,7 +102,7 @@ def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
         if by < math.inf:
             delays.setdefault(-(int(offset + by) // _MS), []).append(types[stream])
     parts = [
-        (" and ".join(names), f"{moment}{round_shift(by * _MS)}")
+        (_listed(names), f"{moment}{round_shift(by * _MS)}")
         for by, names in sorted(delays.items(), reverse=True)
     ]
     verb = "has" if " and " not in parts[0][0] else "have"
@@ -111,6 +111,10 @@ def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
     if not others:
         return first
     return ", and ".join([", ".join([first, *others[:-1]]), others[-1]])
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def round_shift(shift_us: int) -> str:
