@@ -1,0 +1,162 @@
+"""Event queries in a program against the declarative meaning, for all blocks and restarts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from correlation.errors import InvalidFieldError
+from correlation.event_query.evaluation.operator import EventQueryOperator
+from correlation.event_query.language.checks import find_problems
+from correlation.event_query.query import (
+    And,
+    AttributePattern,
+    Comparison,
+    Query,
+    Relation,
+    Shifted,
+    Variable,
+)
+from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
+from correlation.event_query.relevance.unbounded import UnboundedQueryError
+from tests.oracle.event_queries import JudgedQuery, results, time_of
+from tests.support import query_kind
+from tests.support.event_queries import SMALL_STREAMS, judged, queries
+from tests.support.query_slots import (
+    KEY,
+    Arrival,
+    QuerySlot,
+    closing_heartbeats,
+    draw_events,
+    make_query_block,
+    make_streams,
+    order_of_arrival,
+    query_control,
+    read_results,
+    true_heartbeat,
+    watermarks_of,
+)
+
+query_kind.register()
+SPAN = 14
+Found = Counter[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A bounded query and its analysis."""
+
+    query: Query
+    relevance: Relevance
+    keyed: bool
+    seed: int
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a query with patterns; if it is not bounded, relations are added."""
+    query = draw(queries())
+    bound: set[str] = set()
+    events = []
+    for event in sorted(query.events, key=lambda it: it.negated):
+        names = ["K", "L"] if not event.negated else sorted(bound)
+        variables = st.builds(Variable, st.sampled_from(names)) if names else st.nothing()
+        constants = st.sampled_from([0, 1, 2]) | st.just(1)
+        order = st.builds(Comparison, st.sampled_from(["<", "<=", ">", ">=", "="]), constants)
+        text = st.builds(Comparison, st.just("="), st.sampled_from(["x", "y"]))
+        patterns = draw(
+            st.lists(
+                st.builds(AttributePattern, st.sampled_from(["k", "m"]), variables | text)
+                | st.builds(AttributePattern, st.just("n"), order),
+                max_size=2,
+            )
+        )
+        bound |= {it.pattern.name for it in patterns if isinstance(it.pattern, Variable)}
+        events.append(replace(event, attributes=tuple(patterns)))
+    query = replace(query, events=tuple(events))
+    try:
+        relevance = analyse_relevance(query, SMALL_STREAMS)
+    except InvalidFieldError as error:
+        parts = [query.where]
+        for problem in error.problems:
+            assume(isinstance(problem, UnboundedQueryError))
+            assert isinstance(problem, UnboundedQueryError)
+            parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
+        query = replace(query, where=And(tuple(parts)))
+        relevance = analyse_relevance(query, SMALL_STREAMS)
+    assume(not list(find_problems(query)))
+    return Case(query, relevance, draw(st.booleans()), draw(st.integers(0, 2**32)))
+
+
+def judged_case(case: Case) -> JudgedQuery:
+    """Return the query in the form of the oracle; a join key is one more variable."""
+    query = judged(case.query, SMALL_STREAMS)
+    if not case.keyed:
+        return query
+    positive, negated = (
+        [replace(it, variables=(*it.variables, (KEY, KEY))) for it in patterns]
+        for patterns in (query.positive, query.negated)
+    )
+    return replace(query, positive=positive, negated=negated)
+
+
+def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
+    """Run a query over events, and compare the results of each block with the judge's."""
+    rng = random.Random(case.seed)  # noqa: S311 - a reproducible shuffle, no secret
+    streams = make_streams(SMALL_STREAMS, keyed=case.keyed)
+    used = {it.times.stream for it in case.relevance.inputs}
+    events = draw_events(rng, count, {it: streams[it] for it in used}, span=SPAN, keyed=case.keyed)
+    expected = {
+        tuple(it.id for it in found): time_of(found) for found in results(judged_case(case), events)
+    }
+    slot = QuerySlot(streams)
+    slot.advance(make_query_block([], [query_control(0, case.query, SMALL_STREAMS)]))
+    rest, found = order_of_arrival(rng, events), Counter[tuple[int, ...]]()
+    while rest:
+        taken, rest = _take(rng, rest)
+        beats = [true_heartbeat(rng, rng.choice(sorted(used)), rest)]
+        block = make_query_block(taken, heartbeats=beats if rng.random() < 0.4 else [])
+        outcome = slot.advance(block)
+        found.update(read_results(outcome))
+        progress = {name: mark - 1 for name, mark in watermarks_of(outcome).items()}
+        bound = case.relevance.progress.value(progress)
+        if checked:
+            assert found == Counter(ids for ids, time in expected.items() if time <= bound)
+            assert_nothing_is_kept_too_long(slot, case.relevance.keep_values(bound))
+        if rng.random() < 0.3:
+            slot.restart()
+    outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(streams)))
+    found.update(read_results(outcome))
+    if checked:
+        assert found == Counter(expected.keys())
+        assert not any(
+            value for name, _, value in outcome.metrics["gauges"] if name == "buffered_events"
+        )
+    return found
+
+
+def _take(rng: random.Random, rest: list[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
+    """Take the events of a block; partitions are not read equally far."""
+    place = (rest[0].event.stream, rest[0].partition)
+    skip = rng.random() < 0.4
+    free = [it for it in rest if not skip or (it.event.stream, it.partition) != place]
+    taken = (free or rest)[: rng.randint(1, 8)]
+    return taken, [it for it in rest if it not in taken]
+
+
+def assert_nothing_is_kept_too_long(slot: QuerySlot, keep: dict[str, float]) -> None:
+    """Check that most events of each segment are above the keep value of their stream."""
+    for name, buffer in slot.program._buffers.items():  # noqa: SLF001 - its content is the claim
+        for _, segment in buffer.segments:
+            needed = int((segment.latest > keep.get(name, 2**62)).sum())
+            assert 2 * needed > len(segment)
+
+
+@given(cases())
+def test_results_are_the_judges_as_soon_as_they_are_final_and_once(case: Case) -> None:
+    run(case)

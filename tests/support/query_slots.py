@@ -1,0 +1,212 @@
+"""Programs with event queries for tests: streams, events in order of arrival, and their blocks."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.events import Events
+from correlation.engine.blocks import Block, Control, Origin
+from correlation.engine.heartbeats import CLOSED, Heartbeat
+from correlation.engine.program import Outcome, Program
+from correlation.engine.progress import Progress
+from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.query import Query
+from correlation.event_query.relevance.closure import StreamTimes
+from correlation.resources.attributes import Attribute, AttributeType, column_name, encode_value
+from correlation.resources.mapping import EventMapping
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from tests.oracle.event_queries import Event
+from tests.support.slots import PARTITIONS, Slot, control_record, read_alarms
+
+DELAY = 4
+LASTING = EventMapping("lasting", begin_path=("begin",), end_path=("end",))
+# Attributes of all streams of random queries.
+ATTRIBUTES: Mapping[str, AttributeType] = {"k": "string", "m": "string", "n": "number"}
+# Attribute of the oracle's events that has the join key.
+KEY = "$key"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An event with its position in Kafka; the events of a keyed stream have the attribute KEY."""
+
+    event: Event
+    partition: int
+    offset: int = 0
+
+    @property
+    def key(self) -> bytes:
+        """Its join key."""
+        return str(dict(self.event.attributes).get(KEY, "0")).encode()
+
+
+def make_streams(
+    types: Mapping[str, StreamTimes],
+    *,
+    keyed: bool,
+    attributes: Mapping[str, AttributeType] = ATTRIBUTES,
+) -> dict[str, Stream]:
+    """Return the streams of some event types."""
+    return {
+        it.stream: Stream(
+            it.stream,
+            it.stream,
+            0,
+            DELAY,
+            mapping=EventMapping() if it.max_length_us == 0 else LASTING,
+            partitioning=Partitioning() if keyed else Partitioning("grid"),
+            clock="replay",
+            attributes=tuple(Attribute(name, (name,), kind) for name, kind in attributes.items()),
+            min_length_us=None if it.max_length_us == 0 else it.min_length_us,
+            max_length_us=None if it.max_length_us == 0 else it.max_length_us,
+        )
+        for it in types.values()
+    }
+
+
+def query_control(
+    offset: int,
+    query: Query,
+    types: Mapping[str, StreamTimes],
+    version: int = 1,
+    name: str = "q",
+    *,
+    paused: bool = False,
+) -> Control:
+    """Return the record of a query in the config topic."""
+    used = {event.type for event in query.events}
+    document: dict[str, object] = {
+        "kind": "event_query",
+        "query": query_to_document(query),
+        "types": {name: it.stream for name, it in types.items() if name in used},
+    }
+    return control_record(offset, name, document, version, paused=paused)
+
+
+def make_query_block(
+    arrivals: Sequence[Arrival],
+    controls: Sequence[Control] = (),
+    heartbeats: Sequence[Heartbeat] = (),
+) -> Block:
+    """Return a block of events with their progress."""
+    parts, progress = [], []
+    for place in sorted({(it.event.stream, it.partition) for it in arrivals}):
+        mine = [it for it in arrivals if (it.event.stream, it.partition) == place]
+        parts.append(make_events(mine))
+        reached = max(it.event.end for it in mine)
+        progress.append(Progress(*place, mine[-1].offset + 1, reached))
+    return Block(controls, parts, progress, heartbeats=heartbeats)
+
+
+def make_events(arrivals: Sequence[Arrival]) -> Events:
+    """Return events of one partition in columns, with a column for each attribute."""
+    rows = [
+        (
+            it.key,
+            str(it.event.id).encode(),
+            it.event.begin,
+            it.event.end,
+            it.partition,
+            it.offset,
+            it.event.end,
+        )
+        for it in arrivals
+    ]
+    values = [dict(it.event.attributes) for it in arrivals]
+    names = {name for found in values for name in found} - {KEY}
+    columns = {
+        column_name(name): DictionaryColumn.from_list(
+            [encode_value(found[name]) if name in found else None for found in values]  # type: ignore[arg-type]
+        )
+        for name in names
+    }
+    return replace(Events.from_rows(arrivals[0].event.stream, rows), columns=columns)
+
+
+class QuerySlot(Slot):
+    """A slot with other streams."""
+
+    def __init__(self, streams: Mapping[str, Stream]) -> None:
+        self.streams = dict(streams)
+        self.partitions = dict.fromkeys(self.streams, PARTITIONS)
+        self.origin = Origin()
+        self.program = Program(self.streams, self.partitions)
+        self.blobs: dict[int, bytes] = {}
+        self.manifest: dict[str, Any] = {}
+
+
+def watermarks_of(outcome: Outcome) -> dict[str, int]:
+    """Return the watermarks after a block."""
+    found = outcome.metrics["watermarks"].items()
+    return {name: -(10**9) if it["watermark"] is None else it["watermark"] for name, it in found}
+
+
+def read_results(outcome: Outcome, name: str = "q") -> list[tuple[int, ...]]:
+    """Return the ids of the events of each result of a query."""
+    return [
+        tuple(int(event["id"]) for event in alarm["events"].values())
+        for alarm in read_alarms(outcome)
+        if alarm["condition"] == name
+    ]
+
+
+def counters_of(outcome: Outcome, name: str = "q") -> dict[str, int]:
+    """Return the counters of a query."""
+    return {
+        metric: value
+        for metric, labels, value in outcome.metrics["counters"]
+        if labels.get("condition") == name
+    }
+
+
+def draw_events(
+    rng: random.Random, count: int, streams: Mapping[str, Stream], *, span: int, keyed: bool
+) -> list[Event]:
+    """Draw events, of which some share times and values."""
+    found = []
+    for number in range(count):
+        stream = streams[rng.choice(sorted(streams))]
+        end, length = rng.randint(0, span), 0
+        if stream.lasts:
+            longest = 6 if stream.max_length_us is None else stream.max_length_us
+            length = rng.randint(stream.min_length_us or 0, longest)
+        values: dict[str, object] = {}
+        if rng.random() < 0.9:
+            values["k"] = rng.choice("xy")
+        if rng.random() < 0.9:
+            values["m"] = rng.choice("xyz")
+        if rng.random() < 0.9:
+            values["n"] = rng.choice([0, 1, 1.5, 2, 0.1])
+        if keyed:
+            values[KEY] = rng.choice("ab")
+        found.append(Event(stream.name, end - length, end, tuple(values.items()), number))
+    return found
+
+
+def order_of_arrival(rng: random.Random, events: Iterable[Event]) -> list[Arrival]:
+    """Return events in an order in which no event is late."""
+    order = sorted((it.end + rng.randint(0, DELAY), rng.random(), it) for it in events)
+    offsets: Counter[tuple[str, int]] = Counter()
+    found = []
+    for _, _, event in order:
+        place = (event.stream, rng.randrange(PARTITIONS))
+        found.append(Arrival(event, place[1], offsets[place]))
+        offsets[place] += 1
+    return found
+
+
+def true_heartbeat(rng: random.Random, stream: str, rest: Sequence[Arrival]) -> Heartbeat:
+    """Return a true heartbeat of a stream: its highest watermark, or a lower one."""
+    first = min((it.event.end for it in rest if it.event.stream == stream), default=10**6)
+    return Heartbeat(stream, None, first + DELAY - rng.choice([0, 0, 1, 3]), None)
+
+
+def closing_heartbeats(streams: Iterable[str]) -> list[Heartbeat]:
+    """Return heartbeats that close streams."""
+    return [Heartbeat(name, None, CLOSED, None) for name in streams]
