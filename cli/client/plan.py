@@ -36,46 +36,54 @@ def show_plan(name: str, plan: Mapping[str, Any], console: Console) -> None:
     console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
     for sentence in plan.get("sentences", ()):
         console.print(printable(str(sentence)), markup=False)
-    for field, value in plan.items():
-        if field == "sentences" or _is_empty(value):
-            continue
-        if isinstance(value, Mapping | list) or "\n" in str(value):
+    shown = {field: it for field, it in plan.items() if field != "sentences" and not _is_empty(it)}
+    simple = {field: it for field, it in shown.items() if _is_simple(it)}
+    if simple:
+        console.print()
+        console.print(_grid(simple))
+    for field, value in shown.items():
+        if field not in simple:
             console.print(f"\n[bold]{_title(field)}[/]")
-            for part in _render(value):
+            for part in _render(field, value):
                 console.print(Padding(part, (0, 0, 0, _INDENT)))
-        else:
-            console.print(f"[bold]{_title(field)}[/]  {escape(_shown(field, value))}")
 
 
-def _render(value: object) -> Iterator[RenderableType]:
-    """Yield the parts of a nested value."""
+def _render(field: str, value: object) -> Iterator[RenderableType]:
+    """Yield the parts of a nested value; numbers have the unit of the field's name."""
     if isinstance(value, Mapping):
-        yield from _render_object(value)
+        yield from _render_object(field, value)
     elif not isinstance(value, list):
         yield escape(printable(str(value), kept="\n"))
     elif value and all(isinstance(it, Mapping) for it in value):
         yield _table(value)
     else:
         for it in value:
-            yield from _render(it)
+            yield from _render(field, it)
 
 
-def _render_object(value: Mapping[str, Any]) -> Iterator[RenderableType]:
-    simple = {name: it for name, it in value.items() if not isinstance(it, Mapping | list)}
+def _render_object(field: str, value: Mapping[str, Any]) -> Iterator[RenderableType]:
+    unit = _DURATION if field.endswith(_DURATION) else ""
+    named = {name.removesuffix(unit) + unit: it for name, it in value.items()}
+    simple = {name: it for name, it in named.items() if _is_simple(it)}
     if simple:
-        grid = Table.grid(padding=(0, 2))
-        for name, it in simple.items():
-            grid.add_row(f"[dim]{_title(name)}[/]", escape(_shown(name, it)))
-        yield grid
-    nested = {name: it for name, it in value.items() if name not in simple}
-    if len(nested) > 1 and all(_is_flat(it) for it in nested.values()):
+        yield _grid(simple)
+    nested = {name: it for name, it in named.items() if name not in simple}
+    if len(nested) > 1 and all(map(_is_flat, nested.values())):
         yield _table([{"": name, **it} for name, it in nested.items()])
         return
     for name, it in nested.items():
         if not _is_empty(it):
             yield f"[dim]{_title(name)}[/]"
-            for part in _render(it):
+            for part in _render(name, it):
                 yield Padding(part, (0, 0, 0, _INDENT))
+
+
+def _grid(values: Mapping[str, Any]) -> Table:
+    """Return a grid of names and single values."""
+    grid = Table.grid(padding=(0, 2))
+    for name, it in values.items():
+        grid.add_row(f"[dim]{_title(name)}[/]", escape(_shown(name, it)))
+    return grid
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -93,6 +101,10 @@ def _is_flat(value: object) -> bool:
     return isinstance(value, Mapping) and not any(
         isinstance(it, Mapping | list) for it in value.values()
     )
+
+
+def _is_simple(value: object) -> bool:
+    return not isinstance(value, Mapping | list) and "\n" not in str(value)
 
 
 def _is_empty(value: object) -> bool:
