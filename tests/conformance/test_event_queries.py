@@ -6,12 +6,10 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from correlation.errors import InvalidFieldError
-from correlation.event_query.evaluation.operator import EventQueryOperator
 from correlation.event_query.language.checks import find_problems
 from correlation.event_query.query import (
     And,
