@@ -16,7 +16,7 @@ class CorrelationError(Exception):
 
 
 class TextPlace(NamedTuple):
-    """Place of an error in a text that a field contains.
+    """Place of an error in the text that a field contains.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class InvalidFieldError(CorrelationError, ValueError):
     Attributes
     ----------
     place : TextPlace or None
-        Place in the text of the field; None if the field does not contain a text with lines.
+        Place in the text of the field; None if the field does not contain text with lines.
     """
 
     place: TextPlace | None = None

@@ -20,7 +20,7 @@ MAX_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Place of a problem in a text of several lines."""
+    """Place of a problem in text of several lines."""
 
     line: Annotated[int, Field(description="Line, from 1.")]
     column: Annotated[int, Field(description="Column in characters, from 1.")]

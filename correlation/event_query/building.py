@@ -1,8 +1,8 @@
 """Event queries as documents: from the values of a document to an `EventQueryCondition`.
 
-The stored document contains the query as the user wrote it: a text unchanged, the JSON form in its
-canonical form. A text is thus the only source of its condition, is returned by `GET` as it was
-`PUT`, and an unchanged document is recognised by comparing strings.
+The stored document contains the query as the user wrote it: text unchanged, the JSON form in its
+canonical form. Text is thus the only source of its condition, is returned by `GET` as it was `PUT`,
+and an unchanged document is recognised by comparing strings.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stored_query(value: object) -> object:
 
 
 def read_query(value: object) -> Query:
-    """Return the query of a text or of a JSON form.
+    """Return the query of its text or of its JSON form.
 
     Raises
     ------

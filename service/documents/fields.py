@@ -305,7 +305,7 @@ def _duration_definitions(field: Field) -> Definitions:
 
 
 def _read_text_or_object(field: Field, value: object) -> object:
-    """Return the stored form of a text or object, or raise the problems that its reader finds."""
+    """Return the stored form of a string or object, or raise the problems that its reader finds."""
     if not isinstance(value, str | Mapping):
         remedy = "write a string, in double quotes, or a JSON object: {…}"
         raise InvalidFieldError("", "must be a string or an object", remedy)
