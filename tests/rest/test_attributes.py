@@ -71,7 +71,7 @@ def test_a_stream_of_before_there_were_attributes_is_unchanged(service: Service)
         service.settings.topics.config,
         [Sent(value, f"stream/{name}".encode())],
     )
-    wait_until(lambda: client.get(path).status_code == 200, "the record is read")
+    wait_until(lambda: client.get(path).status_code == 200)
     same = client.put(path, json=stream(service))
     assert (same.status_code, same.json()["version"]) == (200, 3), same.text
 
@@ -176,7 +176,7 @@ def test_timing_conditions_refuse_events_that_last(service: Service) -> None:
     other = put_stream(service)
     for a, b, fields in ((name, other, ["a"]), (other, name, ["b"]), (name, name, ["a", "b"])):
         answer = client.put(f"/v1/conditions/{fresh('c')}", json=pair(a, b))
-        assert problem(answer, 422, 42204) == fields
+        assert problem(answer, 422, 42203) == fields
         assert f"the events of stream {name} last" in answer.json()["errors"][0]["problem"]
 
 

@@ -39,6 +39,7 @@ class LongEvents:
     stream: str
     min_length_us: int
     output_topic: str | None = None
+    memory_us: int = 0
     kind: str = NAME
 
     @property
@@ -82,7 +83,7 @@ class LongEventsFound:
 
 
 class LongEventsOperator:
-    """Compares the length of each fresh event; keeps nothing."""
+    """Compares the length of each fresh event; keeps events only if `memory` is not 0."""
 
     def __init__(self, condition: LongEvents, _streams: Mapping[str, Stream]) -> None:
         self._condition = condition
@@ -106,9 +107,10 @@ class LongEventsOperator:
         arrived = view.record_timestamp_us[self._condition.stream][rows]
         return Evaluation([found], len(rows), counts, found.ready_us(), arrived)
 
-    def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:  # noqa: ARG002 - as all operators
+    def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:
         """See `Operator.keep_values`."""
-        return {}
+        name, memory_us = self._condition.stream, self._condition.memory_us
+        return {name: watermarks[name] - memory_us} if memory_us else {}
 
     def held(self) -> Mapping[str, tuple[int, ...]]:
         """See `Operator.held`."""
@@ -127,7 +129,12 @@ def _build(name: str, version: int, values: Mapping[str, Any]) -> LongEvents:
     if values["min_length_us"] < 0:
         raise InvalidFieldError("min_length", "must not be negative", "use 0s or more")
     return LongEvents(
-        name, version, values["stream"], values["min_length_us"], values["output_topic"]
+        name,
+        version,
+        values["stream"],
+        values["min_length_us"],
+        values["output_topic"],
+        values.get("memory_us", 0),
     )
 
 
@@ -161,6 +168,7 @@ KINDS = [
             Field("stream", "stream", "The stream."),
             Field("min_length", "duration", "Minimum length of the event's interval."),
             Field("output_topic", "topic", "Topic of the results.", required=False),
+            Field("memory", "duration", "Time to keep events.", required=False, default=0),
         ),
         build=_build,
         check=lambda _condition, _streams: None,
