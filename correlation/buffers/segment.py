@@ -15,6 +15,7 @@ from correlation.buffers.columns import (
     DictionaryColumn,
     Int64s,
     concat_columns,
+    number_values,
     pack_columns,
     take_columns,
     unpack_columns,
@@ -244,10 +245,8 @@ class Segment:
 
 def _encode_keys(keys: BytesColumn) -> tuple[Int64s, BytesColumn]:
     """Encode keys in order of first appearance: codes int64[n], and the g distinct keys."""
-    numbers: dict[bytes, int] = {}
-    codes = np.fromiter(
-        (numbers.setdefault(key, len(numbers)) for key in keys.to_list()), np.int64, len(keys)
-    )
+    numbers = number_values()
+    codes = np.fromiter(map(numbers.__getitem__, keys.to_list()), np.int64, len(keys))
     return codes, BytesColumn.from_list(list(numbers))
 
 

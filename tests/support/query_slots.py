@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.columns import BytesColumn, DictionaryColumn
 from correlation.buffers.events import Events
 from correlation.engine.blocks import Block, Control, Origin
 from correlation.engine.heartbeats import CLOSED, Heartbeat
@@ -22,6 +22,7 @@ from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from tests.oracle.event_queries import Event
+from tests.support.event_queries import ALARM_STREAMS
 from tests.support.slots import PARTITIONS, Slot, control_record, read_alarms
 
 DELAY = 4
@@ -178,7 +179,7 @@ def draw_events(
             length = rng.randint(stream.min_length_us or 0, longest)
         values: dict[str, object] = {}
         if rng.random() < 0.9:
-            values["k"] = rng.choice("xy")
+            values["k"] = rng.choice("xyz")
         if rng.random() < 0.9:
             values["m"] = rng.choice("xyz")
         if rng.random() < 0.9:
@@ -210,3 +211,69 @@ def true_heartbeat(rng: random.Random, stream: str, rest: Sequence[Arrival]) -> 
 def closing_heartbeats(streams: Iterable[str]) -> list[Heartbeat]:
     """Return heartbeats that close streams."""
     return [Heartbeat(name, None, CLOSED, None) for name in streams]
+
+
+class AlarmSlot(QuerySlot):
+    """A slot of the streams `smoke` and `report`, whose events are instants with an area.
+
+    It restarts after every block.
+    """
+
+    def __init__(self, *controls: Control, keyed: bool = False) -> None:
+        super().__init__(make_streams(ALARM_STREAMS, keyed=keyed, attributes={"area": "string"}))
+        self._offsets: Counter[str] = Counter()
+        self.last = self.advance(make_query_block([], controls))
+
+    def send(
+        self,
+        *events: tuple[str, int, str],
+        marks: Mapping[str, int] | None = None,
+        beats: Sequence[Heartbeat] = (),
+        controls: Sequence[Control] = (),
+        name: str = "q",
+    ) -> list[tuple[tuple[str, ...], bool]]:
+        """Advance by a block; return ids and `late` of each result of a query.
+
+        Parameters
+        ----------
+        *events : (str, int, str)
+            Stream, time and area; the id of an event has all three.
+        marks : mapping of stream to int
+            Watermarks to set.
+        beats, controls
+            Further heartbeats, and records of the config topic.
+        name : str
+            Name of the query.
+        """
+        arrivals = []
+        for stream, time, area in events:
+            event = Event(stream, time, time, (("area", area),), len(arrivals))
+            arrivals.append(Arrival(event, 0, self._offsets[stream]))
+            self._offsets[stream] += 1
+        found = [Heartbeat(it, None, mark + DELAY, None) for it, mark in (marks or {}).items()]
+        block = make_query_block(arrivals, controls, [*beats, *found])
+        self.last = self.advance(_with_names(block))
+        self.restart()
+        return [
+            (tuple(event["id"] for event in alarm["events"].values()), alarm["late"])
+            for alarm in read_alarms(self.last)
+            if alarm["condition"] == name
+        ]
+
+    def buffered(self) -> dict[str, int]:
+        """Return the number of buffered events of each stream."""
+        gauges = self.advance(make_query_block([])).metrics["gauges"]
+        return {it["stream"]: value for name, it, value in gauges if name == "buffered_events"}
+
+
+def _with_names(block: Block) -> Block:
+    """Return a block whose events are named by the letter of their stream, time and area."""
+    parts = []
+    for part in block.events:
+        areas = part.columns[column_name("area")].to_list()  # type: ignore[union-attr]
+        names = [
+            part.stream[:1].encode() + str(time).encode() + (area or b"").strip(b'"')
+            for time, area in zip(part.latest.tolist(), areas, strict=True)
+        ]
+        parts.append(replace(part, id=BytesColumn.from_list(names)))
+    return replace(block, events=parts)

@@ -6,11 +6,12 @@ them are in use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from correlation.buffers.columns import Int64s
+from correlation.buffers.columns import Int64s, number_values
 
 _MIN_SIZE = 2**16
 # A number takes less than half of an int64, so two of them are one.
@@ -30,7 +31,7 @@ class Interner:
 
     def __init__(self) -> None:
         self.epoch = 0
-        self._numbers: dict[bytes | int, int] = {}
+        self._numbers: defaultdict[bytes | int, int] = number_values()
         self._tidy_at = _MIN_SIZE
 
     def __len__(self) -> int:
@@ -38,9 +39,7 @@ class Interner:
 
     def intern(self, values: Sequence[bytes] | Sequence[int]) -> Int64s:
         """Return the number of each value, int64[n] below 2**31."""
-        numbers = self._numbers
-        found: Iterable[int] = (numbers.setdefault(it, len(numbers)) for it in values)
-        return np.fromiter(found, np.int64, len(values))
+        return np.fromiter(map(self._numbers.__getitem__, values), np.int64, len(values))
 
     def pack(self, columns: Sequence[Int64s], size: int) -> Int64s:
         """Return one number per row of columns; rows are equal iff their numbers are.
@@ -74,6 +73,6 @@ class Interner:
         if len(self._numbers) < self._tidy_at:
             return
         if 2 * count_used() <= len(self._numbers):
-            self._numbers = {}
+            self._numbers = number_values()
             self.epoch += 1
         self._tidy_at = max(_MIN_SIZE, 2 * len(self._numbers))

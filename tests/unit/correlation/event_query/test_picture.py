@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.dom.minidom import Document, Element, parseString
+from xml.dom.minidom import Document, Element, Text, parseString
 
 import pytest
 from hypothesis import given, reject
@@ -54,7 +54,10 @@ def document(text: str) -> Document:
 
 
 def texts(found: Document, name: str = "text") -> list[str]:
-    return ["".join(it.data for it in e.childNodes) for e in found.getElementsByTagName(name)]
+    return [
+        "".join(it.data for it in element.childNodes if isinstance(it, Text))
+        for element in found.getElementsByTagName(name)
+    ]
 
 
 def of_class(found: Document, name: str, kind: str) -> list[Element]:
