@@ -25,8 +25,13 @@ def intake(
     declared: Mapping[str, Any], records: Sequence[Any], timestamps: Sequence[int] = ()
 ) -> tuple[Events | None, list[tuple[int, str]], int]:
     """Return the events of the records, the rejected rows, and the number of filtered records."""
-    document = {"topic": "t", "max_uncertainty_us": 0, "max_delay_us": 0, "clock": "replay"}
-    taken = StreamReader(stream_from_document("s", document | declared)).begin(PARTITION)
+    document: dict[str, Any] = {
+        "topic": "t",
+        "max_uncertainty_us": 0,
+        "max_delay_us": 0,
+        "clock": "replay",
+    }
+    taken = StreamReader(stream_from_document("s", {**document, **declared})).begin(PARTITION)
     times = np.array(timestamps or [9] * len(records), np.int64)
     rejected = []
     for row, record in enumerate(records):

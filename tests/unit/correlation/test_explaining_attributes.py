@@ -1,0 +1,78 @@
+"""Records of streams with attributes, a filter, or events that last, read for an explanation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from correlation.explaining import GivenRecord, Place, read_given
+from correlation.parsing.event_reader import MappedEvent
+from correlation.resources.records import stream_from_document
+
+DOORS = stream_from_document(
+    "doors",
+    {
+        "topic": "t",
+        "max_delay_us": 0,
+        "clock": "replay",
+        "mapping": {"id": "n", "key": "room", "begin": "from", "end": "to", "format": "epoch_us"},
+        "attributes": {
+            "rule": "alert.rule",
+            "level": {"path": "level", "type": "integer"},
+            "at": "$offset",
+        },
+        "where": {"rule": "a", "level": {"min": 2}},
+    },
+)
+RECORD = {"n": 1, "room": "k", "from": 3, "to": 9, "alert": {"rule": "a"}, "level": 2}
+# As alarms contain the event.
+EVENT = {
+    "id": "1",
+    "key": "k",
+    "begin": 3,
+    "end": 9,
+    "attributes": {"rule": "a", "level": 2, "at": 17},
+}
+PLACE = Place("t", 0, 17)
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "form"), [(RECORD, PLACE, "record"), (EVENT, None, "event")]
+)
+def test_a_record_and_the_event_of_an_alarm_are_read_alike(
+    value: dict[str, Any], place: Place | None, form: str
+) -> None:
+    found = read_given(DOORS, GivenRecord(value, place=place))
+    assert (found.event, found.form, found.breach) == (MappedEvent(b"1", b"k", 3, 9), form, "")
+    assert found.describe()["attributes"] == {"rule": "a", "level": 2, "at": 17}
+
+
+@pytest.mark.parametrize(
+    ("changes", "breach"),
+    [
+        ({"level": 1}, "is not an event of stream doors: it does not match where.level"),
+        (
+            {"alert": None, "from": None},
+            "is not an event of stream doors: it does not match where.rule",
+        ),
+        (
+            {"level": "high", "alert": {"rule": "b"}},
+            "is not an event of stream doors: it does not match where.rule",
+        ),
+        (
+            {"level": "high"},
+            (
+                "is not a valid event of stream doors: bad_attribute, attribute level must be an "
+                "integer of 64 bits; got a string"
+            ),
+        ),
+        (
+            {"to": 1},
+            "is not a valid event of stream doors: begin_after_end, begin is 2 us after end",
+        ),
+    ],
+)
+def test_a_record_that_is_no_event_is_explained(changes: dict[str, Any], breach: str) -> None:
+    found = read_given(DOORS, GivenRecord(RECORD | changes, place=PLACE))
+    assert (found.event, found.breach) == (None, breach)
