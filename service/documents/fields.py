@@ -34,6 +34,7 @@ from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
 from correlation.resources.checks import check_name, check_topic
 from correlation.resources.decimals import EXACTLY, read_decimal, without_zeros
 from correlation.resources.durations import UNITS_US, describe_limit, parse_duration_us, whole_us
+from service.documents.texts import text_or_object
 from service.errors import FieldProblem
 
 if TYPE_CHECKING:
@@ -304,29 +305,6 @@ def _duration_definitions(field: Field) -> Definitions:
     return definitions
 
 
-def _read_text_or_object(field: Field, value: object) -> object:
-    """Return the stored form of a string or object, or raise the problems that its reader finds."""
-    if not isinstance(value, str | Mapping):
-        remedy = "write a string, in double quotes, or a JSON object: {…}"
-        raise InvalidFieldError("", "must be a string or an object", remedy)
-    if field.read is None:
-        return value
-    try:
-        return field.read(value)
-    except InvalidFieldError as error:
-        # Paths are relative to this field.
-        problems = [
-            FieldProblem.of(it, "" if it.field == field.name else it.field) for it in error.problems
-        ]
-        raise PydanticCustomError("fields", "is not valid", {"all": problems}) from error
-
-
-def _text_or_object(field: Field) -> Any:  # noqa: ANN401  a type of create_model
-    schema = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object"}]}
-    reader = PlainValidator(partial(_read_text_or_object, field))
-    return Annotated[object, reader, WithJsonSchema(schema)]
-
-
 def _none() -> None:
     """Return None, the value of an unused spelling."""
 
@@ -342,7 +320,7 @@ def _definitions(field: Field) -> Definitions:
         "count": Annotated[int, PydanticField(strict=True, ge=1)],
         "flag": Annotated[bool, PydanticField(strict=True)],
         "names": Annotated[dict[ShortText, ResourceName], PydanticField(max_length=MAX_NAMES)],
-        "text_or_object": _text_or_object(field),
+        "text_or_object": text_or_object(field),
         "choice": Literal[field.choices] if field.choices else str,
     }
     found = types[field.type]
