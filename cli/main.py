@@ -23,6 +23,7 @@ from rich.markup import escape
 
 from cli.client.explain_command import explain
 from cli.client.lines import counted, printable, write_json_line
+from cli.client.plan_command import plan
 from cli.client.query_command import query_app
 from cli.client.repair_command import repair_config
 from cli.client.watermark import reset_watermark
@@ -331,6 +332,7 @@ app.command()(replay)
 app.command("repair-config")(repair_config)
 app.command()(reset_watermark)
 app.command()(explain)
+app.command()(plan)
 app.add_typer(query_app, name="query")
 
 

@@ -6,16 +6,27 @@ the warm-up of the job, `tail` and the metrics page are built from its `Conditio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from correlation.explaining import GivenRecord
 from correlation.operators import Condition, Operator
 from correlation.resources.streams import Stream
 
-FieldType = Literal["duration", "decimal", "count", "stream", "choice", "flag", "topic", "filters"]
+FieldType = Literal[
+    "duration",
+    "decimal",
+    "count",
+    "stream",
+    "choice",
+    "flag",
+    "topic",
+    "filters",
+    "names",
+    "text_or_object",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +38,9 @@ class Field:
     name : str
         Name in the user's document; the stored name of a duration ends with `_us`.
     type : str
-        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag, topic or
-        filters (of roles; correlation.resources.role_filters).
+        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag, topic,
+        filters (of roles; correlation.resources.role_filters), names (an object whose values are
+        names of resources), or text_or_object (a string, or a JSON object with the same meaning).
     description : str
         Description in the API's documentation.
     required : bool
@@ -37,6 +49,10 @@ class Field:
         Value when the document omits the field.
     choices : tuple of str
         Accepted values of a choice, or the roles that may have a filter.
+    read : callable or None
+        `(value) -> stored value` of a text_or_object; raises InvalidFieldError whose field is the
+        name of this field, or a path inside the object. The stored value contains only types of
+        JSON, without fractions, which JSON parsers round.
     """
 
     name: str
@@ -45,6 +61,7 @@ class Field:
     required: bool = True
     default: object = None
     choices: tuple[str, ...] = ()
+    read: Callable[[Any], Any] | None = None
 
     @property
     def stored_name(self) -> str:
@@ -53,6 +70,13 @@ class Field:
 
 
 Values = Mapping[str, Any]
+
+
+class NamedStream(NamedTuple):
+    """Name of a stream in a document, and the field that contains it."""
+
+    field: str
+    stream: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +138,10 @@ def _no_documents(algorithm: str | None, shapes: str) -> Iterable[Values]:  # no
     return ()
 
 
+def _no_optional_roles(condition: Any) -> Collection[str]:  # noqa: ANN401, ARG001 - as typed
+    return ()
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -146,17 +174,26 @@ class ConditionKind:
         `(condition) -> {role: stream}`: the events that `explain` takes.
     explain : callable
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
-        correlation.explaining.
+        correlation.explaining. The dict describes the given record of a role under its name.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
         `() -> ResultReader` of its output records; None: each record is one result and names its
         kind.
     warm_up : callable
-        `(algorithm, shapes) -> documents` of conditions on streams "a" and "b", evaluated before
-        the first batch so that kernels are compiled; see spark_jobs.worker.warm_up.
+        `(algorithm, shapes) -> documents` of conditions that are evaluated before the first batch,
+        so that kernels are compiled. Their streams are "a" and "b", with uncertain times of the
+        shapes, and "c" and "d", with exact times and the attributes `area` (a string) and `level`
+        (an integer); see spark_jobs.worker.warm_up.
     metrics : mapping of str to str
         Help strings of its operators' metrics, by name without prefix.
+    named_streams : callable or None
+        `(values) -> NamedStream of each stream` that a document names, in which fields may be
+        missing or not valid. None: the fields of type stream.
+    optional_roles : callable
+        `(condition) -> roles` that `explain` can do without.
+    picture : callable or None
+        `(condition, streams) -> str`: the plan as an SVG document; None: the plan has no picture.
     """
 
     name: str
@@ -174,11 +211,22 @@ class ConditionKind:
     open_reader: Callable[[], ResultReader] | None = None
     warm_up: Callable[[str | None, str], Iterable[Values]] = _no_documents
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
+    named_streams: Callable[[Values], Iterable[NamedStream]] | None = None
+    optional_roles: Callable[[Any], Collection[str]] = _no_optional_roles
+    picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
 
-    @property
-    def stream_fields(self) -> tuple[str, ...]:
-        """Names of the fields that hold names of streams."""
-        return tuple(it.name for it in self.fields if it.type == "stream")
+    def streams_named(self, values: Values) -> list[NamedStream]:
+        """Return the streams that a document names, with the fields that contain the names.
+
+        Parameters
+        ----------
+        values : mapping
+            A document of this kind; names in fields that are not valid are left out.
+        """
+        if self.named_streams is not None:
+            return list(self.named_streams(values))
+        fields = [it.name for it in self.fields if it.type == "stream"]
+        return [NamedStream(it, values[it]) for it in fields if isinstance(values.get(it), str)]
 
     def reader(self) -> ResultReader:
         """Return a new reader of its output records."""

@@ -27,7 +27,8 @@ from correlation.resources.records import VERSION, Resource, ResourceKind
 MAX_LISTED = 20
 _MAX_TEXT = 200
 # JSON parsers accept over 1,000 levels, which Python's `repr` and orjson's writer cannot write.
-_MAX_DEPTH = 64
+# Bodies of requests are nested at most 80 levels deep.
+_MAX_DEPTH = 100
 _READ: Mapping[ResourceKind, Callable[[Resource], object]] = {
     "stream": Resource.to_stream,
     "condition": to_condition,

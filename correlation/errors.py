@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +13,28 @@ if TYPE_CHECKING:
 
 class CorrelationError(Exception):
     """Base of all errors of this package."""
+
+
+class TextPlace(NamedTuple):
+    """Place of an error in the text that a field contains.
+
+    Parameters
+    ----------
+    line, column : int
+        Line and column, from 1; the column counts characters.
+    found : str
+        Word at the place.
+    expected : tuple of str
+        What the grammar allows at the place; empty if the text has another error.
+    excerpt : str
+        Line of the place, and a line with a caret below the place.
+    """
+
+    line: int
+    column: int
+    found: str
+    expected: tuple[str, ...]
+    excerpt: str
 
 
 class InvalidFieldError(CorrelationError, ValueError):
@@ -26,7 +48,14 @@ class InvalidFieldError(CorrelationError, ValueError):
         Why the value is not valid.
     remedy : str
         How to correct it.
+
+    Attributes
+    ----------
+    place : TextPlace or None
+        Place in the text of the field; None if the field does not contain text with lines.
     """
+
+    place: TextPlace | None = None
 
     def __init__(self, field: str, problem: str, remedy: str) -> None:
         super().__init__(f"{field}: {problem}; {remedy}")

@@ -23,6 +23,7 @@ from correlation.parsing.attribute_values import value_reader
 from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
 from correlation.resources.attributes import Attribute, AttributeValue
+from correlation.resources.durations import describe_duration
 from correlation.resources.filters import Filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.paths import has_path
@@ -251,6 +252,27 @@ class Steps:
                 )
             ],
         }
+
+
+def describe_delay(role: str, read: ReadEvent, missed: str = "the combination") -> list[str]:
+    """Return a note if a record reached Kafka later than its stream promises.
+
+    Parameters
+    ----------
+    role : str
+        Name of the event.
+    read : ReadEvent
+        The record.
+    missed : str
+        What the job missed if it had dropped the other events.
+    """
+    delay_us, promised_us = read.delay_us, read.stream.max_delay_us
+    if delay_us is None or delay_us <= promised_us:
+        return []
+    late = f"{describe_duration(delay_us)} after its latest time"
+    promise = f"max_delay is {describe_duration(promised_us)}"
+    lost = f"{missed} was missed if the job had dropped the other event"
+    return [f"{role} reached Kafka {late}, but {promise}: {lost}"]
 
 
 def _form_of(mapping: EventMapping, value: object) -> Form:

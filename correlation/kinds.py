@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import CorrelationError, InvalidFieldError
+from correlation.event_query.kind import EVENT_QUERY_KIND
 from correlation.resources.records import require
 from correlation.timing.kinds import TIMING_KINDS
 
@@ -22,7 +23,7 @@ ENTRY_POINTS = "coincide.condition_kinds"
 
 
 def _all_kinds() -> dict[str, ConditionKind]:
-    found = {kind.name: kind for kind in TIMING_KINDS}
+    found = {kind.name: kind for kind in (*TIMING_KINDS, EVENT_QUERY_KIND)}
     for point in entry_points(group=ENTRY_POINTS):
         for kind in point.load():
             if kind.name in found:

@@ -19,6 +19,19 @@ MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Place of a problem in text of several lines."""
+
+    line: Annotated[int, Field(description="Line, from 1.")]
+    column: Annotated[int, Field(description="Column in characters, from 1.")]
+    found: Annotated[str, Field(description="Word at the place.")]
+    expected: Annotated[
+        tuple[str, ...], Field(description="What the grammar allows; empty: another problem.")
+    ]
+    excerpt: Annotated[str, Field(description="The line, and a line with a caret below the place.")]
+
+
+@dataclass(frozen=True, slots=True)
 class FieldProblem:
     """One problem of a document or request."""
 
@@ -27,6 +40,20 @@ class FieldProblem:
     ]
     problem: Annotated[str, Field(description="Problem of the field.")]
     remedy: Annotated[str, Field(description="How to correct it.")]
+    place: Annotated[
+        Place | None,
+        Field(
+            description="Place in the text of the field; missing: the field has no such text.",
+            exclude_if=lambda it: it is None,
+        ),
+    ] = None
+
+    @classmethod
+    def of(cls, error: InvalidFieldError, field: str | None = None) -> FieldProblem:
+        """Return the problem of an error, optionally under another name of its field."""
+        place = None if error.place is None else Place(*error.place)
+        shown = error.field if field is None else field
+        return cls(shown, error.problem, error.remedy, place)
 
 
 def first_problems(problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
@@ -125,7 +152,7 @@ class DocumentErrors:
         if not isinstance(error, InvalidFieldError | InvalidDocumentError):
             return False
         new = tuple(
-            FieldProblem(it.field, it.problem, it.remedy)
+            FieldProblem.of(it) if isinstance(it, InvalidFieldError) else it
             for it in error.problems
             if top_field(it.field) not in self._fields
         )
@@ -163,6 +190,10 @@ class BodyError(ServiceError):
 
 class BodyTooLargeError(ServiceError):
     """The body of a request exceeds the max size."""
+
+
+class NotAcceptableError(ServiceError):
+    """The resource has no representation of the media type that the request accepts."""
 
 
 class MediaTypeError(ServiceError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,8 @@ class Explainer:
         condition = to_condition(stored.resource)
         kind = KINDS[condition.kind]
         roles = kind.roles(condition)
-        _check_roles(roles, asked)
+        _check_roles(roles, kind.optional_roles(condition), asked)
+        roles = {role: stream for role, stream in roles.items() if role in asked}
         given: dict[str, GivenRecord] = {}
         wanted: dict[str, Wanted] = {}
         for role, name in roles.items():
@@ -103,12 +104,14 @@ class Explainer:
         }
 
 
-def _check_roles(roles: Mapping[str, str], asked: Mapping[str, Document]) -> None:
-    """Check that the request has exactly one event for each role."""
+def _check_roles(
+    roles: Mapping[str, str], optional: Collection[str], asked: Mapping[str, Document]
+) -> None:
+    """Check that the request has an event for each role, except optional ones, and no others."""
     problems = [
         FieldProblem(role, "is missing", f"add an event of stream {stream}")
         for role, stream in roles.items()
-        if role not in asked
+        if role not in asked and role not in optional
     ]
     problems += [
         FieldProblem(role, "is not an event of this condition", f"use {', '.join(roles)}")
@@ -216,7 +219,7 @@ def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], 
 def _describe_matches(role: str, finding: Finding) -> list[str]:
     if finding.matches <= 1:
         return []
-    return [f"{finding.matches} records have the id of {role.upper()}; the newest is used"]
+    return [f"{finding.matches} records have the id of {role}; the newest is used"]
 
 
 def _describe_condition(stored: Stored, given: Mapping[str, GivenRecord]) -> list[str]:

@@ -290,6 +290,18 @@ class ControlPlane:
         condition = to_condition(self.find("condition", name).resource)
         return KINDS[condition.kind].plan(condition, self._streams_of(condition))
 
+    def picture(self, name: str) -> str | None:
+        """Return the plan of a condition as SVG; None: its kind draws no picture.
+
+        Raises
+        ------
+        NotFoundError
+            As `plan`.
+        """
+        condition = to_condition(self.find("condition", name).resource)
+        draw = KINDS[condition.kind].picture
+        return None if draw is None else draw(condition, self._streams_of(condition))
+
     def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
         """Explain how a condition evaluates events.
 

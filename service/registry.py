@@ -15,8 +15,8 @@ from correlation.resources.records import (
     stream_from_document,
     template_entry,
 )
-from service.documents.attribute_users import check_attribute_users
 from service.documents.capacity import check_capacity
+from service.documents.changes import problems_of, refuse_broken
 from service.documents.cycles import refuse_loop
 from service.documents.models import valid_values
 from service.errors import (
@@ -30,8 +30,9 @@ from service.errors import (
 from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
+    from correlation.condition_kind import NamedStream
     from correlation.config_records import Unreadable
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
@@ -99,7 +100,7 @@ class Registry:
         ------
         DependedUponError
             When conditions read the stream, and its partitioning changes, or its events change
-            between instants and events that last, or a condition uses attributes that change.
+            between instants and events that last, or a condition cannot be evaluated on it.
         InvalidDocumentError
             When a condition on the stream writes alarms to its topic, directly or through other
             conditions, would keep too many of its events, or does not support their histograms.
@@ -109,8 +110,7 @@ class Registry:
         readers = [it for it in conditions if stream.name in it.streams]
         complete = [it for it in readers if streams.keys() >= set(it.streams)]
         current = self.get("stream", stream.name)
-        before = stream if current is None else current.resource.to_stream()
-        check_attribute_users(complete, streams, before, stream)
+        before = None if current is None else current.resource.to_stream()
         errors = DocumentErrors()
         for writer in (it for it in readers if it.output_topic == stream.topic):
             with errors:
@@ -124,10 +124,13 @@ class Registry:
             refuse_loop(conditions, streams.values(), [it.name for it in readers], "topic")
         for reader in complete:
             with errors:
-                check_capacity(reader, streams, self._max_buffered_events, "max_rate")
+                if not problems_of(reader, streams):
+                    check_capacity(reader, streams, self._max_buffered_events, "max_rate")
             with errors:
-                _check_times(reader, streams, stream)
+                _check_times(reader, streams, stream, before)
         errors.raise_all()
+        if before is None:
+            return
         if before.partitioning != stream.partitioning:
             self.check_unused(stream.name, "the partitioning of a stream in use cannot be changed")
         if before.lasts != stream.lasts:
@@ -135,6 +138,7 @@ class Registry:
                 stream.name,
                 "a stream in use cannot change between instants and events that last",
             )
+        refuse_broken(complete, streams | {stream.name: before}, streams, stream.name)
 
     def check_unused(self, stream: str, detail: str) -> None:
         """Check that no condition reads the stream.
@@ -290,7 +294,7 @@ def checked_stream(
     errors = DocumentErrors()
     with errors:
         _refuse_unknown(
-            "template", templates, {f"templates[{it}]": n for it, n in enumerate(names)}
+            "template", templates, [(f"templates[{it}]", n) for it, n in enumerate(names)]
         )
     entries = [template_entry(templates[it].to_template()) for it in names if it in templates]
     with errors:
@@ -334,31 +338,39 @@ def checked_condition(
     return condition
 
 
-def _streams_named(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the streams that a condition names, by field."""
+def _streams_named(document: Mapping[str, Any]) -> list[NamedStream]:
+    """Return the streams that a condition names, with their fields."""
     kind = KINDS.get(document.get("kind", ""))
-    fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
-    return {field: document[field] for field in fields if document.get(field) is not None}
+    return kind.streams_named(document) if kind else []
 
 
-def _refuse_unknown(kind: ResourceKind, known: Container[str], named: Mapping[str, str]) -> None:
-    """Check that each name, keyed by field, is a registered resource."""
+def _refuse_unknown(
+    kind: ResourceKind, known: Container[str], named: Iterable[tuple[str, str]]
+) -> None:
+    """Check that each name, given with its field, is a registered resource."""
     problems = tuple(
         FieldProblem(
             field,
             f"{kind} {name!r} does not exist",
             f"register it first: PUT /v1/{kind}s/{name}",
         )
-        for field, name in named.items()
+        for field, name in named
         if name not in known
     )
     if problems:
         raise InvalidDocumentError.of_all(problems)
 
 
-def _check_times(reader: Condition, streams: Mapping[str, Stream], stream: Stream) -> None:
-    """Check that a condition supports histograms, templates or events that last."""
-    if not (stream.has_shapes or stream.lasts):
+def _check_times(
+    reader: Condition, streams: Mapping[str, Stream], stream: Stream, before: Stream | None
+) -> None:
+    """Check that a condition supports histograms, templates or events that last, if they are new.
+
+    Other changes are refused by `refuse_broken`.
+    """
+    had_shapes = before is not None and before.has_shapes
+    lasted = before is not None and before.lasts
+    if stream.has_shapes <= had_shapes and stream.lasts <= lasted:
         return
     try:
         KINDS[reader.kind].check(reader, streams)

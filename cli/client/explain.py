@@ -12,6 +12,7 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
+from cli.client.lines import printable
 from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
 from correlation.resources.durations import describe_duration
@@ -114,9 +115,12 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     console.print(escape(answer["explanation"]), end="\n\n")
     console.print(_steps_table(answer))
     console.print()
-    for role in answer["roles"]:
-        for line in _describe_event(role.upper(), answer[role]):
-            console.print(line, markup=False, soft_wrap=True)
+    if answer.get("regions") or set(answer["roles"]) <= {"a", "b"}:
+        for role in answer["roles"]:
+            for line in _describe_event(role.upper(), answer[role]):
+                console.print(line, markup=False, soft_wrap=True)
+    else:
+        console.print(_events_table(answer))
     picture = draw_pair(answer) if answer.get("regions") else []
     if picture:
         console.print()
@@ -141,6 +145,43 @@ def _steps_table(answer: Mapping[str, Any]) -> Table:
         name = _STEPS.get(step["step"], step["step"])
         table.add_row(_MARKS[step["passed"]], escape(name), escape(detail or ""))
     return table
+
+
+def _events_table(answer: Mapping[str, Any]) -> Table:
+    """Return the table of the given events, one row for each role."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    events = {role: answer[role] for role in answer["roles"]}
+    with_keys = any(event.get("key") for event in events.values())
+    columns = ["event", "stream", "id", *(["key"] if with_keys else []), "time", "attributes"]
+    if not any(event.get("attributes") for event in events.values()):
+        columns.remove("attributes")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for role, event in events.items():
+        cells = {
+            "event": role,
+            "stream": event["stream"],
+            "id": event["id"] or "no id",
+            "key": event.get("key") or "",
+            "time": _describe_time(event),
+            "attributes": _describe_attributes(event),
+        }
+        table.add_row(*(escape(printable(str(cells[column]))) for column in columns))
+    return table
+
+
+def _describe_time(event: Mapping[str, Any]) -> str:
+    if event.get("earliest") is None:
+        return f"{event.get('reason') or 'not an event'}: {event.get('detail')}"
+    first, last = describe_moment(event["earliest"]), describe_moment(event["latest"])
+    return first if first == last else f"{first} … {last}"
+
+
+def _describe_attributes(event: Mapping[str, Any]) -> str:
+    found = event.get("attributes") or {}
+    return ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
+    )
 
 
 def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:

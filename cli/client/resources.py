@@ -47,8 +47,8 @@ _ORDER: tuple[Kind, ...] = ("template", "stream", "condition")
 _NAMED: Mapping[object, Kind] = {"template": "template", "stream": "stream"}
 # The parser's message for a tab in the indentation or after an indicator.
 _TAB = "found character '\\t' that cannot start any token"
-# Deeper than any valid document; a recursive alias nests without end.
-_DEEPEST = 20
+# The service refuses deeper documents; a recursive alias nests without end.
+_DEEPEST = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class ResourceFile:
         if self.kind != "condition":
             return frozenset()
         kind = KINDS.get(self.document.get("kind", ""))
-        fields = kind.stream_fields if kind is not None else ()
-        return frozenset(str(self.document[it]) for it in fields if it in self.document)
+        named = kind.streams_named(self.document) if kind is not None else ()
+        return frozenset(it.stream for it in named)
 
     @property
     def needs(self) -> frozenset[tuple[str, str]]:

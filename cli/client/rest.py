@@ -93,9 +93,9 @@ class ServiceClient:
         items = self.get(f"/v1/{kind}s?limit={_MAX_NAMES}")["items"]
         return [str(item["name"]) for item in items]
 
-    def text(self, path: str) -> str:
-        """Return the text at a path; errors as in ``get``."""
-        answer = self._ask("GET", path)
+    def text(self, path: str, accept: str = "*/*") -> str:
+        """Return the text of a media type at a path; errors as in ``get``."""
+        answer = self._ask("GET", path, headers={"Accept": accept})
         self._check(answer)
         return answer.text
 
@@ -165,9 +165,15 @@ def _describe_problem(answer: httpx.Response) -> str:
         return answer.text[:200]
     if not isinstance(problem, dict):
         return answer.text[:200]
+    found = [it for it in problem.get("errors") or () if isinstance(it, dict)]
     fields = [
-        f"{found.get('field') or 'document'}: {found.get('problem')}: {found.get('remedy')}"
-        for found in problem.get("errors") or ()
-        if isinstance(found, dict)
+        f"{it.get('field') or 'document'}: {it.get('problem')}: {it.get('remedy')}" for it in found
     ]
-    return "; ".join(fields) or str(problem.get("detail") or problem.get("title") or "")
+    described = "; ".join(fields) or str(problem.get("detail") or problem.get("title") or "")
+    return "\n".join([described, *_excerpts(found)])
+
+
+def _excerpts(problems: list[Document]) -> list[str]:
+    """Return the lines of texts that problems refer to, each with a caret below the place."""
+    places = [it["place"] for it in problems if isinstance(it.get("place"), dict)]
+    return [str(place.get("excerpt")) for place in places]

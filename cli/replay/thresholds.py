@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cli.errors import UsageError
 from correlation.errors import InvalidFieldError
-from correlation.timing.conditions import read_threshold
+from correlation.resources.thresholds import read_threshold
 
 if TYPE_CHECKING:
     from decimal import Decimal

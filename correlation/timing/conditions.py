@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import FieldErrors, InvalidFieldError
-from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US, THRESHOLD_PLACES
+from correlation.limits import BLOCK_SIZE_LIMIT, DURATION_LIMIT_US
 from correlation.resources.checks import check_duration, check_name, check_topic
-from correlation.resources.decimals import read_decimal, without_zeros
 from correlation.resources.durations import format_duration
 from correlation.resources.records import require
 from correlation.resources.role_filters import read_role_filters
+from correlation.resources.thresholds import read_threshold
 from correlation.timing.filtering import NO_FILTERS, ROLES, Where
 from correlation.timing.intervals.algorithms import ALGORITHMS
 from correlation.timing.intervals.choosing import AUTO
@@ -285,22 +285,6 @@ def check_streams(condition: TimingCondition, streams: Mapping[str, Stream]) -> 
     with errors:
         condition.bind_where(streams)
     errors.raise_all()
-
-
-def read_threshold(value: object) -> Decimal:
-    """Read a confidence threshold exactly: 0 < ct <= 1, at most 10 decimals."""
-    remedy = f"use a decimal over 0, at most 1, with at most {THRESHOLD_PLACES} places, such as 0.7"
-    threshold = read_decimal(value)
-    if threshold is None:
-        raise InvalidFieldError("threshold", "must be a decimal", remedy)
-    if not 0 < threshold <= 1:
-        raise InvalidFieldError("threshold", f"is {str(value)[:40]}", remedy)
-    threshold = without_zeros(threshold)
-    if -int(threshold.as_tuple().exponent) > THRESHOLD_PLACES:
-        raise InvalidFieldError(
-            "threshold", f"{str(value)[:40]} has too many decimal places", remedy
-        )
-    return threshold
 
 
 def _read_ends(kind: str, values: Mapping[str, Any]) -> _Ends:

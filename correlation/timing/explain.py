@@ -23,7 +23,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from correlation.explaining import ReadEvent, Steps, read_given
+from correlation.explaining import ReadEvent, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
 from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
@@ -105,8 +105,8 @@ def explain_pair(
         "threshold": f"{condition.threshold:f}",
         **found,
         "notes": [
-            *_describe_delay("A", a),
-            *_describe_delay("B", b),
+            *describe_delay("A", a, "the pair"),
+            *describe_delay("B", b, "the pair"),
             *_describe_emit(condition.emit, satisfied=steps.failed is None),
         ],
     }
@@ -353,16 +353,6 @@ def _check_keys(steps: Steps, a: ReadEvent, b: ReadEvent) -> None:
 
 def _describe_breach(role: str, read: ReadEvent) -> str:
     return f"{role} {read.breach}" if read.breach else ""
-
-
-def _describe_delay(role: str, read: ReadEvent) -> list[str]:
-    delay_us, promised_us = read.delay_us, read.stream.max_delay_us
-    if delay_us is None or delay_us <= promised_us:
-        return []
-    late = f"{describe_duration(delay_us)} after its latest time"
-    promise = f"max_delay is {describe_duration(promised_us)}"
-    missed = "the pair was missed if the job had dropped the other event"
-    return [f"{role} reached Kafka {late}, but {promise}: {missed}"]
 
 
 def _describe_emit(emit: str, *, satisfied: bool) -> list[str]:

@@ -17,7 +17,9 @@ from fastapi.routing import APIRoute
 from service.api.query import refuse_query
 from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaTypeError
 
-_DEPTH = 16
+# Max nesting of a body. The JSON form of an event query is the deepest document: 32 levels of its
+# formula are up to 64 levels of lists and objects.
+_DEPTH = 80
 # Max number of values in one body. The longest useful document, a template of 100 buckets written
 # as objects, has about 400; checking many more values would keep the service busy.
 MAX_VALUES = 10_000

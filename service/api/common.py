@@ -243,6 +243,38 @@ def describe(response: Response, written: Written, location: str) -> None:
         response.headers["Location"] = location
 
 
+def prefers(media_type: str, accept: str, default: str) -> bool:
+    """Return whether an Accept header prefers a media type to the default (RFC 9110, 12.5.1).
+
+    Parameters
+    ----------
+    media_type, default : str
+        The two media types; the default wins if both have the same quality.
+    accept : str
+        Value of the header.
+
+    Examples
+    --------
+    >>> prefers("image/svg+xml", "image/svg+xml, */*;q=0.1", "application/json")
+    True
+    """
+    return _quality(media_type, accept) > _quality(default, accept)
+
+
+def _quality(media_type: str, accept: str) -> float:
+    """Return the quality of the most specific range that matches a media type; 0 without one."""
+    ranges = [media_type, media_type.partition("/")[0] + "/*", "*/*"]
+    found: dict[str, float] = {}
+    for part in accept.split(","):
+        name, *parameters = (it.strip().lower() for it in part.split(";"))
+        weights = [it[2:] for it in parameters if it.startswith("q=")]
+        try:
+            found[name] = float(weights[0]) if weights else 1.0
+        except ValueError:
+            found[name] = 0.0
+    return next((found[it] for it in ranges if it in found), 0.0)
+
+
 def _names(header: str, found: str | None) -> bool:
     """Return whether an If-Match or If-None-Match header names the entity tag."""
     if header.strip() == "*":

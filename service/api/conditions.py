@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Header, Response, status
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from correlation.condition_kind import Load
@@ -22,17 +23,26 @@ from service.api.common import (
     describe,
     describe_stream,
     etag,
+    prefers,
     put_responses,
 )
 from service.api.problems import document_problems, problem_of_field, responses
 from service.api.wording import field_problems
 from service.documents.fields import Document, ResourceName, read_number
 from service.documents.models import ConditionDocument
-from service.errors import FieldProblem, InvalidDocumentError, first_problems
+from service.errors import (
+    FieldProblem,
+    InvalidDocumentError,
+    NotAcceptableError,
+    first_problems,
+)
 from service.fold import Stored
 from service.plane import Written
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
+_JSON, _SVG = "application/json", "image/svg+xml"
+# For browsers that open the picture as a page.
+_NO_SCRIPTS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 # Far above the throughput of any broker; keeps every derived number finite.
 _MAX_PER_SECOND = 1e12
@@ -129,11 +139,11 @@ def _unknown_rates(
 ) -> tuple[FieldProblem, ...]:
     """Find rates of streams that the condition does not read, if its streams are known."""
     kind = KINDS.get(str(document.get("kind")))
-    fields = [field.name for field in kind.fields if field.type == "stream"] if kind else []
-    read: list[Any] = [document.get(field) for field in fields]
-    if not read or not all(isinstance(name, str) for name in read):
+    fields = [it.name for it in kind.fields if it.type == "stream"] if kind else []
+    read = {it.stream for it in kind.streams_named(document)} if kind else set()
+    if not read or not all(isinstance(document.get(it), str) for it in fields):
         return ()
-    remedy = f"use {', '.join(sorted(set(read)))}"
+    remedy = f"use {', '.join(sorted(read))}"
     return tuple(
         FieldProblem(f"rates.{name}", "is not a stream of the condition", remedy)
         for name in rates
@@ -213,10 +223,30 @@ def resume_condition(name: Name, plane: Plane, response: Response) -> StoredCond
     return _switched(name, plane.pause(name, paused=False), response)
 
 
-@router.get("/conditions/{name}/plan", responses=responses(404, 422))
-def plan_condition(name: Name, plane: Plane) -> dict[str, Any]:
-    """Return the plan of a condition: regions, keep functions, the algorithm and its reason."""
-    return plane.plan(name)
+@router.get(
+    "/conditions/{name}/plan",
+    response_model=dict[str, Any],
+    responses={
+        200: {"content": {_SVG: {"schema": {"type": "string"}}}},
+        **responses(404, 406, 422),
+    },
+)
+def plan_condition(
+    name: Name,
+    plane: Plane,
+    accept: Annotated[
+        str, Header(description=f"{_SVG}: a picture, for kinds of conditions that have one.")
+    ] = _JSON,
+) -> Response:
+    """Return the plan of a condition: regions or relations, keep functions, algorithm, reason."""
+    if prefers(_SVG, accept, _JSON):
+        picture = plane.picture(name)
+        if picture is None:
+            raise NotAcceptableError(
+                f"the plan of condition {name} has no picture; ask for {_JSON}"
+            )
+        return Response(picture, media_type=_SVG, headers={"Vary": "Accept", **_NO_SCRIPTS})
+    return JSONResponse(plane.plan(name), headers={"Vary": "Accept"})
 
 
 @router.get("/conditions/{name}/status", responses=responses(404, 422))

@@ -7,6 +7,7 @@ import http
 import json
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from anyio import to_thread
@@ -46,6 +47,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
     InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
+    errors.NotAcceptableError: Entry(406, 40601, "The media type is not available"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
     errors.NotFoundError: Entry(404, 40401, "The resource does not exist"),
     errors.EventNotFoundError: Entry(404, 40402, "The event was not found"),
@@ -125,7 +127,8 @@ def problem_of_field(error: InvalidFieldError | FieldProblem, document: object) 
         The document as the user sent it.
     """
     written = document if isinstance(document, Mapping) else {}
-    return FieldProblem(name_as_written(error.field, written), error.problem, error.remedy)
+    problem = FieldProblem.of(error) if isinstance(error, InvalidFieldError) else error
+    return replace(problem, field=name_as_written(error.field, written))
 
 
 def document_problems(

@@ -6,6 +6,7 @@ Pydantic's own messages are not shown: they use its internal terms and name no r
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
@@ -85,8 +86,7 @@ def _translated(
     context = error.get("ctx") or {}
     if error["type"] == "fields":
         for problem in context["all"]:
-            field = _joined([*parts, problem.field])
-            yield FieldProblem(field, problem.problem, problem.remedy)
+            yield replace(problem, field=_joined([*parts, problem.field]))
         return
     if error["type"].startswith("union_tag"):
         parts.append("kind")
@@ -98,8 +98,8 @@ def _translated(
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """Join the parts of a field's path, with list indices: `a.b[0].c`."""
-    return ".".join(parts).replace(".[", "[")
+    """Join the parts of a field's path that are not empty, with list indices: `a.b[0].c`."""
+    return ".".join(filter(None, parts)).replace(".[", "[")
 
 
 def _in_words(error: Mapping[str, Any], context: Mapping[str, Any]) -> tuple[str, str]:

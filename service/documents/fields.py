@@ -37,6 +37,7 @@ from correlation.resources.decimals import EXACTLY, read_decimal, without_zeros
 from correlation.resources.durations import UNITS_US, describe_limit, parse_duration_us, whole_us
 from service.documents.event_schemas import role_filters_schema
 from service.documents.role_filters import filter_problems, normalise_filters
+from service.documents.texts import text_or_object
 from service.errors import FieldProblem
 
 if TYPE_CHECKING:
@@ -156,6 +157,11 @@ ResourceName = Annotated[
 TopicName = Annotated[
     str, AfterValidator(check_topic), PydanticField(json_schema_extra={"pattern": _TOPIC_PATTERN})
 ]
+
+
+ShortText = Annotated[str, PydanticField(min_length=1, max_length=100)]
+# Max number of entries of an object of names.
+MAX_NAMES = 100
 
 
 class Document(BaseModel):
@@ -322,6 +328,8 @@ def _definitions(field: Field) -> Definitions:
         "topic": TopicName,
         "count": Annotated[int, PydanticField(strict=True, ge=1)],
         "flag": Annotated[bool, PydanticField(strict=True)],
+        "names": Annotated[dict[ShortText, ResourceName], PydanticField(max_length=MAX_NAMES)],
+        "text_or_object": text_or_object(field),
         "choice": Literal[field.choices] if field.choices else str,
         "filters": Annotated[Any, WithJsonSchema(role_filters_schema(field.choices))],
     }

@@ -20,6 +20,7 @@ from correlation.buffers.partitioner import Partitioner
 from correlation.engine.program import Block, Control, Program
 from correlation.engine.progress import Progress
 from correlation.kinds import KINDS
+from correlation.resources.attributes import Attribute, encode_value
 from correlation.resources.histogram import Histogram
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SECOND_US = 1_000_000
-_NAMES = ("a", "b")
+# Streams of uncertain times in the chosen form, and streams of exact instants with attributes.
+_UNCERTAIN, _EXACT = ("a", "b"), ("c", "d")
+_NAMES = (*_UNCERTAIN, *_EXACT)
+_ATTRIBUTES = (Attribute("area", ("area",)), Attribute("level", ("level",), "integer"))
 _PARTITIONS = dict.fromkeys(_NAMES, 1)
 # Events of a block; enough to produce pairs of every outcome.
 _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
@@ -66,15 +70,7 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
         Number of result records.
     """
     controls = list(list_controls(algorithm, shapes))
-    templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
-    streams = {
-        name: Stream(
-            *(name, name, _SECOND_US, _SECOND_US),
-            templates=templates,
-            histograms=shapes == "histograms",
-        )
-        for name in _NAMES
-    }
+    streams = list_streams(shapes)
     program = Program(streams, _PARTITIONS)
     blobs: dict[int, bytes] = {}
     alarms = 0
@@ -88,6 +84,25 @@ def warm_up(algorithm: str | None = None, shapes: str = "intervals") -> int:
     return alarms
 
 
+def list_streams(shapes: str) -> dict[str, Stream]:
+    """Return the streams of the warm-up by name.
+
+    Parameters
+    ----------
+    shapes
+        See `warm_up`: form of the times of streams a and b. The times of c and d are exact, and
+        their events have the attributes area (a string) and level (an integer).
+    """
+    templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
+    histograms = shapes == "histograms"
+    uncertain = [
+        Stream(it, it, _SECOND_US, _SECOND_US, templates=templates, histograms=histograms)
+        for it in _UNCERTAIN
+    ]
+    exact = [Stream(it, it, 0, _SECOND_US, attributes=_ATTRIBUTES) for it in _EXACT]
+    return {stream.name: stream for stream in (*uncertain, *exact)}
+
+
 def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
     """Yield the warm-up conditions of every kind.
 
@@ -99,7 +114,7 @@ def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
     Yields
     ------
     Control
-        Registration of a condition on streams a and b.
+        Registration of a condition on the streams of `list_streams`.
     """
     documents = [it for kind in KINDS.values() for it in kind.warm_up(algorithm, shapes)]
     for offset, document in enumerate(documents):
@@ -110,7 +125,7 @@ def list_controls(algorithm: str | None, shapes: str) -> Iterator[Control]:
 def _shape(position: int, shapes: str) -> Histogram | None:
     if shapes == "templates":
         return _TEMPLATE
-    if shapes == "intervals":
+    if shapes in {"intervals", "instants"}:
         return None
     cut_us = -(position * 7_919 % _HALF_US) - 1
     return Histogram.from_buckets([[-_SECOND_US, cut_us, "0.2"], [cut_us, 0, "0.8"]])
@@ -124,19 +139,35 @@ def _block(number: int, controls: list[Control], shapes: str) -> Block:
     for stream in _NAMES:
         rows, found = [], []
         for position in range(offset, offset + count):
-            shape = _shape(position, shapes)
+            shape = _shape(position, "instants" if stream in _EXACT else shapes)
             found.append(None if shape is None else shape.shape_bytes)
             length = position * 7_919 % _SECOND_US if shape is None else shape.length_us
+            length = 0 if stream in _EXACT else length
             latest = position * _SECOND_US // 10
             rows.append((b"k", b"%d" % position, latest - length, latest, 0, position, latest))
         packed = Events.from_rows(stream, rows)
         if any(found):
             packed = replace(packed, shape=DictionaryColumn.from_list(found))
+        if stream in _EXACT:
+            packed = replace(packed, columns=_attributes(offset, count, _EXACT.index(stream)))
         Partitioner(Partitioning(), 2).assign(packed)
         events = Events.from_bytes(packed.to_bytes())
         parts.append(events)
         progress.append(Progress(stream, 0, offset + count, int(events.latest.max())))
     return Block(controls, parts, progress)
+
+
+def _attributes(offset: int, count: int, place: int) -> dict[str, DictionaryColumn]:
+    """Return the attribute columns of a block; the streams share some of the areas."""
+    positions = range(offset, offset + count)
+    values: tuple[list[bytes | None], ...] = (
+        [encode_value(f"area {it % (3 + place)}") for it in positions],
+        [encode_value(it % 5) for it in positions],
+    )
+    return {
+        it.column_name: DictionaryColumn.from_list(found)
+        for it, found in zip(_ATTRIBUTES, values, strict=True)
+    }
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ from correlation.event_query.query import (
 from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import JudgedQuery, results, time_of
-from tests.support import query_kind
 from tests.support.event_queries import SMALL_STREAMS, judged, queries
 from tests.support.query_slots import (
     KEY,
@@ -45,7 +44,6 @@ from tests.support.query_slots import (
     watermarks_of,
 )
 
-query_kind.register()
 SPAN = 14
 Found = Counter[tuple[int, ...]]
 

@@ -26,7 +26,6 @@ from correlation.event_query.query import (
     Relation,
     Variable,
 )
-from tests.support import query_kind
 from tests.support.event_queries import ALARM_STREAMS, begin, end
 from tests.support.query_slots import (
     AlarmSlot,
@@ -40,7 +39,6 @@ from tests.support.slots import control_record, read_alarms
 if TYPE_CHECKING:
     from correlation.engine.blocks import Control
 
-query_kind.register()
 _AREA = (AttributePattern("area", Variable("X")),)
 SMOKE, REPORT = EventPattern("s", "Smoke", _AREA), EventPattern("r", "Report", _AREA, negated=True)
 

@@ -150,7 +150,7 @@ def test_events_are_found_by_their_ids(service: Service) -> None:
         "partition": partition,
         "offset": offset,
     }
-    assert "2 records have the id of B; the newest is used" in answer["notes"]
+    assert "2 records have the id of b; the newest is used" in answer["notes"]
     # A found record and a given event.
     answer = explain(service, path, {"id": "mic-1"}, event(NOON_US, NOON_US))
     assert answer["verdict"] == "satisfied"

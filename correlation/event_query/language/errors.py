@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
-from correlation.errors import InvalidFieldError
+from correlation.errors import InvalidFieldError, TextPlace
 
 # Widths in characters of the part of a line that is shown, and of its part before the place.
 _SHOWN, _BEFORE = 80, 50
@@ -63,6 +63,7 @@ class QueryError(InvalidFieldError):
         remedy = remedy or f"expected {_alternatives(self.expected)}"
         place = f"line {self.line}, column {self.column}"
         super().__init__("query", f"{place}: {self.plain_problem}", remedy)
+        self.place = TextPlace(self.line, self.column, self.found, self.expected, self.excerpt)
 
 
 def all_of(text: str, problems: Sequence[tuple[int, str, str]]) -> QueryError:

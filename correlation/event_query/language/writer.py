@@ -11,6 +11,7 @@ from correlation.event_query.query import (
     FALSE,
     TRUE,
     And,
+    AttributePattern,
     Comparison,
     Constant,
     EventPattern,
@@ -50,15 +51,24 @@ def write_query(query: Query) -> str:
         raise InvalidFieldError("where", "is always false", "remove the query")
     if query.where != TRUE:
         parts = query.where.parts if isinstance(query.where, And) else (query.where,)
-        shown = map(_write_part if len(parts) > 1 else _write_formula, parts)
+        shown = map(_write_part if len(parts) > 1 else write_formula, parts)
         lines.append("WHERE " + f",\n{_INDENT}".join(shown))
     return "\n".join([*lines, "END"])
 
 
 def _write_event(event: EventPattern) -> str:
-    attributes = [f"{it.name} {{{_write_value(it.pattern)}}}" for it in event.attributes]
     head = "not event" if event.negated else "event"
-    return f"{head} {event.alias}: {event.type}{_in_braces(attributes)}"
+    return f"{head} {event.alias}: {event.type} {write_attributes(event)}".rstrip()
+
+
+def write_attributes(event: EventPattern) -> str:
+    """Return the attribute patterns of an event in braces; empty without patterns."""
+    return _in_braces([write_attribute(it) for it in event.attributes]).strip()
+
+
+def write_attribute(attribute: AttributePattern) -> str:
+    """Return the text of an attribute pattern, such as ``area {var X}``."""
+    return f"{attribute.name} {{{_write_value(attribute.pattern)}}}"
 
 
 def _in_braces(attributes: list[str]) -> str:
@@ -76,16 +86,17 @@ def _write_value(value: Variable | Comparison | Constant) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _write_formula(formula: Formula) -> str:
+def write_formula(formula: Formula) -> str:
+    """Return the text of a formula that is not a constant."""
     if isinstance(formula, Relation):
         return f"{_write_term(formula.left)} {formula.operator} {_write_term(formula.right)}"
     if isinstance(formula, Not):
-        return f"not ({_write_formula(formula.part)})"
+        return f"not ({write_formula(formula.part)})"
     return (" and " if isinstance(formula, And) else " or ").join(map(_write_part, formula.parts))
 
 
 def _write_part(formula: Formula) -> str:
-    shown = _write_formula(formula)
+    shown = write_formula(formula)
     return f"({shown})" if isinstance(formula, And | Or) else shown
 
 

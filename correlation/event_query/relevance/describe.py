@@ -9,10 +9,11 @@ progress of the results is at least v - k, that is when each stream S has reache
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import Any
 
+from correlation.event_query.query import Point
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.closure import Closure, Distance
 from correlation.event_query.relevance.inputs import Input
@@ -95,14 +96,44 @@ def _signed(shift_us: int) -> str:
 def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
     """Return the conditions under which the results' progress is at least `moment - offset`."""
     types = {it.times.stream: it.type for it in reversed(relevance.inputs)}
-    delays = [
-        (int(-offset - by), types[stream])
-        for stream, by in relevance.progress.leads.items()
-        if by < math.inf
+    # Names of the streams by their delays in ms, the longest delay first.
+    delays: dict[int, list[str]] = {}
+    for stream, by in relevance.progress.leads.items():
+        if by < math.inf:
+            delays.setdefault(-(int(offset + by) // _MS), []).append(types[stream])
+    parts = [
+        (_listed(names), f"{moment}{round_shift(by * _MS)}")
+        for by, names in sorted(delays.items(), reverse=True)
     ]
-    # The longest delay first.
-    delays.sort(key=lambda it: -it[0])
-    return " and ".join(f"{name} has reached {moment}{format_shift(by)}" for by, name in delays)
+    verb = "has" if " and " not in parts[0][0] else "have"
+    first = f"{parts[0][0]} {verb} reached {parts[0][1]}"
+    others = [f"{names} {reached}" for names, reached in parts[1:]]
+    if not others:
+        return first
+    return ", and ".join([", ".join([first, *others[:-1]]), others[-1]])
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def round_shift(shift_us: int) -> str:
+    """Return a shift in words, rounded up to 1 ms, such as " + 1 min 32.5 s"; "" for 0.
+
+    The bounds of strict relations differ from those of the text by 1 µs, which is noise to readers.
+    """
+    rest_ms = -(-shift_us // _MS)
+    sign = "-" if rest_ms < 0 else "+"
+    rest_ms = abs(rest_ms)
+    parts = []
+    for unit in ("d", "h", "min"):
+        count, rest_ms = divmod(rest_ms, UNITS_US[unit] // _MS)
+        parts += [f"{count} {unit}"] if count else []
+    seconds, rest_ms = divmod(rest_ms, 1000)
+    if seconds or rest_ms:
+        fraction = f".{rest_ms:03}".rstrip("0") if rest_ms else ""
+        parts.append(f"{rest_ms} ms" if not seconds and not parts else f"{seconds}{fraction} s")
+    return f" {sign} {' '.join(parts)}" if parts else ""
 
 
 def _an(it: Input) -> str:
@@ -137,15 +168,19 @@ def _keep_function(relevance: Relevance, it: Input) -> str:
 def _describe_closures(relevance: Relevance) -> Iterator[dict[str, Any]]:
     """Yield the relations among the positive events, then those with each negated event."""
     first = next(it for it in relevance.inputs if not it.negated)
+    instants = {it.alias for it in relevance.inputs if it.is_instant}
     for it in [first, *(it for it in relevance.inputs if it.negated)]:
-        clauses = [_relations(closure) for closure in it.closures if not closure.contradictory]
+        clauses = [
+            _relations(closure, instants) for closure in it.closures if not closure.contradictory
+        ]
         yield {"negated": it.alias if it.negated else None, "clauses": clauses}
 
 
-def _relations(closure: Closure) -> list[str]:
-    """Return the finite bounds between points of different events."""
+def _relations(closure: Closure, instants: Collection[str]) -> list[str]:
+    """Return the finite bounds between points of different events; an instant has only its end."""
     found = []
-    for v, p in combinations(closure.points, 2):
+    begins = {Point(alias, "begin") for alias in instants}
+    for v, p in combinations([it for it in closure.points if it not in begins], 2):
         if v.alias == p.alias:
             continue
         up, down = closure.dist(v, p), closure.dist(p, v)

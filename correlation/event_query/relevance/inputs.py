@@ -48,6 +48,11 @@ class Input:
         """The point that progress and keep values of its stream refer to."""
         return self.times.stamp(self.alias)
 
+    @property
+    def is_instant(self) -> bool:
+        """Whether begin and end are one point."""
+        return self.times.max_length_us == 0
+
 
 def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Input]:
     """Yield the events of a query, in the order of its text.

@@ -80,7 +80,7 @@ DEEP = b"[" * 1_000 + b"]" * 1_000
 @pytest.mark.parametrize("field", ["v", "kind", "name", "version", "updated_at", "paused", "more"])
 def test_record_of_any_depth_is_unreadable(field: str) -> None:
     value = orjson.dumps(CONDITION | {field: 0})[:-1] + b',"%s":%s}' % (field.encode(), DEEP)
-    with pytest.raises(UnreadableRecordError, match="nested deeper than 64 levels"):
+    with pytest.raises(UnreadableRecordError, match="nested deeper than 100 levels"):
         parse_config_record(b"condition/c", value, orjson.loads)
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from correlation.engine.program import Block, Program
-from correlation.resources.streams import Stream
-from spark_jobs.worker.warm_up import list_controls
+from spark_jobs.worker.warm_up import list_controls, list_streams
 
 ROOT = Path(__file__).parents[3]
 
@@ -19,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("shapes", ["intervals", "templates", "histograms"])
 @pytest.mark.parametrize("algorithm", [None, "lazy_lookup"])
 def test_no_condition_of_the_warm_up_is_refused(algorithm: str | None, shapes: str) -> None:
-    streams = {name: Stream(name, name, 1_000_000, 1_000_000) for name in "ab"}
+    streams = list_streams(shapes)
     controls = list(list_controls(algorithm, shapes))
     program = Program(streams, dict.fromkeys(streams, 1))
     metrics = program.advance(Block(controls, [], []), lambda: 0).metrics

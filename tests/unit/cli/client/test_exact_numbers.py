@@ -19,7 +19,7 @@ from cli.replay.thresholds import read_thresholds
 from correlation.errors import InvalidFieldError
 from correlation.resources.durations import parse_duration_us
 from correlation.resources.histogram import read_mass
-from correlation.timing.conditions import read_threshold
+from correlation.resources.thresholds import read_threshold
 from service.api.body import parse_json
 from tests.unit.cli.replay.test_replay_files import RANGE, read
 

@@ -114,7 +114,7 @@ def test_read_resources_takes_json_and_several_files(tmp_path: Path) -> None:
         ("name: a\nkind: x\nm: !!set {b}\n", "m: it is a set"),
         ("name: a\nkind: x\n7: b\n", "the key 7 must be a string"),
         ("[" * 9999, "nested too deeply"),
-        ("name: a\nkind: x\nm: &m [*m]\n", "is nested deeper than 20 levels"),
+        ("name: a\nkind: x\nm: &m [*m]\n", "is nested deeper than 80 levels"),
         ('name: a\nkind: x\nm: "\\ud800"\n', "m contains half of a surrogate pair"),
         ("", "contain no document"),
         ("---\n---\n", "contain no document"),

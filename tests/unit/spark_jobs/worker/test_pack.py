@@ -304,7 +304,7 @@ def test_control_of_any_depth_reaches_the_slots_as_its_problem(
     assert letter.value == value
     # No slot has anything under a key that does not name a resource.
     assert {row[3] for row in rows_of(rows, "control")} == (
-        {b'{"key":"condition/c","record":"the value is nested deeper than 64 levels"}'}
+        {b'{"key":"condition/c","record":"the value is nested deeper than 100 levels"}'}
         if key == b"condition/c"
         else set()
     )

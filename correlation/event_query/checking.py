@@ -1,0 +1,206 @@
+"""Checks of an event query against its streams."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+
+from correlation.errors import FieldErrors, InvalidFieldError
+from correlation.event_query.condition import EventQueryCondition
+from correlation.event_query.evaluation.operator import stream_times
+from correlation.event_query.query import (
+    AttributePattern,
+    Comparison,
+    Constant,
+    EventPattern,
+    Query,
+    Variable,
+)
+from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
+from correlation.event_query.relevance.closure import StreamTimes
+from correlation.resources.attributes import AttributeType
+from correlation.resources.streams import Stream
+
+# Analyses that are kept: the analysis of many clauses takes seconds, and is asked for repeatedly.
+_CACHED = 256
+_FIELD = "query"
+# Types of attributes that a constant can be compared with.
+_COMPARABLE: tuple[tuple[type | tuple[type, ...], frozenset[AttributeType], str], ...] = (
+    (bool, frozenset({"boolean"}), "true or false"),
+    (str, frozenset({"string"}), "a string"),
+    ((int, Decimal), frozenset({"integer", "number"}), "a number"),
+)
+
+
+def relevance_of(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> Relevance:
+    """Return the relevance analysis of a condition on its streams.
+
+    Raises
+    ------
+    InvalidFieldError
+        The query is not bounded, or too large; the field is `query`.
+    """
+    times = {
+        event.type: stream_times(streams[condition.stream_of[event.alias]])
+        for event in condition.query.events
+    }
+    try:
+        return _analyse(condition.query, tuple(times.items()))
+    except InvalidFieldError as error:
+        errors = FieldErrors()
+        for it in error.problems:
+            errors.refuse(_FIELD, it.problem, it.remedy, when=True)
+        errors.raise_all()
+        raise
+
+
+def check_streams(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
+    """Refuse streams on which the query cannot be evaluated.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition.
+    streams : mapping of name to Stream
+        The streams of the condition.
+
+    Raises
+    ------
+    InvalidFieldError
+        The streams are partitioned differently or by a grid of several groups; an attribute is not
+        declared or has another type; a threshold is missing or has no meaning; or the query would
+        need unbounded memory.
+    """
+    errors = FieldErrors()
+    with errors:
+        _check_partitioning(condition, streams)
+    for error in _attribute_errors(condition, streams):
+        with errors:
+            raise error
+    with errors:
+        _check_uncertainty(condition, streams)
+    with errors:
+        relevance_of(condition, streams)
+    errors.raise_all()
+
+
+def is_uncertain(stream: Stream) -> bool:
+    """Return whether the instants of a stream's events are uncertain."""
+    return not stream.lasts and stream.max_uncertainty_us > 0
+
+
+def _check_partitioning(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
+    first = condition.streams[0]
+    for name in condition.streams:
+        partitioning = streams[name].partitioning
+        if partitioning != streams[first].partitioning:
+            raise InvalidFieldError(
+                _FIELD,
+                f"stream {name} is partitioned by {partitioning}, but {first} by "
+                f"{streams[first].partitioning}: their events do not meet",
+                "register the streams with the same partitioning",
+            )
+    if streams[first].partitioning.groups > 1:
+        raise InvalidFieldError(
+            _FIELD,
+            f"the streams are partitioned by {streams[first].partitioning}: only two events at a "
+            "time meet in a cell, and a cell cannot tell that an event is absent from all others",
+            "register the streams with a key, or with a grid of 1 group",
+        )
+
+
+def _attribute_errors(
+    condition: EventQueryCondition, streams: Mapping[str, Stream]
+) -> Iterator[InvalidFieldError]:
+    """Yield the attributes that are not declared, and values of other types than declared."""
+    # Event, attribute and type at the first mention of each variable.
+    bound: dict[str, tuple[str, AttributeType]] = {}
+    for event in condition.query.events:
+        stream = streams[condition.stream_of[event.alias]]
+        types = {it.name: it.type for it in stream.attributes}
+        for attribute in event.attributes:
+            shown = f"event {event.alias}: attribute {attribute.name}"
+            if attribute.name not in types:
+                yield _undeclared(event, attribute, stream)
+                continue
+            found = types[attribute.name]
+            if isinstance(attribute.pattern, Variable):
+                variable = attribute.pattern.name
+                other, expected = bound.setdefault(variable, (shown, found))
+                if found != expected:
+                    yield InvalidFieldError(
+                        _FIELD,
+                        f"variable {variable} has the type {expected} ({other}), but {shown} of "
+                        f"stream {stream.name} has the type {found}",
+                        "declare both attributes with one type, or use two variables",
+                    )
+            elif (problem := _misfit(attribute.pattern, found)) is not None:
+                yield InvalidFieldError(
+                    _FIELD,
+                    f"{shown} of stream {stream.name} has the type {found}, but is compared with "
+                    f"{problem}",
+                    f"write {_constant_of(found)}, or change the type of the attribute",
+                )
+
+
+def _undeclared(
+    event: EventPattern, attribute: AttributePattern, stream: Stream
+) -> InvalidFieldError:
+    near = difflib.get_close_matches(attribute.name, [it.name for it in stream.attributes])
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return InvalidFieldError(
+        _FIELD,
+        f"event {event.alias}: stream {stream.name} does not declare the attribute "
+        f"{attribute.name}",
+        f"{hint}declare it in attributes of the stream, or remove it",
+    )
+
+
+def _misfit(pattern: Comparison, found: AttributeType) -> str | None:
+    """Return the kind of the constant if an attribute of a type cannot be compared with it."""
+    shown, types = _kind_of(pattern.constant)
+    return None if found in types else shown
+
+
+def _kind_of(constant: Constant) -> tuple[str, frozenset[AttributeType]]:
+    return next((shown, types) for kind, types, shown in _COMPARABLE if isinstance(constant, kind))
+
+
+def _constant_of(found: AttributeType) -> str:
+    return next(shown for _, types, shown in _COMPARABLE if found in types)
+
+
+def _check_uncertainty(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
+    """Check the threshold, and that the probability of a combination can be computed."""
+    uncertain = [name for name in condition.streams if is_uncertain(streams[name])]
+    stream_of = condition.stream_of
+    positive = [it for it in condition.query.positive if stream_of[it.alias] in uncertain]
+    errors = FieldErrors()
+    errors.refuse(
+        _FIELD,
+        f"the positive events {' and '.join(it.alias for it in positive)} have uncertain instants; "
+        "the probability of such combinations is not supported",
+        "use at most one positive event of streams whose max_uncertainty is not 0",
+        when=len(positive) > 1,
+    )
+    errors.refuse(
+        "threshold",
+        f"is missing: the instants of {', '.join(uncertain)} are uncertain, so a combination has a "
+        "probability",
+        "add a threshold, such as 0.9",
+        when=bool(uncertain) and condition.threshold is None,
+    )
+    errors.refuse(
+        "threshold",
+        "has no meaning: the times of all streams of the query are exact",
+        "remove it",
+        when=not uncertain and condition.threshold is not None,
+    )
+    errors.raise_all()
+
+
+@lru_cache(maxsize=_CACHED)
+def _analyse(query: Query, types: tuple[tuple[str, StreamTimes], ...]) -> Relevance:
+    return analyse_relevance(query, dict(types))

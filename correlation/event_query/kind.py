@@ -1,0 +1,105 @@
+"""The kind of condition `event_query`: its fields, checks, operator, plan and explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from correlation.condition_kind import ConditionKind, Field, Values
+from correlation.event_query.building import build_condition, named_streams, stored_query
+from correlation.event_query.checking import check_streams
+from correlation.event_query.condition import KIND
+from correlation.event_query.evaluation.operator import METRICS, make_operator
+from correlation.event_query.explain import explain_combination
+from correlation.event_query.picture import draw_constraints
+from correlation.event_query.plan import derive_costs, plan_query
+from correlation.event_query.reading import QueryResultReader
+
+if TYPE_CHECKING:
+    from correlation.event_query.condition import EventQueryCondition
+
+_RUNNING_EXAMPLE = """\
+DETECT Alarm {area {var X}}
+ON event s: Smoke {area {var X}}
+   not event r: Report {area {var X}}
+WHERE s.rt.end <= r.rt.begin,
+      r.rt.begin <= s.rt.end + 5 min
+END"""
+# One positive event and a negated one; several positive events; both, with alternatives.
+_WARM_UP = (
+    """DETECT W {area {var X}} ON event x: c {area {var X}} not event y: d {area {var X}}
+    WHERE x.rt.end < y.rt.begin, y.rt.begin <= x.rt.end + 200 ms END""",
+    """DETECT W ON event x: c {area {var X}} event y: d {area {var X}, level {>= 1}}
+    WHERE x.rt.end <= y.rt.begin, y.rt.end <= x.rt.end + 300 ms END""",
+    """DETECT W ON event x: c {level {3}} event y: d not event z: c {area {"area 1"}}
+    WHERE (x.rt.end <= y.rt.end and y.rt.end <= x.rt.end + 200 ms)
+      or (y.rt.end < x.rt.end and x.rt.end <= y.rt.end + 100 ms),
+      z.rt.end > max(x.rt.end, y.rt.end), z.rt.end <= min(x.rt.end, y.rt.end) + 400 ms END""",
+)
+_FIELDS = (
+    Field(
+        "query",
+        "text_or_object",
+        "The query: text of the event query language, or its JSON form.",
+        read=stored_query,
+    ),
+    Field(
+        "types",
+        "names",
+        "Streams of event types; a type that is missing names its stream in lower case.",
+        required=False,
+    ),
+    Field(
+        "threshold",
+        "decimal",
+        "Min probability of a result, 0 < ct <= 1; required if a stream has uncertain instants, "
+        "otherwise not allowed.",
+        required=False,
+    ),
+    Field("output_topic", "topic", "Topic of the results.", required=False),
+)
+
+
+def _horizon_field(condition: EventQueryCondition, stream: str) -> str:  # noqa: ARG001 - as all kinds
+    """Return the field whose relations set how long the events of every stream are kept."""
+    return "query"
+
+
+def _roles(condition: EventQueryCondition) -> dict[str, str]:
+    return condition.stream_of
+
+
+def _optional_roles(condition: EventQueryCondition) -> Collection[str]:
+    return [event.alias for event in condition.query.negated]
+
+
+def _list_warm_up(algorithm: str | None, shapes: str) -> Iterator[Values]:  # noqa: ARG001 - as all kinds
+    """Yield a query for each way of evaluation, on streams of exact instants.
+
+    The algorithm is not chosen by the user, and the shapes are those of other streams.
+    """
+    if shapes == "intervals":
+        for text in _WARM_UP:
+            yield {"kind": KIND, "query": text}
+
+
+EVENT_QUERY_KIND = ConditionKind(
+    name=KIND,
+    summary="Combinations of positive events for which no negated event exists.",
+    fields=_FIELDS,
+    build=build_condition,
+    check=check_streams,
+    operator=make_operator,
+    derive=derive_costs,
+    horizon_field=_horizon_field,
+    plan=plan_query,
+    roles=_roles,
+    explain=explain_combination,
+    example={"kind": KIND, "query": _RUNNING_EXAMPLE},
+    open_reader=QueryResultReader,
+    warm_up=_list_warm_up,
+    metrics=METRICS,
+    named_streams=named_streams,
+    optional_roles=_optional_roles,
+    picture=draw_constraints,
+)

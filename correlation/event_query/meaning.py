@@ -1,0 +1,104 @@
+"""Meaning of a query for given events: attribute patterns, variables and temporal relations.
+
+Each function decides for one event or one combination. The operator decides for many at once; both
+follow the same definitions (`relevance.split`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import NamedTuple
+
+from correlation.event_query.query import (
+    And,
+    Comparison,
+    EventPattern,
+    Extreme,
+    Formula,
+    Not,
+    Or,
+    Point,
+    Shifted,
+    Term,
+    Variable,
+)
+from correlation.resources.attributes import AttributeValue
+
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
+
+
+class Times(NamedTuple):
+    """Begin and end of an event, in µs; equal for an instant."""
+
+    begin: int
+    end: int
+
+
+class Binding(NamedTuple):
+    """An attribute of an event that a variable is bound to."""
+
+    alias: str
+    attribute: str
+    value: AttributeValue | None
+
+
+def matches(comparison: Comparison, value: AttributeValue | None) -> bool:
+    """Return whether a value satisfies a comparison; a missing value satisfies none."""
+    constant = comparison.constant
+    if value is None or isinstance(value, bool) != isinstance(constant, bool):
+        return False
+    if isinstance(value, str) != isinstance(constant, str):
+        return False
+    exact = Decimal(value) if isinstance(value, float) else value
+    return bool(_COMPARE[comparison.operator](exact, constant))
+
+
+def bindings(
+    events: Iterable[EventPattern], values: Mapping[str, Mapping[str, AttributeValue | None]]
+) -> Iterator[tuple[str, Binding]]:
+    """Yield the variables of events and the attributes that they are bound to, in their order.
+
+    Parameters
+    ----------
+    events : iterable of EventPattern
+        Events of the query.
+    values : mapping of alias to (mapping of attribute to value)
+        Attributes of the events.
+    """
+    for event in events:
+        for it in event.attributes:
+            if isinstance(it.pattern, Variable):
+                value = values[event.alias].get(it.name)
+                yield it.pattern.name, Binding(event.alias, it.name, value)
+
+
+def holds(formula: Formula, times: Mapping[str, Times]) -> bool:
+    """Return whether a temporal formula holds for the times of its aliases."""
+    match formula:
+        case And(parts):
+            return all(holds(part, times) for part in parts)
+        case Or(parts):
+            return any(holds(part, times) for part in parts)
+        case Not(part):
+            return not holds(part, times)
+    left, right = (value_of(it, times) for it in (formula.left, formula.right))
+    return bool(_COMPARE[formula.operator](left, right))
+
+
+def value_of(term: Term, times: Mapping[str, Times]) -> int:
+    """Return the value of a temporal term, in µs."""
+    match term:
+        case Point(alias, side):
+            return times[alias].begin if side == "begin" else times[alias].end
+        case Shifted(inner, offset_us):
+            return value_of(inner, times) + offset_us
+        case Extreme(kind, terms):
+            return (min if kind == "min" else max)(value_of(it, times) for it in terms)

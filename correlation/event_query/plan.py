@@ -1,0 +1,113 @@
+"""Cost estimate and evaluation plan of an event query, for display."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from correlation.condition_kind import Load
+from correlation.event_query.checking import relevance_of
+from correlation.event_query.condition import EventQueryCondition
+from correlation.event_query.language.writer import write_query
+from correlation.event_query.relevance.analysis import Relevance
+from correlation.event_query.relevance.describe import describe_relevance
+from correlation.resources.streams import Stream
+
+_SHARING = (
+    "one buffer per stream and slot, shared by all conditions on the stream; its events are "
+    "deleted when no condition needs them"
+)
+
+
+def derive_costs(
+    condition: EventQueryCondition, streams: Mapping[str, Stream], load: Load
+) -> dict[str, Any]:
+    """Compute the expected costs of a query before it is registered.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition.
+    streams : mapping of name to Stream
+        Its streams.
+    load : Load
+        Events per second of the streams, as far as known.
+
+    Returns
+    -------
+    dict
+        buffer_horizon_us: how long after its latest time an event of each stream is kept while all
+        streams keep their max_delay. worst_case_alarm_latency_us: time from the last end of a
+        combination until its result is final. can_be_satisfied: whether any times satisfy the
+        relations. If the rates of all streams are known: expected_buffered_events.
+
+    Notes
+    -----
+    The progress of a stream S is behind its clock by max_delay and, if it is live and silent,
+    max_skew: delay(S). The progress of the results B = min over S of P(S) + lead(S) is behind by
+    max over S of delay(S) - lead(S), and an event with the time v and the keep offset k is deleted
+    when B >= v - k.
+    """
+    relevance = relevance_of(condition, streams)
+    latency = _latency_us(relevance, streams)
+    horizons = {
+        name: max(0, latency - int(by)) if math.isfinite(by) else 0
+        for name, by in relevance.keep_values(0).items()
+    }
+    derived: dict[str, Any] = {
+        "buffer_horizon_us": horizons,
+        "worst_case_alarm_latency_us": latency,
+        "can_be_satisfied": relevance.satisfiable,
+    }
+    if all(name in load.rates for name in condition.streams):
+        derived["expected_buffered_events"] = {
+            name: round(load.rates[name] * horizon / 1e6) for name, horizon in horizons.items()
+        }
+    return derived
+
+
+def plan_query(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:
+    """Return a description of how the query is evaluated.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition.
+    streams : mapping of name to Stream
+        Its streams.
+
+    Returns
+    -------
+    dict
+        sentences, satisfiable, query (canonical text), streams (by alias), progress, keep and
+        closure as in `describe_relevance`, threshold, sharing and partitioning.
+    """
+    described = describe_relevance(relevance_of(condition, streams))
+    partitioning = streams[condition.streams[0]].partitioning
+    why = "events with equal keys meet in the slot of the key"
+    if partitioning.by != "key":
+        why = "all events meet in one slot"
+    return {
+        "sentences": described.pop("sentences"),
+        "query": write_query(condition.query),
+        "streams": condition.stream_of,
+        **described,
+        "threshold": None if condition.threshold is None else f"{condition.threshold:f}",
+        "sharing": _SHARING,
+        "partitioning": {"by": partitioning.by, "why": why},
+    }
+
+
+def _latency_us(relevance: Relevance, streams: Mapping[str, Stream]) -> int:
+    """Return the time from the time of a result until it is final, in µs."""
+    waits = [
+        _delay_us(streams[name]) - int(by)
+        for name, by in relevance.progress.leads.items()
+        if math.isfinite(by)
+    ]
+    return max(waits, default=0)
+
+
+def _delay_us(stream: Stream) -> int:
+    return stream.max_delay_us + (stream.max_skew_us if stream.clock == "live" else 0)

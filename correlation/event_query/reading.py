@@ -1,0 +1,81 @@
+"""Reader of the results of event queries: one record is one result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from correlation.event_query.condition import KIND
+from correlation.resources.times import describe_moment
+
+_FIELDS: dict[str, type] = {
+    "condition": str,
+    "detected_at": int,
+    "type": str,
+    "attributes": dict,
+    "begin": int,
+    "end": int,
+    "events": dict,
+}
+# Begin and end of an event that lasts, or the first and last possible time of an instant.
+_SPANS = (("begin", "end"), ("earliest", "latest"))
+
+
+class QueryResultReader:
+    """Reads the results of event queries; see `ResultReader`."""
+
+    def claims(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record is a result of an event query."""
+        return record.get("kind") == KIND
+
+    def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+        """Return the result of a record; see `ResultReader.read`."""
+        valid = all(isinstance(record.get(name), kind) for name, kind in _FIELDS.items())
+        if not valid or not all(map(_is_event, record["events"].values())):
+            raise ValueError("not a result of an event query")
+        return [dict(record)]
+
+    def describe(self, result: Mapping[str, Any]) -> str:
+        """Return type, attributes, time, probability and events of a result."""
+        parts = [result["type"]]
+        parts += [f"{name}={_shown(value)}" for name, value in result["attributes"].items()]
+        parts.append(_describe_span(result["begin"], result["end"]))
+        if result.get("probability") is not None:
+            parts.append(f"p={result['probability']:.3f}")
+        parts += [_describe_event(alias, it) for alias, it in result["events"].items()]
+        if result.get("late"):
+            parts.append("late")
+        return "  ".join(parts)
+
+
+def _is_event(event: object) -> bool:
+    if not isinstance(event, dict):
+        return False
+    named = all(isinstance(event.get(name), str) for name in ("stream", "id"))
+    return named and _span(event) is not None
+
+
+def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
+    for names in _SPANS:
+        first, last = map(event.get, names)
+        if isinstance(first, int) and isinstance(last, int):
+            return first, last
+    return None
+
+
+def _describe_event(alias: str, event: Mapping[str, Any]) -> str:
+    key = f" @{event['key']}" if event.get("key") else ""
+    span = _span(event)
+    shown = "" if span is None else f" {_describe_span(*span)}"
+    return f"{alias}={event['stream']}:{event['id']}{key}{shown}"
+
+
+def _describe_span(begin: int, end: int) -> str:
+    if begin == end:
+        return f"[{describe_moment(begin)}]"
+    return f"[{describe_moment(begin)} … {describe_moment(end)}]"
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

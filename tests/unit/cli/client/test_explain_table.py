@@ -1,0 +1,66 @@
+"""Explanations of kinds of conditions with other events than A and B."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from cli.client.explain import show_explanation
+
+SMOKE: dict[str, Any] = {
+    "stream": "smoke",
+    "id": "s[1]",
+    "key": "k",
+    "earliest": 0,
+    "latest": 0,
+    "attributes": {"area": "lab", "level": None},
+}
+ANSWER: dict[str, Any] = {
+    "condition": "fire",
+    "version": 2,
+    "kind": "event_query",
+    "verdict": "not_satisfied",
+    "failed_step": "relations",
+    "explanation": "s.rt.end < d.rt.end does not hold",
+    "steps": [
+        {"step": "contract", "passed": True, "detail": "s and d satisfy the contract"},
+        {"step": "relations", "passed": False, "detail": "s.rt.end < d.rt.end does not hold"},
+        {"step": "absence", "passed": None, "detail": None},
+    ],
+    "roles": ["s", "d"],
+    "s": SMOKE,
+    "d": {**SMOKE, "stream": "door", "id": None, "earliest": None, "reason": "bad", "detail": "x"},
+    "notes": [],
+}
+
+
+def show(answer: dict[str, Any]) -> list[str]:
+    console = Console(file=StringIO(), width=100)
+    show_explanation(answer, console)
+    assert isinstance(console.file, StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_events_are_shown_in_a_table() -> None:
+    assert show(ANSWER) == [
+        "NOT SATISFIED  fire version 2, event_query",
+        "s.rt.end < d.rt.end does not hold",
+        "",
+        "✓ contract  s and d satisfy the contract",
+        "✗ relations",
+        "· absence",
+        "",
+        "event  stream  id     key  time                  attributes",
+        's      smoke   s[1]   k    1970-01-01T00:00:00Z  area="lab", level=null',
+        'd      door    no id  k    bad: x                area="lab", level=null',
+    ]
+
+
+def test_columns_without_values_are_left_out() -> None:
+    plain = {**SMOKE, "key": None, "attributes": {}, "latest": 2_000_000}
+    assert show({**ANSWER, "roles": ["s"], "s": plain})[-2:] == [
+        "event  stream  id    time",
+        "s      smoke   s[1]  1970-01-01T00:00:00Z … 1970-01-01T00:00:02Z",
+    ]
