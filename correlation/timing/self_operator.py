@@ -6,7 +6,8 @@ event that passes both does not form a pair with itself.
 Algorithm. The search of `timing.operator`, on the events that each role chooses. Its pairs are then
 expressed as rows of the whole segments, in which the order of A and B is decided: a pair is
 reported in the other order only if the first one does not satisfy the condition or its filters
-(docs/proofs.md, P-FILTER).
+(docs/proofs.md, P-FILTER). An event that was found with itself is dropped by the same rule: neither
+order is the first one, and the other one is satisfied as well.
 """
 
 from __future__ import annotations
@@ -84,10 +85,7 @@ class SelfOperator(TimingOperator):
         pairs = met.pairs
         a, a_rows = self._original(pairs.a, pairs.a_rows)
         b, b_rows = self._original(pairs.b, pairs.b_rows)
-        whole = replace(pairs, a=a, a_rows=a_rows, b=b, b_rows=b_rows)
-        if a is b:
-            whole = whole.select(a_rows != b_rows)
-        return met._replace(pairs=whole)
+        return met._replace(pairs=replace(pairs, a=a, a_rows=a_rows, b=b, b_rows=b_rows))
 
     def _original(self, segment: Segment, rows: Int64s) -> tuple[Segment, Int64s]:
         if id(segment) not in self._origins:

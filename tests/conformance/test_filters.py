@@ -227,3 +227,19 @@ def test_blocks_count_the_events_that_match() -> None:
         alarms.append(pairs_of(read_alarms(slot.advance(make_block([event], [])))))
         slot.restart()
     assert alarms == [[], [], [], [("e0", "e3")]]
+
+
+def test_an_event_is_not_its_own_best_where_filters_move_its_row() -> None:
+    slot = with_attributes(Slot())
+    alike = {"a": {"rule": "A"}, "b": {"rule": {"not": "B"}}}
+    document = {**CONDITIONS["self"], "emit": "best", "where": alike}
+    slot.advance(make_block([], [control_record(0, "c", document)]))
+    arrivals = [
+        Arrival("x", 0, "k", f"x{offset}", time, time, offset, attributes={"rule": rule})
+        for offset, (time, rule) in enumerate([(1, "B"), (2, "A"), (4, "A"), (9, "C")])
+    ]
+    alarms = read_alarms(slot.advance(make_block(arrivals[:3], [])))
+    slot.restart()
+    alarms += read_alarms(slot.advance(make_block(arrivals[3:], [])))
+    alarms += read_alarms(slot.advance(CLOSING))
+    assert pairs_of(alarms) == [("x1", "x2"), ("x2", "x1")]
