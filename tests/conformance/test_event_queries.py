@@ -163,12 +163,12 @@ def assert_nothing_is_kept_too_long(slot: QuerySlot, keep: dict[str, float]) -> 
 
 
 @given(cases())
-def test_results_are_the_judges_as_soon_as_they_are_final_and_once(case: Case) -> None:
+def test_p_query_once_results_are_the_judges_as_soon_as_they_are_final(case: Case) -> None:
     run(case)
 
 
 @given(cases())
-def test_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) -> None:
+def test_p_query_once_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "CAPACITY", 3)
         patch.setattr(interning, "_MIN_SIZE", 4)
@@ -177,7 +177,7 @@ def test_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) ->
 
 
 @given(cases())
-def test_results_are_equal_without_garbage_collection(case: Case) -> None:
+def test_p_query_once_results_are_equal_without_garbage_collection(case: Case) -> None:
     with_collection = run(case, checked=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EventQueryOperator, "keep_values", keep_values_plus(-(2**40)))
