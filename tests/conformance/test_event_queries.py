@@ -184,6 +184,12 @@ def test_p_query_once_results_are_equal_without_garbage_collection(case: Case) -
         assert run(case, checked=False) == with_collection
 
 
+def progress_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]], int]:
+    """Return a wrong method: a progress that is too large by some µs."""
+    right = EventQueryOperator._progress  # noqa: SLF001 - the method that is mutated
+    return lambda it, marks: right(it, marks) + us
+
+
 def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]], dict[str, int]]:
     """Return a wrong method: keep values that are too large by some µs."""
     right = EventQueryOperator.keep_values
@@ -196,7 +202,7 @@ def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]
         # Each keep value keeps one microsecond too little.
         (EventQueryOperator, "keep_values", keep_values_plus(1)),
         # Results are published one microsecond before they are final.
-        (EventQueryOperator, "_progress", lambda it, marks: progress_of(it, marks) + 1),
+        (EventQueryOperator, "_progress", progress_plus(1)),
     ],
 )
 def test_a_mutation_of_one_microsecond_is_caught(
@@ -213,6 +219,3 @@ def test_a_mutation_of_one_microsecond_is_caught(
 
     once = settings(max_examples=2000, phases=[Phase.generate], database=None)
     find(cases(), fails, settings=once)
-
-
-progress_of = EventQueryOperator._progress  # noqa: SLF001 - the method that is mutated
