@@ -161,12 +161,12 @@ def assert_nothing_is_kept_too_long(slot: QuerySlot, keep: dict[str, float]) -> 
 
 
 @given(cases())
-def test_results_are_the_judges_as_soon_as_they_are_final_and_once(case: Case) -> None:
+def test_p_query_once_results_are_the_judges_as_soon_as_they_are_final(case: Case) -> None:
     run(case)
 
 
 @given(cases())
-def test_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) -> None:
+def test_p_query_once_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "CAPACITY", 3)
         patch.setattr(interning, "_MIN_SIZE", 4)
@@ -175,11 +175,17 @@ def test_results_do_not_depend_on_the_size_of_tables_or_on_epochs(case: Case) ->
 
 
 @given(cases())
-def test_results_are_equal_without_garbage_collection(case: Case) -> None:
+def test_p_query_once_results_are_equal_without_garbage_collection(case: Case) -> None:
     with_collection = run(case, checked=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EventQueryOperator, "keep_values", keep_values_plus(-(2**40)))
         assert run(case, checked=False) == with_collection
+
+
+def progress_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]], int]:
+    """Return a wrong method: a progress that is too large by some µs."""
+    right = EventQueryOperator._progress  # noqa: SLF001 - the method that is mutated
+    return lambda it, marks: right(it, marks) + us
 
 
 def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]], dict[str, int]]:
@@ -194,7 +200,7 @@ def keep_values_plus(us: int) -> Callable[[EventQueryOperator, Mapping[str, int]
         # Each keep value keeps one microsecond too little.
         (EventQueryOperator, "keep_values", keep_values_plus(1)),
         # Results are published one microsecond before they are final.
-        (EventQueryOperator, "_progress", lambda it, marks: progress_of(it, marks) + 1),
+        (EventQueryOperator, "_progress", progress_plus(1)),
     ],
 )
 def test_a_mutation_of_one_microsecond_is_caught(
@@ -211,6 +217,3 @@ def test_a_mutation_of_one_microsecond_is_caught(
 
     once = settings(max_examples=2000, phases=[Phase.generate], database=None)
     find(cases(), fails, settings=once)
-
-
-progress_of = EventQueryOperator._progress  # noqa: SLF001 - the method that is mutated

@@ -307,12 +307,12 @@ def _judge(
     """Return the smoke events without a report, and the pairs of smoke events."""
     smoke = [it for it in events if it[0] == "smoke"]
     reports = [it for it in events if it[0] == "report"]
-    lone = {
+    lone: set[tuple[str, ...]] = {
         (_name(s),)
         for s in smoke
         if not any(r[2] == s[2] and s[1] <= r[1] <= s[1] + window for r in reports)
     }
-    pairs = {
+    pairs: set[tuple[str, ...]] = {
         (_name(s), _name(t))
         for s in smoke
         for t in smoke

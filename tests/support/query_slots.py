@@ -245,7 +245,7 @@ class AlarmSlot(QuerySlot):
         name : str
             Name of the query.
         """
-        arrivals = []
+        arrivals: list[Arrival] = []
         for stream, time, area in events:
             event = Event(stream, time, time, (("area", area),), len(arrivals))
             arrivals.append(Arrival(event, 0, self._offsets[stream]))

@@ -7,7 +7,7 @@ Algorithm. The progress B of the results follows from the watermarks (relevance.
 publishes the results of time T in (R, B], where R is the bound published before: those that events
 of the block complete, and those that had to wait for progress; a heartbeat is enough. The state is
 R. Buffers keep the events above the keep values at B (relevance.keep), so they hold all events that
-these results need (docs/proofs.md, P-QUERY-PROGRESS, P-QUERY-KEEP).
+these results need (docs/proofs.md, P-QUERY-ONCE).
 
 Late events. A late event takes part in all results that are not yet published. With a late positive
 event a combination may have T <= R: it is decided at once, by the buffered events. If the query has

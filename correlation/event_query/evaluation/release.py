@@ -10,6 +10,8 @@ before iff T is at most the min seal of its events' segments; events that arrive
 Sealed segments are not merged, so they are known by their numbers. Seals end when R reaches the
 last event below them.
 
+Proof: docs/proofs.md, P-QUERY-ONCE.
+
 Change. The next version continues with R if it reads the same positive and negated streams: its
 results up to R are not published again. Otherwise, and after a pause, R begins with B.
 """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from correlation.event_query.evaluation.views import ViewKey, Views
 from correlation.event_query.query import AttributePattern, Comparison, EventPattern, Variable
 from correlation.resources.attributes import encode_value
 
-_COMPARE = {
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

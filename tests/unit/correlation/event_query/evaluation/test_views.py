@@ -66,8 +66,8 @@ def test_groups_of_segments_have_equal_numbers_iff_their_values_are_equal(
     found: dict[int, set[tuple[bytes | None, ...]]] = {}
     for source in (first, second):
         values = {
-            n: (row[0] if keyed else None, *row[2 : 2 + len(attributes)])
-            for n, row in enumerate(source)
+            n: (own if keyed else None, *(k, m)[: len(attributes)])
+            for n, (own, _, k, m) in enumerate(source)
         }
         segment = segment_of(source)
         view = views.view(segment, key)
