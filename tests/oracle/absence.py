@@ -19,6 +19,7 @@ Instant = list[Bucket]
 Interval = tuple[int | None, int | None, bool, bool]
 Window = list[Interval]
 Candidate = tuple[Instant, Window]
+ZERO = Fraction(0)
 
 
 def probability(positive: Instant, candidates: list[Candidate]) -> Fraction:
@@ -59,13 +60,15 @@ def times(product: list[Fraction], factor: tuple[Fraction, Fraction]) -> list[Fr
     """Multiply a polynomial by a + b t."""
     a, b = factor
     return [
-        a * low + b * high for low, high in zip([*product, 0], [0, *product], strict=True)
+        a * low + b * high for low, high in zip([*product, ZERO], [ZERO, *product], strict=True)
     ]
 
 
 def stops_at(t: Fraction, instant: Instant, window: Window, *, exact: bool) -> Fraction:
     """Compute P(T_r - t in the window); open ends count if t is an exact T_s and T_r is exact."""
-    return sum((p * part(lo - t, hi - t, window, exact=exact) for lo, hi, p in instant), Fraction(0))
+    return sum(
+        (p * part(lo - t, hi - t, window, exact=exact) for lo, hi, p in instant), Fraction(0)
+    )
 
 
 def part(lo: Fraction, hi: Fraction, window: Window, *, exact: bool) -> Fraction:

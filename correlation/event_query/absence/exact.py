@@ -178,7 +178,8 @@ def _make_factor(candidate: Candidate, origin: int, unit: int, length: int) -> _
                     change = changes[at] if at > 0 else start
                     change[0] += sign * (jump - slope * at)
                     change[1] += sign * slope
-    return _Factor(*start, {at: (a, b) for at, (a, b) in changes.items() if a or b}, whole)
+    kept = {at: (a, b) for at, (a, b) in changes.items() if a or b}
+    return _Factor(start[0], start[1], kept, whole)
 
 
 def _sweep(positive: _Steps, factors: Sequence[_Factor]) -> tuple[int, int]:

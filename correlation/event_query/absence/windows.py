@@ -82,7 +82,7 @@ class Windows(NamedTuple):
 
 
 def make_windows(
-    lo: ArrayLike, hi: ArrayLike, open_lo: ArrayLike = False, open_hi: ArrayLike = False
+    lo: ArrayLike, hi: ArrayLike, open_lo: ArrayLike | None = None, open_hi: ArrayLike | None = None
 ) -> Windows:
     """Build windows from their columns.
 
@@ -90,21 +90,24 @@ def make_windows(
     ----------
     lo, hi : array_like of int, shape (k, w)
         Ends in microseconds, as in `Windows`.
-    open_lo, open_hi : array_like of bool
-        Broadcast to shape (k, w).
+    open_lo, open_hi : array_like of bool or None
+        Broadcast to shape (k, w); None: all ends are closed.
 
     Raises
     ------
     ValueError
-        The shapes differ, or a finite end is out of range.
+        The shapes differ, or an end is out of range.
     """
     low, high = as_read_only(lo), as_read_only(hi)
     if low.shape != high.shape or low.ndim != 2:  # noqa: PLR2004 - positive events and intervals
         raise ValueError("lo and hi: must have two dimensions and equal shapes")
     for name, ends in (("lo", low), ("hi", high)):
         if not ((np.abs(ends) <= END_LIMIT_US) | (np.abs(ends) == INFINITE_US)).all():
-            raise ValueError(f"{name}: a finite end is out of range; use at most ±{END_LIMIT_US} us")
-    opens = (np.array(np.broadcast_to(it, low.shape), np.bool_) for it in (open_lo, open_hi))
+            raise ValueError(f"{name}: an end is out of range; use at most ±{END_LIMIT_US} us")
+    opens = (
+        np.array(np.broadcast_to([0] if it is None else it, low.shape), np.bool_)
+        for it in (open_lo, open_hi)
+    )
     return Windows(low, high, *opens)
 
 

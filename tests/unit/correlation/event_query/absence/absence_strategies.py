@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from correlation.buffers.columns import DictionaryColumn
 from correlation.event_query.absence.exact import Candidate
-from correlation.event_query.absence.windows import Interval
+from correlation.event_query.absence.gathering import Negated
+from correlation.event_query.absence.instants import InstantTable, make_table
+from correlation.event_query.absence.windows import INFINITE_US, Interval, make_windows
 from correlation.limits import LENGTH_LIMIT_US, TIME_LIMIT_US
 from correlation.resources.histogram import WHOLE_MASS, Bucket, Histogram
 from tests.oracle import absence as oracle
@@ -89,5 +95,53 @@ def judge(positive: Histogram, candidates: list[Candidate]) -> Fraction:
     """Return the oracle's probability."""
     return oracle.probability(
         to_oracle(positive),
-        [(to_oracle(it.time), [tuple(i) for i in it.window]) for it in candidates],
+        [
+            (to_oracle(it.time), [(lo, hi, opened, ended) for lo, hi, opened, ended in it.window])
+            for it in candidates
+        ],
     )
+
+
+def make_instants(instants: Sequence[Histogram]) -> InstantTable:
+    """Return a table of instants."""
+    return make_table(
+        [it.earliest_us for it in instants],
+        [it.latest_us for it in instants],
+        DictionaryColumn.from_list([it.shape_bytes for it in instants]),
+    )
+
+
+def make_negated(
+    windows: Sequence[tuple[Interval, ...]], ranges: Sequence[list[Histogram]]
+) -> Negated:
+    """Return an entry in which positive event i has the window i and the range i of candidates."""
+    width = max(map(len, windows), default=0)
+    columns = [[*window, *[Interval(1, 0)] * (width - len(window))] for window in windows]
+    ends = np.cumsum([0, *map(len, ranges)])
+
+    def column(field: int, infinite: int) -> NDArray[np.int64]:
+        values = [[infinite if it[field] is None else it[field] for it in row] for row in columns]
+        return np.array(values, np.int64).reshape(len(columns), width)
+
+    return Negated(
+        make_instants([it for part in ranges for it in part]),
+        ends[:-1],
+        ends[1:],
+        make_windows(column(0, -INFINITE_US), column(1, INFINITE_US), column(2, 0), column(3, 0)),
+    )
+
+
+def make_columns(
+    given: Sequence[tuple[Histogram, list[Candidate]]],
+) -> tuple[InstantTable, list[Negated]]:
+    """Return positive events and an entry for each place in the lists of candidates."""
+    negated = []
+    for place in range(max((len(candidates) for _, candidates in given), default=0)):
+        parts = [candidates[place : place + 1] for _, candidates in given]
+        negated.append(
+            make_negated(
+                [part[0].window if part else () for part in parts],
+                [[it.time for it in part] for part in parts],
+            )
+        )
+    return make_instants([positive for positive, _ in given]), negated

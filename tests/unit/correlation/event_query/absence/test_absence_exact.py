@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -110,4 +111,4 @@ def test_merged_intervals_hold_the_same_times(pairs: list[tuple[int, int]]) -> N
             (-math.inf if lo is None else lo) <= half / 2 <= (math.inf if hi is None else hi)
             for lo, hi in merged
         )
-    assert all(one[1] < other[0] for one, other in zip(merged, merged[1:], strict=False))
+    assert all((one[1] or 0) < (other[0] or 0) for one, other in pairwise(merged))
