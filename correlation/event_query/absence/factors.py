@@ -6,149 +6,200 @@ between neighbouring breaks q_i is linear.
 Theorem (docs/proofs.md, P-ABSENCE-FILTER). The error of a computed q_i is at most
 (11 w + 2) 2**-53.
 
-Cost. O(w log b) per value for b buckets.
+Cost. O(w log b) per value for b buckets. Kernels take few arrays, and the small ones are compiled
+into their callers: passing an array costs more than the computation.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from correlation.event_query.absence.gathering import Cases
-from correlation.event_query.absence.instants import InstantTable
+from correlation.event_query.absence.instants import InstantTable, as_read_only
 from correlation.resources.histogram import WHOLE_MASS
 
 _WHOLE = float(WHOLE_MASS)
+# Columns of `PackedCases.positives` and `candidates`; of `steps`; of `ends`.
+FIRST, LAST, BEGIN, END, WINDOW = range(5)
+EDGE, BELOW = range(2)
+LO, HI = range(2)
 
 
-@njit(cache=True)
-def _locate_bucket_kernel(table: InstantTable, shape: int, offset: int) -> int:
-    """Return the place of the bucket's first edge; edges[0] ≤ offset < 0."""
-    low: int = table.starts[shape]
-    high = table.starts[shape + 1] - 1
+class PackedCases(NamedTuple):
+    """`Cases` as passed to the kernels.
+
+    Attributes
+    ----------
+    positives : ndarray of int64, shape (k, 4)
+        Earliest and latest, and the range of its edges in `steps`, which is empty without shape.
+    candidates : ndarray of int64, shape (n, 5)
+        The same, and the row of `ends`.
+    starts : ndarray of int64, shape (k + 1,)
+        As in `Cases`.
+    steps : ndarray of int64, shape (b, 2)
+        Offsets of edges from the latest time, and P(T < edge) in units of 10**-10.
+    ends : ndarray of int64, shape (·, w, 2)
+        Merged windows.
+    """
+
+    positives: NDArray[np.int64]
+    candidates: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def pack_cases(cases: Cases) -> PackedCases:
+    """Return cases as few arrays."""
+    shift = len(cases.positives.edges)
+    tables = (cases.positives, cases.candidates)
+    return PackedCases(
+        as_read_only(np.stack(_instant_columns(cases.positives, 0), axis=1)),
+        as_read_only(np.stack([*_instant_columns(cases.candidates, shift), cases.window], axis=1)),
+        cases.starts,
+        as_read_only(
+            np.stack([np.concatenate([getattr(it, name) for it in tables]) for name in _STEPS], 1)
+        ),
+        as_read_only(np.stack([cases.lo, cases.hi], axis=2)),
+    )
+
+
+_STEPS = ("edges", "below")
+
+
+def _instant_columns(table: InstantTable, shift: int) -> list[NDArray[np.int64]]:
+    shaped = table.shape >= 0
+    starts = np.append(table.starts, 0)
+    bounds = [
+        np.where(shaped, starts[np.where(shaped, table.shape + by, 0)] + shift, 0) for by in (0, 1)
+    ]
+    return [table.earliest, table.latest, *bounds]
+
+
+@njit(cache=True, inline="always")
+def _locate_bucket_kernel(steps: NDArray[np.int64], begin: int, end: int, offset: int) -> int:
+    """Return the place of the bucket's first edge; the first edge is ≤ offset < 0."""
+    low = begin
+    high = end - 1
     while low + 1 < high:
         middle = (low + high) // 2
-        if table.edges[middle] <= offset:
+        if steps[middle, EDGE] <= offset:
             low = middle
         else:
             high = middle
     return low
 
 
-@njit(cache=True)
-def _measure_below_kernel(table: InstantTable, row: int, t: int) -> float:
+@njit(cache=True, inline="always")
+def _measure_below_kernel(
+    first: int, last: int, begin: int, end: int, steps: NDArray[np.int64], t: int
+) -> float:
     """Compute P(T ≤ t) of a continuous instant."""
-    first = table.earliest[row]
-    last = table.latest[row]
     if t <= first:
         return 0.0
     if t >= last:
         return 1.0
-    shape = table.shape[row]
-    if shape < 0:
+    if begin == end:
         return float(t - first) / float(last - first)
     offset = t - last
-    b = _locate_bucket_kernel(table, shape, offset)
-    low = table.edges[b]
-    mass = float(table.below[b + 1] - table.below[b])
-    part = mass * float(offset - low) / float(table.edges[b + 1] - low)
-    return (float(table.below[b]) + part) / _WHOLE
+    b = _locate_bucket_kernel(steps, begin, end, offset)
+    low = steps[b, EDGE]
+    mass = float(steps[b + 1, BELOW] - steps[b, BELOW])
+    part = mass * float(offset - low) / float(steps[b + 1, EDGE] - low)
+    return (float(steps[b, BELOW]) + part) / _WHOLE
 
 
-@njit(cache=True)
-def _measure_miss_kernel(cases: Cases, c: int, t: int) -> float:
+@njit(cache=True, inline="always")
+def _measure_miss_kernel(
+    candidates: NDArray[np.int64],
+    c: int,
+    steps: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    t: int,
+) -> float:
     """Compute q of a continuous candidate at T_s = t, in [0, 1]."""
-    row = cases.window[c]
+    first = candidates[c, FIRST]
+    last = candidates[c, LAST]
+    begin = candidates[c, BEGIN]
+    end = candidates[c, END]
+    window = candidates[c, WINDOW]
     inside = 0.0
-    for v in range(cases.lo.shape[1]):
-        lo = cases.lo[row, v]
-        hi = cases.hi[row, v]
+    for v in range(ends.shape[1]):
+        lo = ends[window, v, LO]
+        hi = ends[window, v, HI]
         if lo > hi:
             break
-        inside += _measure_below_kernel(cases.candidates, c, t + hi) - _measure_below_kernel(
-            cases.candidates, c, t + lo
-        )
+        below = _measure_below_kernel(first, last, begin, end, steps, t + lo)
+        inside += _measure_below_kernel(first, last, begin, end, steps, t + hi) - below
     return min(max(1.0 - inside, 0.0), 1.0)
 
 
-@njit(cache=True)
-def _miss_exactly_kernel(cases: Cases, c: int, left: int, right: int) -> float:
+@njit(cache=True, inline="always")
+def _miss_exactly_kernel(
+    candidates: NDArray[np.int64], c: int, ends: NDArray[np.int64], left: int, right: int
+) -> float:
     """Compute q of an exact candidate for left < T_s < right: 0 or 1 between two breaks."""
-    row = cases.window[c]
-    time = cases.candidates.latest[c]
-    for v in range(cases.lo.shape[1]):
-        if cases.lo[row, v] <= time - right and time - left <= cases.hi[row, v]:
-            return 0.0
-    return 1.0
+    time = candidates[c, LAST]
+    window = candidates[c, WINDOW]
+    missed = 1.0
+    for v in range(ends.shape[1]):
+        if ends[window, v, LO] <= time - right and time - left <= ends[window, v, HI]:
+            missed = 0.0
+    return missed
 
 
 @njit(cache=True)
-def _is_exact_kernel(table: InstantTable, row: int) -> bool:
-    exact: bool = table.earliest[row] == table.latest[row]
-    return exact
-
-
-@njit(cache=True)
-def _count_edges_kernel(table: InstantTable, row: int) -> int:
-    shape = table.shape[row]
-    if shape < 0:
-        return 2
-    count: int = table.starts[shape + 1] - table.starts[shape]
-    return count
-
-
-@njit(cache=True)
-def _add_edges_kernel(
-    table: InstantTable,
+def _add_breaks_kernel(
+    instants: NDArray[np.int64],
     row: int,
-    out: NDArray[np.int64],
-    count: int,
+    steps: NDArray[np.int64],
     by: int,
     inner: tuple[int, int],
+    out: NDArray[np.int64],
+    count: int,
 ) -> int:
     """Add the edges minus `by` that lie inside an open interval; return the number of breaks."""
-    shape = table.shape[row]
-    for e in range(_count_edges_kernel(table, row)):
-        if shape < 0:
-            edge = table.earliest[row] if e == 0 else table.latest[row]
-        else:
-            edge = table.latest[row] + table.edges[table.starts[shape] + e]
-        if inner[0] < edge - by < inner[1]:
-            out[count] = edge - by
+    begin = instants[row, BEGIN]
+    end = instants[row, END]
+    if begin == end:
+        for column in (FIRST, LAST):
+            at = instants[row, column] - by
+            if inner[0] < at < inner[1]:
+                out[count] = at
+                count += 1
+    for e in range(begin, end):
+        at = instants[row, LAST] + steps[e, EDGE] - by
+        if inner[0] < at < inner[1]:
+            out[count] = at
             count += 1
     return count
 
 
 @njit(cache=True)
-def _add_breaks_kernel(
-    cases: Cases, c: int, out: NDArray[np.int64], count: int, inner: tuple[int, int]
-) -> int:
-    """Add the breaks of a candidate inside an open interval; return the number of breaks."""
-    row = cases.window[c]
-    for v in range(cases.lo.shape[1]):
-        if cases.lo[row, v] > cases.hi[row, v]:
-            break
-        # Edges minus an infinite end are outside.
-        for end in (cases.lo[row, v], cases.hi[row, v]):
-            count = _add_edges_kernel(cases.candidates, c, out, count, end, inner)
-    return count
-
-
-@njit(cache=True)
-def _find_breaks_kernel(cases: Cases, i: int, first: int, last: int) -> NDArray[np.int64]:
+def _find_breaks_kernel(packed: PackedCases, i: int, first: int, last: int) -> NDArray[np.int64]:
     """Return the ends and breaks of T_s and the breaks of candidates first to last - 1, sorted."""
-    positives = cases.positives
-    room = _count_edges_kernel(positives, i)
+    positives, candidates, _, steps, ends = packed
+    room = 4 + positives[i, END] - positives[i, BEGIN]
     for c in range(first, last):
-        room += 2 * cases.lo.shape[1] * _count_edges_kernel(cases.candidates, c)
-    inner = (positives.earliest[i], positives.latest[i])
+        room += 2 * ends.shape[1] * (2 + candidates[c, END] - candidates[c, BEGIN])
+    inner = (positives[i, FIRST], positives[i, LAST])
     out = np.empty(room, np.int64)
     out[0] = inner[0]
     out[1] = inner[1]
-    count = _add_edges_kernel(positives, i, out, 2, 0, inner)
+    count = _add_breaks_kernel(positives, i, steps, 0, inner, out, 2)
     for c in range(first, last):
-        count = _add_breaks_kernel(cases, c, out, count, inner)
+        window = candidates[c, WINDOW]
+        for v in range(ends.shape[1]):
+            if ends[window, v, LO] > ends[window, v, HI]:
+                break
+            # Edges minus an infinite end are outside.
+            for side in (LO, HI):
+                by = ends[window, v, side]
+                count = _add_breaks_kernel(candidates, c, steps, by, inner, out, count)
     out = np.sort(out[:count])
     kept = 1
     for k in range(1, count):
@@ -159,11 +210,14 @@ def _find_breaks_kernel(cases: Cases, i: int, first: int, last: int) -> NDArray[
 
 
 @njit(cache=True)
-def _measure_mass_kernel(table: InstantTable, row: int, left: int, right: int) -> float:
+def _measure_mass_kernel(
+    positives: NDArray[np.int64], i: int, steps: NDArray[np.int64], left: int, right: int
+) -> float:
     """Compute P(left < T < right) between two neighbouring edges of a continuous instant."""
-    shape = table.shape[row]
-    if shape < 0:
-        return float(right - left) / float(table.latest[row] - table.earliest[row])
-    b = _locate_bucket_kernel(table, shape, left - table.latest[row])
-    mass = float(table.below[b + 1] - table.below[b]) / _WHOLE
-    return mass * float(right - left) / float(table.edges[b + 1] - table.edges[b])
+    begin = positives[i, BEGIN]
+    end = positives[i, END]
+    if begin == end:
+        return float(right - left) / float(positives[i, LAST] - positives[i, FIRST])
+    b = _locate_bucket_kernel(steps, begin, end, left - positives[i, LAST])
+    mass = float(steps[b + 1, BELOW] - steps[b, BELOW]) / _WHOLE
+    return mass * float(right - left) / float(steps[b + 1, EDGE] - steps[b, EDGE])

@@ -12,7 +12,7 @@ more than 32 nodes is halved. The integral ends when the remaining mass of T_s c
 decision.
 
 Theorem (docs/proofs.md, P-ABSENCE-BOUNDS, P-ABSENCE-FILTER). For m candidates, w intervals and N
-terms the error is at most (m (11 w + 12) + N + 64) 2**-53. Twice this is the *doubt*: a decision
+terms the error is at most (m (11 w + 20) + N + 64) 2**-53. Twice this is the *doubt*: a decision
 within it is left open.
 
 Reference. Gauss quadrature on Bernstein ellipses: Trefethen, Approximation Theory and Approximation
@@ -31,11 +31,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from correlation.event_query.absence.factors import (
+    FIRST,
+    LAST,
+    PackedCases,
     _find_breaks_kernel,
-    _is_exact_kernel,
     _measure_mass_kernel,
     _measure_miss_kernel,
     _miss_exactly_kernel,
+    pack_cases,
 )
 from correlation.event_query.absence.gathering import Cases
 from correlation.event_query.absence.gauss import MAX_NODES, Rules, gauss_rules
@@ -49,6 +52,8 @@ _AXIS = (16.0 + 1.0 / 16.0) / 2.0
 # ρ² is the gain of one node; the error is below 4 M 256**-n.
 _GAIN = 256.0
 _TRUNCATED = 2.0**-60
+# A factor that changes by less on a piece is taken as constant: the change may be rounding.
+_FLAT = 2.0**-50
 # Up to this number of nodes it does not pay to look for a shorter rule.
 _FEW_NODES = 4
 
@@ -69,7 +74,7 @@ def filter_cases(cases: Cases, threshold: Fraction) -> NDArray[np.uint8]:
         STOPPED (P is below), ABSENT (P reaches it) or DOUBTFUL.
     """
     verdicts = np.empty(len(cases.starts) - 1, np.uint8)
-    _filter_cases_kernel(cases, float(threshold), gauss_rules(), verdicts)
+    _filter_cases_kernel(pack_cases(cases), float(threshold), gauss_rules(), verdicts)
     return verdicts
 
 
@@ -91,21 +96,21 @@ def measure_cases(
         P in [0, 1], and a bound of its error: below 2**-44 for one interval, 2**-36 for 1,000.
     """
     values, errors = np.empty(len(rows), np.float64), np.empty(len(rows), np.float64)
-    _measure_cases_kernel(cases, rows, gauss_rules(), values, errors)
+    _measure_cases_kernel(pack_cases(cases), rows, gauss_rules(), values, errors)
     return values, errors
 
 
 @njit(cache=True)
 def _filter_cases_kernel(
-    cases: Cases, threshold: float, rules: Rules, verdicts: NDArray[np.uint8]
+    packed: PackedCases, threshold: float, rules: Rules, verdicts: NDArray[np.uint8]
 ) -> None:
     for i in range(len(verdicts)):
-        verdicts[i] = _filter_case_kernel(cases, i, threshold, rules)
+        verdicts[i] = _filter_case_kernel(packed, i, threshold, rules)
 
 
 @njit(cache=True)
 def _measure_cases_kernel(
-    cases: Cases,
+    packed: PackedCases,
     rows: NDArray[np.int64],
     rules: Rules,
     values: NDArray[np.float64],
@@ -113,20 +118,20 @@ def _measure_cases_kernel(
 ) -> None:
     for k in range(len(rows)):
         i = rows[k]
-        if _is_exact_kernel(cases.positives, i):
-            value, doubt = _multiply_case_kernel(cases, i)
+        if packed.positives[i, FIRST] == packed.positives[i, LAST]:
+            value, doubt = _multiply_case_kernel(packed, i)
         else:
             # Comparisons with NaN are false: the integral does not end early.
-            value, doubt, _ = _integrate_case_kernel(cases, i, np.nan, rules)
+            value, doubt, _ = _integrate_case_kernel(packed, i, np.nan, rules)
         values[k] = min(value, 1.0)
         errors[k] = doubt
 
 
 @njit(cache=True)
-def _bound_error_kernel(cases: Cases, i: int, terms: int) -> float:
+def _bound_error_kernel(packed: PackedCases, i: int, terms: int) -> float:
     """Return twice the proved bound of the error of a sum of `terms` terms."""
-    count = cases.starts[i + 1] - cases.starts[i]
-    return float(count * (11 * cases.lo.shape[1] + 12) + terms + _MORE) * _UNIT
+    count = packed.starts[i + 1] - packed.starts[i]
+    return float(count * (11 * packed.ends.shape[1] + 20) + terms + _MORE) * _UNIT
 
 
 @njit(cache=True)
@@ -140,52 +145,55 @@ def _judge_kernel(low: float, high: float, doubt: float, threshold: float) -> in
 
 
 @njit(cache=True)
-def _filter_case_kernel(cases: Cases, i: int, threshold: float, rules: Rules) -> int:
-    first = cases.starts[i]
-    last = cases.starts[i + 1]
+def _filter_case_kernel(packed: PackedCases, i: int, threshold: float, rules: Rules) -> int:
+    first = packed.starts[i]
+    last = packed.starts[i + 1]
     if first == last:
         return ABSENT
-    if _is_exact_kernel(cases.positives, i):
-        value, doubt = _multiply_case_kernel(cases, i)
+    if packed.positives[i, FIRST] == packed.positives[i, LAST]:
+        value, doubt = _multiply_case_kernel(packed, i)
         return _judge_kernel(value, value, doubt, threshold)
     lowest = 1.0
     lost = 0.0
     terms = 0
     for c in range(first, last):
-        missed, pieces = _expect_miss_kernel(cases, i, c)
+        missed, pieces = _expect_miss_kernel(packed, i, c)
         terms += pieces + 1
         lowest = min(lowest, missed)
         lost += 1.0 - missed
-    verdict = _judge_kernel(1.0 - lost, lowest, _bound_error_kernel(cases, i, terms), threshold)
+    verdict = _judge_kernel(1.0 - lost, lowest, _bound_error_kernel(packed, i, terms), threshold)
     if verdict == DOUBTFUL and last - first > 1:
-        _, _, verdict = _integrate_case_kernel(cases, i, threshold, rules)
+        _, _, verdict = _integrate_case_kernel(packed, i, threshold, rules)
     return verdict
 
 
 @njit(cache=True)
-def _multiply_case_kernel(cases: Cases, i: int) -> tuple[float, float]:
+def _multiply_case_kernel(packed: PackedCases, i: int) -> tuple[float, float]:
     """Compute P of an exact T_s, and twice the bound of its error."""
+    candidates, steps, ends = packed.candidates, packed.steps, packed.ends
+    time = packed.positives[i, LAST]
     value = 1.0
-    for c in range(cases.starts[i], cases.starts[i + 1]):
-        value *= _measure_miss_kernel(cases, c, cases.positives.latest[i])
-    return value, _bound_error_kernel(cases, i, 0)
+    for c in range(packed.starts[i], packed.starts[i + 1]):
+        value *= _measure_miss_kernel(candidates, c, steps, ends, time)
+    return value, _bound_error_kernel(packed, i, 0)
 
 
 @njit(cache=True)
-def _expect_miss_kernel(cases: Cases, i: int, c: int) -> tuple[float, int]:
+def _expect_miss_kernel(packed: PackedCases, i: int, c: int) -> tuple[float, int]:
     """Compute 1 - p of a candidate, and the number of pieces."""
-    breaks = _find_breaks_kernel(cases, i, c, c + 1)
-    exact = _is_exact_kernel(cases.candidates, c)
+    breaks = _find_breaks_kernel(packed, i, c, c + 1)
+    positives, candidates, _, steps, ends = packed
+    exact = candidates[c, FIRST] == candidates[c, LAST]
     missed = 0.0
-    before = 0.0 if exact else _measure_miss_kernel(cases, c, breaks[0])
+    before = 0.0 if exact else _measure_miss_kernel(candidates, c, steps, ends, breaks[0])
     for k in range(len(breaks) - 1):
         left = breaks[k]
         right = breaks[k + 1]
-        mass = _measure_mass_kernel(cases.positives, i, left, right)
+        mass = _measure_mass_kernel(positives, i, steps, left, right)
         if exact:
-            missed += mass * _miss_exactly_kernel(cases, c, left, right)
+            missed += mass * _miss_exactly_kernel(candidates, c, ends, left, right)
         else:
-            after = _measure_miss_kernel(cases, c, right)
+            after = _measure_miss_kernel(candidates, c, steps, ends, right)
             missed += mass * (0.5 * (before + after))
             before = after
     return missed, len(breaks) - 1
@@ -193,17 +201,18 @@ def _expect_miss_kernel(cases: Cases, i: int, c: int) -> tuple[float, int]:
 
 @njit(cache=True)
 def _integrate_case_kernel(
-    cases: Cases, i: int, threshold: float, rules: Rules
+    packed: PackedCases, i: int, threshold: float, rules: Rules
 ) -> tuple[float, float, int]:
     """Compute P, twice the bound of its error, and the verdict; a decision ends the integral."""
-    first = cases.starts[i]
-    count = cases.starts[i + 1] - first
-    breaks = _find_breaks_kernel(cases, i, first, first + count)
+    positives, candidates, starts, steps, ends = packed
+    first = starts[i]
+    count = starts[i + 1] - first
+    breaks = _find_breaks_kernel(packed, i, first, first + count)
     before = np.empty(count, np.float64)
     for k in range(count):
-        before[k] = _measure_miss_kernel(cases, first + k, breaks[0])
+        before[k] = _measure_miss_kernel(candidates, first + k, steps, ends, breaks[0])
     begins = np.empty(count, np.float64)
-    ends = np.empty(count, np.float64)
+    afters = np.empty(count, np.float64)
     total = 0.0
     rest = 1.0
     terms = 0
@@ -217,26 +226,26 @@ def _integrate_case_kernel(
         highest = 1.0
         degree = 0
         for k in range(count):
-            if _is_exact_kernel(cases.candidates, first + k):
-                constant *= _miss_exactly_kernel(cases, first + k, left, right)
+            if candidates[first + k, FIRST] == candidates[first + k, LAST]:
+                constant *= _miss_exactly_kernel(candidates, first + k, ends, left, right)
                 continue
-            after = _measure_miss_kernel(cases, first + k, right)
-            if after == before[k]:
+            after = _measure_miss_kernel(candidates, first + k, steps, ends, right)
+            if abs(after - before[k]) <= _FLAT:
                 constant *= after
             else:
                 begins[degree] = before[k]
-                ends[degree] = after
+                afters[degree] = after
                 degree += 1
                 highest *= max(before[k], after)
             before[k] = after
-        mass = _measure_mass_kernel(cases.positives, i, left, right)
+        mass = _measure_mass_kernel(positives, i, steps, left, right)
         rest -= mass
         terms += 1
         if mass * constant * highest > _TRUNCATED * mass:
-            mean, panels = _average_kernel(begins[:degree], ends[:degree], rules)
+            mean, panels = _average_kernel(begins[:degree], afters[:degree], rules)
             total += mass * (constant * mean)
             terms += panels
-        doubt = _bound_error_kernel(cases, i, terms)
+        doubt = _bound_error_kernel(packed, i, terms)
         verdict = _judge_kernel(total, total + max(rest, 0.0), doubt, threshold)
         if verdict != DOUBTFUL:
             break
@@ -252,6 +261,9 @@ def _average_kernel(
     panels = 0
     width = 1.0
     place = 0
+    up = np.empty(MAX_NODES, np.float64)
+    down = np.empty(MAX_NODES, np.float64)
+    products = np.empty(MAX_NODES, np.float64)
     while width <= 1.0:
         nodes = _count_nodes_kernel(begins, ends, place * width, (place + 1) * width)
         if nodes > MAX_NODES:
@@ -259,12 +271,18 @@ def _average_kernel(
             place *= 2
             continue
         start = nodes * (nodes - 1) // 2
-        for k in range(start, start + nodes):
-            at = (place + rules.nodes[k]) * width
-            product = rules.weights[k] * width
-            for j in range(len(begins)):
-                product *= begins[j] * (1.0 - at) + ends[j] * at
-            mean += product
+        for k in range(nodes):
+            up[k] = (place + rules.nodes[start + k]) * width
+            down[k] = 1.0 - up[k]
+            products[k] = rules.weights[start + k] * width
+        # The inner loop has no dependencies between its steps.
+        for j in range(len(begins)):
+            begin = begins[j]
+            end = ends[j]
+            for k in range(nodes):
+                products[k] *= begin * down[k] + end * up[k]
+        for k in range(nodes):
+            mean += products[k]
         panels += 1
         place += 1
         # The next panel, as wide as its place permits; after the last one, width is 2.

@@ -130,16 +130,16 @@ def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathere
         raise ValueError("negated: begin must have one value for each positive event")
     stopped = np.zeros(count, np.bool_)
     merged = [merge_windows(it.windows) for it in negated]
-    for it, (lo, hi) in zip(negated, merged, strict=True):
-        _find_stopped_kernel(positives, it.table, it.begin, it.end, it.windows, lo, hi, stopped)
+    scans = [_make_scan(positives, it, ends) for it, ends in zip(negated, merged, strict=True)]
+    for scan in scans:
+        _find_stopped_kernel(scan, stopped)
     parts: list[tuple[Int64s, Int64s]] = []
-    for it, (lo, hi) in zip(negated, merged, strict=True):
-        ends = np.zeros(count + 1, np.int64)
-        scan = (positives, it.table, it.begin, it.end, it.windows, lo, hi, stopped, ends)
-        _list_uncertain_kernel(*scan, np.zeros(0, np.int64))
-        rows = np.empty(ends[-1], np.int64)
-        _list_uncertain_kernel(*scan, rows)
-        parts.append((np.repeat(np.arange(count), np.diff(ends)), rows))
+    for scan in scans:
+        bounds = np.zeros(count + 1, np.int64)
+        _list_uncertain_kernel(scan, stopped, bounds, np.zeros(0, np.int64))
+        rows = np.empty(bounds[-1], np.int64)
+        _list_uncertain_kernel(scan, stopped, bounds, rows)
+        parts.append((np.repeat(np.arange(count), np.diff(bounds)), rows))
     return Gathered(stopped, _join_parts(positives, negated, merged, parts))
 
 
@@ -175,75 +175,72 @@ def _stack(ends: Sequence[Int64s], width: int, empty: int) -> Int64s:
     return np.concatenate([np.zeros((0, width), np.int64), *padded])
 
 
-@njit(cache=True)
-def _locate_candidate_kernel(
-    positives: InstantTable,
-    i: int,
-    table: InstantTable,
-    row: int,
-    windows: Windows,
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-) -> int:
-    """Return OUTSIDE, INSIDE or UNCERTAIN; `lo` and `hi` are the merged windows."""
-    low = table.earliest[row] - positives.latest[i]
-    high = table.latest[row] - positives.earliest[i]
-    if low == high:
-        for v in range(windows.lo.shape[1]):
-            first = windows.lo[i, v] + (1 if windows.open_lo[i, v] else 0)
-            last = windows.hi[i, v] - (1 if windows.open_hi[i, v] else 0)
-            if first <= low <= last:
-                return INSIDE
-        return OUTSIDE
+@njit(cache=True, inline="always")
+def _locate_candidate_kernel(low: int, high: int, ends: NDArray[np.int64], i: int) -> int:
+    """Return OUTSIDE, INSIDE or UNCERTAIN for T_r - T_s in [low, high]; `ends` is of `_Scan`."""
     place = OUTSIDE
-    for v in range(lo.shape[1]):
-        if lo[i, v] <= low and high <= hi[i, v]:
-            return INSIDE
-        if lo[i, v] < high and low < hi[i, v]:
+    for v in range(ends.shape[1]):
+        if low == high:
+            if ends[i, v, 2] <= low <= ends[i, v, 3]:
+                place = INSIDE
+        elif ends[i, v, 0] <= low and high <= ends[i, v, 1]:
+            place = INSIDE
+        elif ends[i, v, 0] < high and low < ends[i, v, 1]:
             place = UNCERTAIN
     return place
 
 
+class _Scan(NamedTuple):
+    """Positive events and candidates as passed to the kernels.
+
+    `ends` is int64[k, w, 4]: lo and hi of the merged window, then first and last whole microsecond
+    of the given intervals.
+    """
+
+    positive_earliest: NDArray[np.int64]
+    positive_latest: NDArray[np.int64]
+    earliest: NDArray[np.int64]
+    latest: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def _make_scan(positives: InstantTable, negated: Negated, merged: tuple[Int64s, Int64s]) -> _Scan:
+    windows = negated.windows
+    ends = [*merged, windows.lo + windows.open_lo, windows.hi - windows.open_hi]
+    return _Scan(
+        *(positives.earliest, positives.latest, negated.table.earliest, negated.table.latest),
+        *(negated.begin, negated.end, as_read_only(np.stack(ends, axis=2))),
+    )
+
+
 @njit(cache=True)
-def _find_stopped_kernel(
-    positives: InstantTable,
-    table: InstantTable,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    windows: Windows,
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-    stopped: NDArray[np.bool_],
-) -> None:
+def _find_stopped_kernel(scan: _Scan, stopped: NDArray[np.bool_]) -> None:
+    positive_earliest, positive_latest, earliest, latest, begin, end, ends = scan
     for i in range(len(begin)):
         row = begin[i]
         while not stopped[i] and row < end[i]:
-            place = _locate_candidate_kernel(positives, i, table, row, windows, lo, hi)
-            stopped[i] = place == INSIDE
+            low = earliest[row] - positive_latest[i]
+            high = latest[row] - positive_earliest[i]
+            stopped[i] = _locate_candidate_kernel(low, high, ends, i) == INSIDE
             row += 1
 
 
 @njit(cache=True)
 def _list_uncertain_kernel(
-    positives: InstantTable,
-    table: InstantTable,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    windows: Windows,
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-    stopped: NDArray[np.bool_],
-    ends: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    scan: _Scan, stopped: NDArray[np.bool_], bounds: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> None:
-    """Write the uncertain candidates into `rows`, or, if it is empty, only count them in `ends`."""
+    """Write the uncertain candidates into `rows`; if it is empty, count them only, in `bounds`."""
+    positive_earliest, positive_latest, earliest, latest, begin, end, ends = scan
     count = 0
     for i in range(len(begin)):
         if not stopped[i]:
             for row in range(begin[i], end[i]):
-                place = _locate_candidate_kernel(positives, i, table, row, windows, lo, hi)
-                if place == UNCERTAIN:
+                low = earliest[row] - positive_latest[i]
+                high = latest[row] - positive_earliest[i]
+                if _locate_candidate_kernel(low, high, ends, i) == UNCERTAIN:
                     if len(rows):
                         rows[count] = row
                     count += 1
-        ends[i + 1] = count
+        bounds[i + 1] = count
