@@ -281,8 +281,10 @@ def _average_kernel(
             end = ends[j]
             for k in range(nodes):
                 products[k] *= begin * down[k] + end * up[k]
+        part = 0.0
         for k in range(nodes):
-            mean += products[k]
+            part += products[k]
+        mean += part
         panels += 1
         place += 1
         # The next panel, as wide as its place permits; after the last one, width is 2.

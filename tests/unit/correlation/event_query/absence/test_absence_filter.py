@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -75,13 +76,16 @@ def test_gauss_rules_integrate_powers(count: int) -> None:
 
 
 def integrate_exactly(begins: list[float], ends: list[float]) -> Fraction:
-    product = [Fraction(1)]
+    """Compute the integral of the product over [0, 1]; all ends are multiples of 2**-53."""
+    product = [1]
     for begin, end in zip(begins, ends, strict=True):
-        a, b = Fraction(begin), Fraction(end) - Fraction(begin)
+        a, b = int(begin * 2**53), int(end * 2**53) - int(begin * 2**53)
         product = [
             a * low + b * high for low, high in zip([*product, 0], [0, *product], strict=True)
         ]
-    return sum((c / (k + 1) for k, c in enumerate(product)), Fraction(0))
+    scale = math.lcm(*range(1, len(product) + 1))
+    total = sum(c * (scale // (k + 1)) for k, c in enumerate(product))
+    return Fraction(total, scale * 2 ** (53 * len(begins)))
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 7, 8, 63, 64, 99, 200])
