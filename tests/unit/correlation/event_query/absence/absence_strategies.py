@@ -27,7 +27,7 @@ _PARTS = (2, 4, 10, WHOLE_MASS)
 def instants(draw: st.DrawFn, scale: int = 1, place: int = 0, most: int = 4) -> Histogram:
     """Draw an exact time, an interval or a histogram near `place`; edges are multiples of scale."""
     start = place + scale * draw(st.integers(-6, 6))
-    kind = draw(st.sampled_from(("exact", "interval", "interval", "histogram")))
+    kind = draw(st.sampled_from(("interval", "interval", "histogram", "interval", "exact")))
     if kind == "exact":
         return Histogram.from_interval(start, start)
     if kind == "interval":
@@ -50,8 +50,8 @@ def instants(draw: st.DrawFn, scale: int = 1, place: int = 0, most: int = 4) -> 
 def intervals(draw: st.DrawFn, scale: int = 1) -> Interval:
     """Draw an interval of a window; it may be one point, or infinite."""
     lo = draw(st.integers(-8, 8))
-    hi = lo + draw(st.integers(0, 8))
-    bounded = draw(st.sampled_from(("both", "both", "both", "lo", "hi", "neither")))
+    hi = lo + draw(st.sampled_from((1, 2, 3, 4, 6, 8, 0)))
+    bounded = draw(st.sampled_from((*["both"] * 9, *["lo"] * 3, *["hi"] * 3, "neither")))
     return Interval(
         lo * scale if bounded in {"both", "lo"} else None,
         hi * scale if bounded in {"both", "hi"} else None,
@@ -62,21 +62,25 @@ def intervals(draw: st.DrawFn, scale: int = 1) -> Interval:
 
 def window_tuples(scale: int = 1) -> st.SearchStrategy[tuple[Interval, ...]]:
     """Return a strategy of windows of 0 to 3 intervals that may touch or overlap."""
-    return st.lists(intervals(scale), max_size=3).map(tuple)
+    one = st.tuples(intervals(scale))
+    return st.one_of(one, one, st.lists(intervals(scale), max_size=3).map(tuple))
 
 
 @st.composite
 def cases(draw: st.DrawFn, many: int = 4) -> tuple[Histogram, list[Candidate]]:
     """Draw a positive event and up to `many` candidates; few share edges at large scales."""
     scale = draw(st.sampled_from((1, 1, 7, 10**6, LENGTH_LIMIT_US // 100)))
-    limit = TIME_LIMIT_US - 60 * scale
+    limit = TIME_LIMIT_US - 80 * scale
     place = draw(st.sampled_from((0, 10**15, limit, -limit)))
     positive = draw(instants(scale, place))
     window = draw(window_tuples(scale))
     candidates = []
-    for _ in range(draw(st.integers(0, many))):
+    for _ in range(draw(st.sampled_from((*range(many + 1), *range(2, many + 1))))):
         window = draw(st.one_of(st.just(window), window_tuples(scale)))
-        candidates.append(Candidate(draw(instants(scale, place)), window))
+        # Most candidates may be on either side of an end of their window.
+        ends = [end for it in window for end in it[:2] if end is not None]
+        near = place + draw(st.sampled_from([0, *ends, *ends]))
+        candidates.append(Candidate(draw(instants(scale, near)), window))
     return positive, candidates
 
 

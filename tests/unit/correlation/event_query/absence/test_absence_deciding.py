@@ -178,7 +178,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="begin and end: a range is outside the table"):
         Negated(table, one, one + 1, window)
     with pytest.raises(ValueError, match="begin, end and windows: must have equal lengths"):
-        Negated(table, np.zeros(2), one, window)
+        Negated(table, np.zeros(2, np.int64), one, window)
     with pytest.raises(ValueError, match="one value for each positive event"):
         decide_absences(make_instants([]), [Negated(table, one, one, window)], Decimal(1))
     with pytest.raises(ValueError, match="lo and hi: must have two dimensions"):
