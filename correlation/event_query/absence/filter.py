@@ -19,7 +19,8 @@ Reference. Gauss quadrature on Bernstein ellipses: Trefethen, Approximation Theo
 Practice, theorem 19.3. Fréchet 1935.
 
 Cost. O(Σ_i w b_i) for the bounds; O(K m (w log b + n)) for K breaks, n ≤ 32 and typically 8 to 12.
-Memory O(K + m) for one positive event.
+Memory O(K + m) for one positive event. Measured on one core, bounds and integral: 3 µs for 2
+candidates, 0.5 ms for 110, 37 ms for 1,100.
 """
 
 from __future__ import annotations
