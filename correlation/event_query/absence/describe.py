@@ -1,0 +1,111 @@
+"""Description of a decision about absence, as plain data for `coincide explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from correlation.event_query.absence.exact import Candidate, absence_probability
+from correlation.event_query.absence.windows import Interval
+from correlation.resources.histogram import Histogram
+
+# Fractions with a larger denominator are not shown: they are hard to read.
+_READABLE_DENOMINATOR = 10_000
+
+
+class NamedInstant(NamedTuple):
+    """A negated event that may stop the positive event.
+
+    Attributes
+    ----------
+    alias : str
+        Negated alias of the query.
+    id : str
+        Id of the event.
+    time : Histogram
+        Its instant.
+    """
+
+    alias: str
+    id: str
+    time: Histogram
+
+
+def describe_absence(
+    positive: Histogram,
+    windows: Mapping[str, tuple[Interval, ...]],
+    candidates: Sequence[NamedInstant],
+    threshold: Decimal | Fraction,
+) -> dict[str, Any]:
+    """Return the decision about a positive event and the facts from which it follows.
+
+    Parameters
+    ----------
+    positive : Histogram
+        T_s.
+    windows : mapping of str to tuple of Interval
+        The window of each negated alias.
+    candidates : sequence of NamedInstant
+        Events of the negated aliases; those outside their window are described too.
+    threshold : Decimal or Fraction
+        Minimum probability.
+
+    Returns
+    -------
+    dict
+        JSON-able. `positive`: its instant; `windows`: per alias the intervals of T_r - T_s, where
+        None is infinite, and the first and last times at which an event may stop the positive
+        event; `candidates`: their instants, P(in the window) and `place` (inside, outside or
+        uncertain); `probability` of absence, correctly rounded, and `probability_exact` as a
+        fraction if it is short; `threshold`; `reported`. Times in µs.
+    """
+    known = [Candidate(it.time, windows[it.alias]) for it in candidates]
+    absent = absence_probability(positive, known)
+    return {
+        "positive": _describe_instant(positive),
+        "windows": {
+            alias: [_describe_interval(positive, it) for it in window]
+            for alias, window in windows.items()
+        },
+        "candidates": [
+            {
+                "alias": named.alias,
+                "id": named.id,
+                **_describe_instant(named.time),
+                **_describe_inside(1 - absence_probability(positive, [it])),
+            }
+            for named, it in zip(candidates, known, strict=True)
+        ],
+        **_describe_probability("probability", absent),
+        "threshold": str(threshold),
+        "reported": absent >= Fraction(threshold),
+    }
+
+
+def _describe_instant(time: Histogram) -> dict[str, Any]:
+    return {
+        "earliest_us": time.earliest_us,
+        "latest_us": time.latest_us,
+        "buckets": time.to_buckets() if len(time.buckets) > 1 else None,
+    }
+
+
+def _describe_interval(positive: Histogram, interval: Interval) -> dict[str, Any]:
+    lo, hi = interval.lo_us, interval.hi_us
+    return {
+        **interval._asdict(),
+        "first_us": None if lo is None else positive.earliest_us + lo,
+        "last_us": None if hi is None else positive.latest_us + hi,
+    }
+
+
+def _describe_inside(inside: Fraction) -> dict[str, Any]:
+    place = "uncertain" if 0 < inside < 1 else "inside" if inside else "outside"
+    return {**_describe_probability("in_window", inside), "place": place}
+
+
+def _describe_probability(name: str, value: Fraction) -> dict[str, Any]:
+    short = value.denominator <= _READABLE_DENOMINATOR
+    return {name: float(value), f"{name}_exact": str(value) if short else None}

@@ -1,0 +1,246 @@
+"""Candidates whose position does not decide, as columns.
+
+Problem. For k positive events and ranges of candidates, find the positive events that a candidate
+certainly stops, and of the others the candidates that may stop them.
+
+Definitions. T_r - T_s is in [low, high] with low = earliest_r - latest_s and high = latest_r -
+earliest_s. Two exact times decide in whole microseconds. Otherwise a candidate is *inside* if one
+interval of the merged window contains [low, high], and *outside* if each interval of it has at most
+an end in common with [low, high] (docs/proofs.md, P-ABSENCE-POSITION).
+
+Cost. O(w) per candidate and interval of the window. The scan of a positive event ends at the first
+candidate that is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from correlation.buffers.columns import Int64s
+from correlation.event_query.absence.instants import (
+    InstantTable,
+    as_read_only,
+    join_tables,
+    make_table,
+    take_instants,
+)
+from correlation.event_query.absence.windows import INFINITE_US, Windows, merge_windows
+
+OUTSIDE, INSIDE, UNCERTAIN = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """The candidates of one negated alias in one table.
+
+    Parameters
+    ----------
+    table : InstantTable
+        Events of the alias's stream, for example of one segment, n rows.
+    begin, end : ndarray of int64, shape (k,)
+        The candidates of positive event i are the rows begin[i] to end[i] - 1.
+    windows : Windows
+        The window of each positive event.
+
+    Raises
+    ------
+    ValueError
+        The columns differ in length, or a range is outside the table.
+    """
+
+    table: InstantTable
+    begin: Int64s
+    end: Int64s
+    windows: Windows
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begin", as_read_only(self.begin))
+        object.__setattr__(self, "end", as_read_only(self.end))
+        if not len(self.begin) == len(self.end) == len(self.windows.lo):
+            raise ValueError("begin, end and windows: must have equal lengths")
+        used = self.begin < self.end
+        if (self.begin[used] < 0).any() or (self.end[used] > len(self.table.latest)).any():
+            raise ValueError("begin and end: a range is outside the table")
+
+
+class Cases(NamedTuple):
+    """Positive events with the candidates that their position does not decide.
+
+    Attributes
+    ----------
+    positives : InstantTable
+        k positive events.
+    candidates : InstantTable
+        n candidates.
+    starts : ndarray of int64, shape (k + 1,)
+        Positive event i has the candidates starts[i] to starts[i + 1] - 1.
+    window : ndarray of int64, shape (n,)
+        Row of each candidate's merged window in `lo` and `hi`.
+    lo, hi : ndarray of int64, shape (·, w)
+        Merged windows, ascending; unused places have lo > hi.
+    """
+
+    positives: InstantTable
+    candidates: InstantTable
+    starts: Int64s
+    window: Int64s
+    lo: Int64s
+    hi: Int64s
+
+
+class Gathered(NamedTuple):
+    """Result of `gather_cases`.
+
+    Attributes
+    ----------
+    stopped : ndarray of bool, shape (k,)
+        Whether a candidate certainly stops the positive event: P = 0.
+    cases : Cases
+        All positive events; those that are stopped have no candidates. Without candidates a
+        positive event that is not stopped has P = 1.
+    """
+
+    stopped: NDArray[np.bool_]
+    cases: Cases
+
+
+def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathered:
+    """Decide by position and gather the remaining candidates.
+
+    Parameters
+    ----------
+    positives : InstantTable
+        k positive events.
+    negated : sequence of Negated
+        Candidates; an alias with several tables has one entry for each.
+
+    Raises
+    ------
+    ValueError
+        An entry has another number of positive events.
+    """
+    count = len(positives.latest)
+    if any(len(it.begin) != count for it in negated):
+        raise ValueError("negated: begin must have one value for each positive event")
+    stopped = np.zeros(count, np.bool_)
+    merged = [merge_windows(it.windows) for it in negated]
+    scans = [_make_scan(positives, it, ends) for it, ends in zip(negated, merged, strict=True)]
+    for scan in scans:
+        _find_stopped_kernel(scan, stopped)
+    parts: list[tuple[Int64s, Int64s]] = []
+    for scan in scans:
+        bounds = np.zeros(count + 1, np.int64)
+        _list_uncertain_kernel(scan, stopped, bounds, np.zeros(0, np.int64))
+        rows = np.empty(bounds[-1], np.int64)
+        _list_uncertain_kernel(scan, stopped, bounds, rows)
+        parts.append((np.repeat(np.arange(count), np.diff(bounds)), rows))
+    return Gathered(stopped, _join_parts(positives, negated, merged, parts))
+
+
+def _join_parts(
+    positives: InstantTable,
+    negated: Sequence[Negated],
+    merged: Sequence[tuple[Int64s, Int64s]],
+    parts: Sequence[tuple[Int64s, Int64s]],
+) -> Cases:
+    """Join the candidates of all entries, sorted by positive event."""
+    count = len(positives.latest)
+    none = np.zeros(0, np.int64)
+    owners = np.concatenate([none, *(owner for owner, _ in parts)])
+    rows = np.concatenate([none, *(o + j * count for j, (o, _) in enumerate(parts))])
+    tables = [
+        make_table(none, none),
+        *(take_instants(it.table, kept) for it, (_, kept) in zip(negated, parts, strict=True)),
+    ]
+    order = np.argsort(owners, kind="stable")
+    width = max((lo.shape[1] for lo, _ in merged), default=0)
+    return Cases(
+        positives,
+        take_instants(join_tables(tables), order),
+        as_read_only(np.searchsorted(owners[order], np.arange(count + 1))),
+        as_read_only(rows[order]),
+        as_read_only(_stack([lo for lo, _ in merged], width, INFINITE_US)),
+        as_read_only(_stack([hi for _, hi in merged], width, -INFINITE_US)),
+    )
+
+
+def _stack(ends: Sequence[Int64s], width: int, empty: int) -> Int64s:
+    padded = [np.pad(it, ((0, 0), (0, width - it.shape[1])), constant_values=empty) for it in ends]
+    return np.concatenate([np.zeros((0, width), np.int64), *padded])
+
+
+@njit(cache=True, inline="always")
+def _locate_candidate_kernel(low: int, high: int, ends: NDArray[np.int64], i: int) -> int:
+    """Return OUTSIDE, INSIDE or UNCERTAIN for T_r - T_s in [low, high]; `ends` is of `_Scan`."""
+    place = OUTSIDE
+    for v in range(ends.shape[1]):
+        if low == high:
+            if ends[i, v, 2] <= low <= ends[i, v, 3]:
+                place = INSIDE
+        elif ends[i, v, 0] <= low and high <= ends[i, v, 1]:
+            place = INSIDE
+        elif ends[i, v, 0] < high and low < ends[i, v, 1]:
+            place = UNCERTAIN
+    return place
+
+
+class _Scan(NamedTuple):
+    """Positive events and candidates as passed to the kernels.
+
+    `ends` is int64[k, w, 4]: lo and hi of the merged window, then first and last whole microsecond
+    of the given intervals.
+    """
+
+    positive_earliest: NDArray[np.int64]
+    positive_latest: NDArray[np.int64]
+    earliest: NDArray[np.int64]
+    latest: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def _make_scan(positives: InstantTable, negated: Negated, merged: tuple[Int64s, Int64s]) -> _Scan:
+    windows = negated.windows
+    ends = [*merged, windows.lo + windows.open_lo, windows.hi - windows.open_hi]
+    return _Scan(
+        *(positives.earliest, positives.latest, negated.table.earliest, negated.table.latest),
+        *(negated.begin, negated.end, as_read_only(np.stack(ends, axis=2))),
+    )
+
+
+@njit(cache=True)
+def _find_stopped_kernel(scan: _Scan, stopped: NDArray[np.bool_]) -> None:
+    positive_earliest, positive_latest, earliest, latest, begin, end, ends = scan
+    for i in range(len(begin)):
+        row = begin[i]
+        while not stopped[i] and row < end[i]:
+            low = earliest[row] - positive_latest[i]
+            high = latest[row] - positive_earliest[i]
+            stopped[i] = _locate_candidate_kernel(low, high, ends, i) == INSIDE
+            row += 1
+
+
+@njit(cache=True)
+def _list_uncertain_kernel(
+    scan: _Scan, stopped: NDArray[np.bool_], bounds: NDArray[np.int64], rows: NDArray[np.int64]
+) -> None:
+    """Write the uncertain candidates into `rows`; if it is empty, count them only, in `bounds`."""
+    positive_earliest, positive_latest, earliest, latest, begin, end, ends = scan
+    count = 0
+    for i in range(len(begin)):
+        if not stopped[i]:
+            for row in range(begin[i], end[i]):
+                low = earliest[row] - positive_latest[i]
+                high = latest[row] - positive_earliest[i]
+                if _locate_candidate_kernel(low, high, ends, i) == UNCERTAIN:
+                    if len(rows):
+                        rows[count] = row
+                    count += 1
+        bounds[i + 1] = count
