@@ -197,7 +197,7 @@ def test_a_changed_filter_applies_to_results_that_are_completed_later() -> None:
     ]
     found = []
     for version, where in enumerate(wanted):
-        document = {**CONDITIONS["near"], "where": where and {"a": where}}
+        document: dict[str, object] = {**CONDITIONS["near"], "where": where and {"a": where}}
         control = control_record(version, "c", document, version + 1)
         b = Arrival("y", 0, "k", f"y{version}", 10, 10, version, attributes={})
         block = make_block([b] if version else [*before, b], [control])
