@@ -190,7 +190,7 @@ def test_p_filter_histograms_are_judged_as_the_oracle_does(
 
 def test_a_changed_filter_applies_to_results_that_are_completed_later() -> None:
     slot = with_attributes(Slot())
-    wanted = [{"rule": "A"}, {"rule": "B"}, None]
+    wanted: list[Document | None] = [{"rule": "A"}, {"rule": "B"}, None]
     before = [
         Arrival("x", 0, "k", f"x{rule}", 10, 10, offset, attributes={"rule": rule})
         for offset, rule in enumerate("AB")
@@ -231,7 +231,7 @@ def test_blocks_count_the_events_that_match() -> None:
 
 def test_an_event_is_not_its_own_best_where_filters_move_its_row() -> None:
     slot = with_attributes(Slot())
-    alike = {"a": {"rule": "A"}, "b": {"rule": {"not": "B"}}}
+    alike: Document = {"a": {"rule": "A"}, "b": {"rule": {"not": "B"}}}
     document = {**CONDITIONS["self"], "emit": "best", "where": alike}
     slot.advance(make_block([], [control_record(0, "c", document)]))
     arrivals = [
