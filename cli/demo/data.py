@@ -75,8 +75,9 @@ def _flights_before(flights: pd.DataFrame, end: np.datetime64) -> pd.DataFrame:
     scheduled_us = begin_us + flights["minute"].to_numpy() * MINUTE_US
     departed_us = scheduled_us + flights["dep_delay"].to_numpy() * MINUTE_US
     end_us = _microseconds(end)
-    rows = flights.assign(scheduled_us=scheduled_us, departed_us=departed_us)
-    return rows[(scheduled_us < end_us) | (departed_us < end_us)]
+    chosen = (scheduled_us < end_us) | (departed_us < end_us)
+    found: pd.DataFrame = flights.assign(scheduled_us=scheduled_us, departed_us=departed_us)[chosen]
+    return found
 
 
 def _with_takeoffs(delayed: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFrame:
