@@ -89,7 +89,7 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
     console.print(
         f"New York's airports, {counted(days, 'day')} of 2013: {counts['departures']} departures "
         f"(recorded to the minute), {counts['takeoffs']} takeoffs of the delayed ones (at a later, "
-        f"uncertain time), {counts['bad-weather']} hours of bad weather, "
+        f"uncertain time), {counted(counts['bad-weather'], 'hour')} of bad weather, "
         f"{counts['cancellations']} cancelled flights of known aircraft",
         soft_wrap=True,
     )
