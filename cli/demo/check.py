@@ -1,25 +1,31 @@
-"""Check of the demo: all events in one block through the reference algorithm."""
+"""Check of the demo: all events in one block through the reference algorithm; comparison."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
 
-from correlation.buffers.columns import BytesColumn
-from correlation.buffers.events import Events
+from cli.errors import VerificationError
 from correlation.engine.program import Block, Control, Program
-from correlation.parsing.event_reader import compile_mapping
+from correlation.errors import RejectedEventError
+from correlation.parsing.stream_reader import StreamReader
 from correlation.resources.records import Resource, stream_from_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections import Counter
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cli.demo.data import DemoEvent
+    from cli.demo.judge import Grounded
+    from correlation.buffers.columns import Int64s
+    from correlation.buffers.events import Events
     from correlation.resources.streams import Stream
 
 Document = dict[str, Any]
+Found = TypeVar("Found", "Pair", "Grounded")
+_SHOWN = 5
 
 
 class Pair(NamedTuple):
@@ -47,7 +53,7 @@ def reference_pairs(
     Parameters
     ----------
     streams, conditions
-        Documents by name, as the service stores them.
+        Documents of streams and of timing conditions by name, as the service stores them.
     events
         The events that were sent.
     """
@@ -61,8 +67,8 @@ def reference_pairs(
     block = Block(
         controls=controls,
         events=[
-            _events(stream, [event for event in sent if event.stream == name])
-            for name, stream in declared.items()
+            _events(stream, [event for event in sent if event.topic == stream.topic])
+            for stream in declared.values()
         ],
     )
     outcome = program.advance(block, lambda: 0)
@@ -73,21 +79,48 @@ def reference_pairs(
     }
 
 
-def _events(stream: Stream, sent: list[DemoEvent]) -> Events:
-    """Parse the sent records to events, as the job does."""
-    read = compile_mapping(stream)
-    # The arrival time, here the event's latest time, has no effect on recorded data.
-    mapped = [
-        read(orjson.loads(event.value), event.value, event.key, event.latest_us) for event in sent
+def verify(found: Counter[Found], expected: set[Found], compared: str) -> None:
+    """Compare reported pairs or results with the expected ones.
+
+    Parameters
+    ----------
+    found
+        Pairs or results, and how often each was reported.
+    expected
+        The expected ones.
+    compared
+        What is compared, for the error message: "the pairs differ from the reference".
+
+    Raises
+    ------
+    VerificationError
+        Pairs or results are missing, unexpected or repeated.
+    """
+    differences = {
+        "missing": expected - set(found),
+        "too many": set(found) - expected,
+        "twice": {it for it, times in found.items() if times > 1},
+    }
+    said = [
+        f"{len(different)} {what}, for instance {sorted(different)[:_SHOWN]}"
+        for what, different in differences.items()
+        if different
     ]
-    count = len(mapped)
-    return Events(
-        stream=stream.name,
-        key=BytesColumn.from_list([event.key for event in mapped]),
-        id=BytesColumn.from_list([event.id or b"" for event in mapped]),
-        earliest=np.array([event.earliest for event in mapped], np.int64),
-        latest=np.array([event.latest for event in mapped], np.int64),
-        partition=np.zeros(count, np.int32),
-        offset=np.arange(count, dtype=np.int64),
-        record_timestamp_us=np.zeros(count, np.int64),
-    )
+    if said:
+        raise VerificationError(f"{compared}: " + "; ".join(said))
+
+
+def _events(stream: Stream, sent: list[DemoEvent]) -> Events:
+    """Parse the records of the stream's topic to its events, as the job does."""
+    intake = StreamReader(stream).begin(0)
+    for row, event in enumerate(sent):
+        # The arrival time, here the event's latest time, has no effect on recorded data.
+        intake.add(row, orjson.loads(event.value), event.value, event.key, event.latest_us)
+    for _, problem in intake.settle(_positions):
+        raise RejectedEventError(problem.reason, problem.detail)
+    return intake.to_events(*_positions(intake.rows))
+
+
+def _positions(rows: Sequence[int]) -> tuple[Int64s, Int64s]:
+    """Return the offsets and Kafka timestamps of records."""
+    return np.array(rows, np.int64), np.zeros(len(rows), np.int64)

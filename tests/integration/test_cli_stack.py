@@ -123,4 +123,6 @@ def test_demo_gives_the_pairs_of_the_reference() -> None:
     report = json.loads(done.stdout)
     assert report["verified"] is True
     assert min(report["pairs"].values()) > 0
+    assert report["results"]["grounded-for-a-day"] > 0
     assert "exactly those of the reference" in done.stderr
+    assert "exactly those of a direct comparison" in done.stderr

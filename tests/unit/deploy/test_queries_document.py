@@ -11,6 +11,9 @@ import pytest
 import yaml
 
 from cli.client.resources import read_resources
+from cli.demo.data import load_events
+from cli.demo.judge import judge_grounded
+from cli.demo.resources import GROUNDED, QUERIES
 from cli.main import main
 from correlation.errors import InvalidFieldError
 from correlation.event_query.building import build_condition, stored_query
@@ -98,6 +101,14 @@ def test_query_has_the_results_of_the_page(example: Example, tmp_path: Path) -> 
     results = _replay(tmp_path, example.query, example.events)
     shown = [" ".join(f"{a}={e['id']}" for a, e in it["events"].items()) for it in results]
     assert sorted(shown) == sorted(example.results)
+
+
+def test_query_of_the_demo_and_its_results_are_shown() -> None:
+    (shown,) = [text for mark, text, _ in BLOCKS if mark == "query demo"]
+    assert shown.strip() == QUERIES[GROUNDED]["query"]
+    events = load_events(31)
+    cancelled = sum(event.topic == "cancellations" for event in events)
+    assert f"\n{len(judge_grounded(events))} of {cancelled} cancelled flights" in PAGE
 
 
 def test_first_query_is_the_registered_one_and_its_record_is_shown(tmp_path: Path) -> None:
