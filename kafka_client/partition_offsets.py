@@ -9,17 +9,19 @@ from __future__ import annotations
 import time
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
+_Answer = TypeVar("_Answer")
 Place = tuple[str, int]
 # Error codes of unknown topics and of unknown partitions.
 _UNKNOWN = frozenset(
@@ -29,6 +31,17 @@ _UNKNOWN = frozenset(
     }
 )
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
+# Error codes after the leader of a partition changed, also when a starved broker rejoins.
+_LEADER_CHANGED = frozenset(
+    {
+        KafkaError._NOENT,  # noqa: SLF001 - as above; "No leaders found"
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+_PAUSE_SECONDS = 0.1
 # Minimum timeout of a request, so that the client has time to connect.
 _SHORTEST_SECONDS = 0.1
 
@@ -76,6 +89,23 @@ def list_offsets(
     KafkaException
         The broker does not answer in time, or returns an error.
     """
+    places = list(places)
+
+    def ask(left: float) -> dict[Place, int]:
+        return _list_offsets(admin, places, edge, left, skip_unknown=skip_unknown)
+
+    return _with_leaders(admin, ask, timeout_seconds)
+
+
+def _list_offsets(
+    admin: AdminClient,
+    places: Iterable[Place],
+    edge: Edge,
+    timeout_seconds: float,
+    *,
+    skip_unknown: bool,
+) -> dict[Place, int]:
+    """Send the request of `list_offsets` once."""
     spec = OffsetSpec.earliest() if edge is Edge.BEGIN else OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
     level = IsolationLevel.READ_UNCOMMITTED
     if edge is Edge.COMMITTED_END:
@@ -126,9 +156,38 @@ def list_ranges(
     deadline = time.monotonic() + timeout_seconds
     ranges = {}
     for place in places:
+        partition = TopicPartition(*place)
+        ask = partial(consumer.get_watermark_offsets, partition)
         left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
-        ranges[place] = OffsetRange(*consumer.get_watermark_offsets(TopicPartition(*place), left))
+        ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left))
     return ranges
+
+
+def _with_leaders(
+    client: AdminClient | Consumer, ask: Callable[[float], _Answer], timeout_seconds: float
+) -> _Answer:
+    """Return the answer to a request, repeated after a change of leader until the timeout.
+
+    Parameters
+    ----------
+    client : AdminClient or Consumer
+        Client of the request.
+    ask : callable
+        Sends the request, given its timeout in seconds.
+    timeout_seconds : float
+        Maximum time for all attempts.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
+        try:
+            return ask(left)
+        except KafkaException as error:
+            if error.args[0].code() not in _LEADER_CHANGED or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+        # librdkafka uses the outdated leader until it reads the metadata again.
+        client.list_topics(timeout=left)
 
 
 def is_timeout(error: KafkaException) -> bool:

@@ -48,17 +48,6 @@ _BROKEN_LOG = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-# Transient errors of a topic that was just created or whose leader just moved.
-_SETTLING = frozenset(
-    {
-        KafkaError._NOENT,  # noqa: SLF001  as above; "No leaders found"
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-    }
-)
-
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -195,10 +184,10 @@ class TopicLog:
                 self._fail(error)
                 raise
             except KafkaException as error:
-                # The client never refreshes an outdated leader: retry with a new client.
-                self._admin = self._new_admin()
-                settled = _code(error) not in _SETTLING or time.monotonic() > deadline
-                if settled or self._stopping.wait(_POLL_SECONDS):
+                # A topic that was just created may still be unknown.
+                unknown = _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART
+                ended = not unknown or time.monotonic() > deadline
+                if ended or self._stopping.wait(_POLL_SECONDS):
                     raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
 
     def read_to_end(self, timeout_seconds: float) -> int:

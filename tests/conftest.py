@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import uuid
 from typing import TYPE_CHECKING
@@ -36,6 +37,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 if _WORKER and "NUMBA_CACHE_DIR" in os.environ:
     os.environ["NUMBA_CACHE_DIR"] += f"/{_WORKER}"
+
+# Commands under test inherit an ignored SIGINT, which a background process of a shell has.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ENGINE_SECONDS = 10
 _GIVEN_SECONDS = 30

@@ -54,9 +54,10 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-# After a crash the node waits until its former self counts as gone.
+# A node that sends no heartbeat for this time, also for want of a free core, loses its partitions.
+# After a crash it waits as long, until its former self counts as gone.
 broker.heartbeat.interval.ms=500
-broker.session.timeout.ms=3000
+broker.session.timeout.ms=9000
 # A changed compacted topic is cleaned within a second, so that local runs and tests meet it.
 log.cleaner.backoff.ms=1000
 # Sized for two cores.

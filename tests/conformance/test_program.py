@@ -238,6 +238,18 @@ def test_totals_tell_when_and_go_with_their_condition() -> None:
     assert not [labels for _, labels, _ in after["counters"] if labels.get("condition") == "near"]
 
 
+def test_response_time_is_not_observed_if_a_stream_does_not_follow_the_wall_clock() -> None:
+    slot = Slot()
+    slot.streams["x"] = replace(slot.streams["x"], clock="live")
+    slot.program = Program(slot.streams, slot.partitions)
+    slot.advance(make_block([], control_records("lazy_lookup")[:1]))
+    pair = [Arrival("x", 0, "k", "x", 40, 40), Arrival("y", 0, "k", "y", 30, 60)]
+    found = slot.advance(make_block(pair, [])).metrics["histograms"]
+    assert [name for name, labels, _ in found if "condition" in labels] == [
+        "pipeline_latency_seconds"
+    ]
+
+
 @pytest.mark.parametrize("change", ["name", "id"])
 def test_a_stream_on_another_topic_begins_its_partitions_anew(change: str) -> None:
     slot = Slot()

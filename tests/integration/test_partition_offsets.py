@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from kafka_client.partition_offsets import Edge, list_offsets
+from cli.stack.broker import EmbeddedBroker
+from kafka_client.consumers import open_consumer
+from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
 from tests.support.hanging import hanging
 from tests.support.kafka import Sent, create_topics, produce
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from cli.stack.broker import EmbeddedBroker
+    from kafka_client.settings import Properties
 
 pytestmark = [pytest.mark.kafka]
 
@@ -47,3 +50,44 @@ def test_unknown_partitions_are_left_out_only_when_asked(kafka_bootstrap: str) -
         found = list_offsets(admin, places, Edge.END, PATIENCE_SECONDS, skip_unknown=True)
         assert found == {(topic, 0): 0}
     assert list_offsets(admin, [], Edge.END, PATIENCE_SECONDS) == {}
+
+
+def test_offsets_are_read_after_the_leader_changed() -> None:
+    """A broker that stalls loses its partitions and takes them back under a new leader epoch."""
+    session_ms = 2000
+    with EmbeddedBroker(properties={"broker.session.timeout.ms": str(session_ms)}) as broker:
+        topic = f"offsets-{uuid.uuid4().hex}"
+        create_topics(broker.bootstrap, {topic: 1})
+        produce(broker.bootstrap, topic, [Sent(b"")])
+        place = (topic, 0)
+        properties: Properties = {"bootstrap.servers": broker.bootstrap}
+        admin = AdminClient(properties)
+        consumer = open_consumer(properties, "offsets")
+        assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
+        assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
+        epoch = _leader_epoch(properties, place)
+        for _ in range(10):
+            with hanging(broker):
+                time.sleep(2 * session_ms / 1000)
+            if _leader_epoch(properties, place) != epoch:
+                break
+        assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
+        assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
+        assert _leader_epoch(properties, place) != epoch
+        consumer.close()
+
+
+def _leader_epoch(properties: Properties, place: tuple[str, int]) -> int:
+    """Return the leader epoch of a partition, as a new client reads it."""
+    partition = TopicPartition(*place)
+
+    def asked() -> int | None:
+        admin = AdminClient(properties)
+        listed = admin.list_offsets({partition: OffsetSpec.latest()})  # type: ignore[no-untyped-call]  # untyped in the client
+        try:
+            return int(listed[partition].result(PATIENCE_SECONDS).leader_epoch)
+        except KafkaException:
+            return None
+
+    wait_until(lambda: asked() is not None)
+    return asked() or 0

@@ -267,6 +267,36 @@ def test_records_of_later_are_skipped_and_removed_records_are_counted(large: Rec
     assert f"--strict: 0 rows rejected, 0 events late, {lost:,} records lost" in err.decode()
 
 
+def test_chunks_hold_the_records_of_their_partition(recording: Recording) -> None:
+    settings = Settings(bootstrap=recording.bootstrap)
+    topic = f"{recording.prefix}-live"
+    written = [Sent(b"%d" % it, b"k%d" % it, 0, 1_700_000_000_123 + it) for it in range(5)]
+    produce(recording.bootstrap, topic, written[:3])
+    with connected(settings, KafkaOffsets) as offsets:
+        reader = TopicReader(settings, offsets)
+        stream = Stream("live", topic, 0, 0)
+        reader.count_partitions(stream)
+        (present,) = reader.find_partitions([stream])
+        (chunk,) = reader.read_chunks(present)
+        assert chunk.table.to_pylist() == [
+            {
+                "key": it.key,
+                "value": it.value,
+                "offset": offset,
+                "timestamp_us": it.timestamp_ms * 1_000,
+            }
+            for offset, it in enumerate(written[:3])
+        ]
+        assert chunk.lost == 0
+        # Records after the end of the range are not counted as lost.
+        produce(recording.bootstrap, topic, written[3:])
+        place = TopicPartition(topic, 0, 5)
+        client = AdminClient({"bootstrap.servers": recording.bootstrap})
+        client.delete_records([place])[place].result(PATIENCE_SECONDS)
+        (chunk,) = reader.read_chunks(present)
+        assert (chunk.table.num_rows, chunk.lost) == (0, 3)
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_topic_that_is_deleted_ends_the_replay(large: Recording, *, again: bool) -> None:
     topic = f"{large.prefix}-b"

@@ -284,6 +284,19 @@ def test_wrong_usage_is_one_sentence(replay: Command, arguments: list[str], mess
     assert re.search(message, done.err), done.err
 
 
+def test_condition_with_factored_output_gives_one_line_per_alarm(replay: Command) -> None:
+    replay.write(
+        "factored.yaml",
+        '{"kind": "mutual_deadline", "name": "factored", "a": "a", "b": "b", "window_s": 1, '
+        '"threshold": 0.5, "output": "factored"}',
+    )
+    a = replay.write("a.jsonl", event("a1", 0))
+    b = replay.write("b.jsonl", event("b1", 1), event("b2", 2))
+    files = ("--events", f"a={a}", "--events", f"b={b}")
+    done = replay("-f", "factored.yaml", "--condition", "factored", *files)
+    assert (done.code, done.ids) == (0, [("a1", "b1"), ("a1", "b2")]), done.err
+
+
 def test_replay_needs_neither_spark_nor_kafka(replay: Command) -> None:
     a = replay.write("a.jsonl", event("a1", 0))
     b = replay.write("b.jsonl", event("b1", 0))

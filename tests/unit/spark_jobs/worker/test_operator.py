@@ -17,7 +17,6 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
-from spark_jobs.worker import operator
 from spark_jobs.worker.envelope import Record, unpack_records
 from spark_jobs.worker.operator import InForce, SlotProcessor
 from spark_jobs.worker.pack import Packer
@@ -336,10 +335,16 @@ def test_programs_of_an_earlier_run_are_not_used_again() -> None:
     job = Job()
     job.run_batch(config_records())
     job.run_batch(event_records(EVENTS))
-    renamed = Job(replace(IN_FORCE, run_id="later"))
-    renamed.run_batch(config_records())
-    assert operator._cache.run_id == "later"  # noqa: SLF001 - what a worker keeps is its own
-    assert len(operator._cache.slots) == len(SLOT_KEYS)  # noqa: SLF001 - as above
+    longer = {name: replace(it, max_delay_us=2 * DELAY_US) for name, it in STREAMS.items()}
+    job.in_force = replace(IN_FORCE, streams=longer)
+    later = job.restarted()
+    until = 10**16
+    value = json.dumps({"stream": "a", "read_up_to": until}).encode()
+    later.run_batch([SourceRecord(TOPICS.heartbeats, value, b"a")])
+    found = later.metrics().values()
+    # The programs of the earlier run have the state, but other streams.
+    assert {it["watermarks"]["a"]["watermark"] for it in found} == {until - 2 * DELAY_US}
+    assert total(found, "events_consumed_total") == len(EVENTS)
 
 
 @pytest.mark.parametrize("groups", [1, 3])
