@@ -62,7 +62,7 @@ def check_results(found: set[bytes], smokes: Arrivals, until_us: int, what: str)
     Raises
     ------
     DifferentResultsError
-        An alarm is missing, or is none.
+        An alarm is missing or wrong.
     """
     wanted = expected_ids(smokes, until_us)
     if found != wanted:
