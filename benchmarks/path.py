@@ -7,7 +7,7 @@ the sum of driver, JVM and Python workers, without broker and producer.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -57,11 +57,20 @@ WORKLOADS = (
 # Max events of a batch of Spark's join. It compares all events of a key within a batch, whatever
 # their times, so it gains by small batches. The values are the job's limit and the best for it.
 JOIN_BATCHES = (400_000, 25_000)
+# Number of words of a line of the log that reports the state of Spark's query.
+_STATE_WORDS = 2
 
 
-def _last_line(process: ChildProcess) -> int:
-    lines = [line for line in process.log_path.read_text().splitlines() if line.isdigit()]
-    return int(lines[-1]) if lines else 0
+def count_read(process: ChildProcess) -> int:
+    """Return the number of rows that Spark's query has read, from the log of its process."""
+    return read_state(process)[0]
+
+
+def read_state(process: ChildProcess) -> tuple[int, str]:
+    """Return the number of rows that Spark's query has read, and `IDLE` or another state."""
+    lines = [line.split(" ") for line in process.log_path.read_text().splitlines()]
+    states = [line for line in lines if len(line) == _STATE_WORDS and line[0].isdigit()]
+    return (int(states[-1][0]), states[-1][1]) if states else (0, "")
 
 
 def measure_join(
@@ -69,21 +78,48 @@ def measure_join(
 ) -> tuple[float, float]:
     """Run Spark's join; return wall and CPU seconds of the measured events."""
     topics = (f"join-a-{batch}", f"join-b-{batch}")
-    process = ChildProcess(
-        "join",
-        [
-            *(sys.executable, "-m", "benchmarks.spark_join", *topics, f"join-{batch}"),
-            *(str(workload.lower_us), str(workload.upper_us), str(DELAY_US)),
-        ],
-        on.folder / f"join-{batch}.log",
-        {
-            "COINCIDE_BOOTSTRAP": on.bootstrap,
-            "COINCIDE_CHECKPOINT": str(on.folder / f"join-{batch}"),
-            "COINCIDE_JARS": str(home_of(default_folder(), "spark")),
-            "COINCIDE_MAX_EVENTS_PER_BATCH": str(batch),
-        },
+    window = map(str, (workload.lower_us, workload.upper_us, DELAY_US))
+    process = baseline_process(
+        on, "benchmarks.spark_join", [*topics, f"join-{batch}", *window], f"join-{batch}", batch
     )
-    return _measure(process, on, topics, (warm, measured), lambda: _last_line(process))
+    return measure_process(process, on, topics, (warm, measured), lambda: count_read(process))
+
+
+def baseline_process(
+    on: Bench,
+    module: str,
+    arguments: Sequence[str],
+    name: str,
+    batch: int,
+    environment: Mapping[str, str] | None = None,
+) -> ChildProcess:
+    """Build a query of Spark's own operators as a child process.
+
+    Parameters
+    ----------
+    on : Bench
+        Broker and folder.
+    module : str
+        Module of the query.
+    arguments : sequence of str
+        Arguments of its `main`.
+    name : str
+        Name of its log and checkpoint.
+    batch : int
+        Max events of a batch.
+    environment : mapping of str to str or None
+        Further environment variables.
+    """
+    settings = {
+        "COINCIDE_BOOTSTRAP": on.bootstrap,
+        "COINCIDE_CHECKPOINT": str(on.folder / name),
+        "COINCIDE_JARS": str(home_of(default_folder(), "spark")),
+        "COINCIDE_MAX_EVENTS_PER_BATCH": str(batch),
+    }
+    command = [sys.executable, "-m", module, *arguments]
+    return ChildProcess(
+        "join", command, on.folder / f"{name}.log", {**settings, **(environment or {})}
+    )
 
 
 def measure_job(
@@ -94,23 +130,44 @@ def measure_job(
 
 
 def measure_resources(
-    on: Bench, registered: list[Resource], warm: list[Records], measured: list[Records]
+    on: Bench,
+    registered: list[Resource],
+    warm: list[Records],
+    measured: list[Records],
+    *,
+    topics: tuple[str, str] = ("events-a", "events-b"),
 ) -> tuple[float, float]:
     """Run the job with these streams and conditions; return the seconds of `measure_job`."""
     on.register(*registered)
     process = job_process(on)
-    topics = ("events-a", "events-b")
-    return _measure(process, on, topics, (warm, measured), lambda: consumed(on))
+    return measure_process(process, on, topics, (warm, measured), lambda: consumed(on))
 
 
-def _measure(
+def measure_process(
     process: ChildProcess,
     on: Bench,
     topics: tuple[str, str],
     phases: tuple[list[Records], list[Records]],
     count: Callable[[], int],
+    finish: Callable[[], object] = lambda: None,
 ) -> tuple[float, float]:
-    """Send the phases one after the other; return wall and CPU seconds of the last phase."""
+    """Send the phases one after the other; return wall and CPU seconds of the last phase.
+
+    Parameters
+    ----------
+    process : ChildProcess
+        The job, or a query of Spark's own operators.
+    on : Bench
+        Broker.
+    topics : (str, str)
+        Topics of both streams.
+    phases : (list of Records, list of Records)
+        Records of both streams for the warm-up, and those of the measurement.
+    count : callable
+        Returns the number of records that the process has evaluated.
+    finish : callable
+        Called after the measurement, while the process runs.
+    """
     process.start()
     try:
         if process.name == "job":
@@ -124,6 +181,7 @@ def _measure(
                 sent += len(records)
             wait_for(process, partial(_has_counted, count, sent), 1_800)
             reading = watch.read()
+        finish()
         return reading
     finally:
         process.stop(60)

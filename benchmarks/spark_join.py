@@ -29,9 +29,18 @@ _EVENT = StructType(
     ]
 )
 _POLL_SECONDS = 0.2
+IDLE = "idle"
+# Spark's message when neither events nor the watermark require a batch.
+_WAITING = "Waiting for data to arrive"
 
 
-def read_events(session: SparkSession, settings: Settings, topic: str, delay: str) -> DataFrame:
+def read_events(
+    session: SparkSession,
+    settings: Settings,
+    topic: str,
+    delay: str,
+    schema: StructType = _EVENT,
+) -> DataFrame:
     """Read a topic of canonical events with its watermark."""
     records = (
         session.readStream.format("kafka")
@@ -43,7 +52,7 @@ def read_events(session: SparkSession, settings: Settings, topic: str, delay: st
         .option("kafka.max.partition.fetch.bytes", str(8 * 1024 * 1024))
         .load()
     )
-    event = F.from_json(F.col("value").cast("string"), _EVENT)
+    event = F.from_json(F.col("value").cast("string"), schema)
     return (
         records.select(event.alias("event"))
         .select("event.*")
@@ -71,23 +80,21 @@ def pairs(a: DataFrame, b: DataFrame, lower_us: int, upper_us: int) -> DataFrame
     )
 
 
-def main(
-    topic_a: str, topic_b: str, output: str, lower_us: str, upper_us: str, delay_us: str
-) -> None:
-    """Run the query until the process is stopped."""
-    settings = Settings()
+def open_baseline(settings: Settings) -> SparkSession:
+    """Return the job's session with the settings of Spark's own operators."""
     session = open_session(settings)
     session.conf.set("spark.sql.streaming.metricsEnabled", "false")
     session.conf.set("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
-    delay = f"{int(delay_us) // 1_000} milliseconds"
-    joined = pairs(
-        read_events(session, settings, topic_a, delay),
-        read_events(session, settings, topic_b, delay),
-        int(lower_us),
-        int(upper_us),
-    )
+    return session
+
+
+def write_until_stopped(rows: DataFrame, output: str, settings: Settings) -> None:
+    """Write rows to a topic until the process is stopped.
+
+    Print the number of rows read so far, and `IDLE` if no batch is to follow without new events.
+    """
     query = (
-        joined.writeStream.format("kafka")
+        rows.writeStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.bootstrap)
         .option("topic", output)
         .option("checkpointLocation", settings.checkpoint)
@@ -98,9 +105,27 @@ def main(
     while query.isActive:
         for progress in query.recentProgress:
             batches[progress["batchId"]] = progress["numInputRows"]
-        print(sum(batches.values()), flush=True)
+        # The status is read last: it is not older than the batches.
+        state = IDLE if query.status["message"] == _WAITING else "busy"
+        print(sum(batches.values()), state, flush=True)
         time.sleep(_POLL_SECONDS)
     query.awaitTermination()
+
+
+def main(
+    topic_a: str, topic_b: str, output: str, lower_us: str, upper_us: str, delay_us: str
+) -> None:
+    """Run the query until the process is stopped."""
+    settings = Settings()
+    session = open_baseline(settings)
+    delay = f"{int(delay_us) // 1_000} milliseconds"
+    joined = pairs(
+        read_events(session, settings, topic_a, delay),
+        read_events(session, settings, topic_b, delay),
+        int(lower_us),
+        int(upper_us),
+    )
+    write_until_stopped(joined, output, settings)
 
 
 if __name__ == "__main__":
