@@ -142,6 +142,14 @@ def _no_optional_roles(condition: Any) -> Collection[str]:  # noqa: ANN401, ARG0
     return ()
 
 
+def _no_search(
+    condition: Any,  # noqa: ANN401, ARG001 - as typed
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as typed
+    given: Mapping[str, GivenRecord],  # noqa: ARG001 - as typed
+) -> Mapping[str, Callable[[GivenRecord], bool]]:
+    return {}
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -192,6 +200,9 @@ class ConditionKind:
         missing or not valid. None: the fields of type stream.
     optional_roles : callable
         `(condition) -> roles` that `explain` can do without.
+    search : callable
+        `(condition, streams, given) -> {role: test}`: optional roles that were not given and whose
+        events may change the verdict, each with a test of a record that does.
     picture : callable or None
         `(condition, streams) -> str`: the plan as an SVG document; None: the plan has no picture.
     """
@@ -213,6 +224,10 @@ class ConditionKind:
     metrics: Mapping[str, str] = field(default_factory=lambda: _NO_METRICS)
     named_streams: Callable[[Values], Iterable[NamedStream]] | None = None
     optional_roles: Callable[[Any], Collection[str]] = _no_optional_roles
+    search: Callable[
+        [Any, Mapping[str, Stream], Mapping[str, GivenRecord]],
+        Mapping[str, Callable[[GivenRecord], bool]],
+    ] = _no_search
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
 
     def streams_named(self, values: Values) -> list[NamedStream]:

@@ -12,7 +12,7 @@ from correlation.kinds import KINDS, to_condition
 from correlation.limits import TIME_LIMIT_US
 from correlation.resources.times import READERS, iso8601_reader
 from service.errors import EventNotFoundError, FieldProblem, InvalidDocumentError
-from service.lookup import Finding, RecordFinder, Span, Wanted
+from service.lookup import Finding, RecordFinder, Span, Wanted, wanted_by_id
 
 if TYPE_CHECKING:
     from correlation.resources.streams import Stream
@@ -81,7 +81,7 @@ class Explainer:
             if set(document) == {"id"}:
                 stream = streams[name]
                 event_id = _read_id(role, document["id"])
-                wanted[role] = Wanted(stream.topic, stream.mapping, event_id)
+                wanted[role] = wanted_by_id(stream.topic, stream.mapping, event_id)
             else:
                 given[role] = _read_given(role, document)
         notes = []
@@ -92,6 +92,16 @@ class Explainer:
                 if finding.record is not None:
                     given[role] = finding.record
                 notes += _describe_matches(role, finding)
+        searched = {
+            role: Wanted(streams[kind.roles(condition)[role]].topic, decides)
+            for role, decides in kind.search(condition, streams, given).items()
+        }
+        findings = self._finder.find(searched, span) if searched else {}
+        for role, finding in findings.items():
+            if finding.record is not None:
+                given[role] = finding.record
+                roles[role] = kind.roles(condition)[role]
+            notes.append(_describe_search(role, searched[role].topic, span, finding))
         answer = kind.explain(condition, streams, given)
         notes += _describe_condition(stored, given)
         return {
@@ -195,25 +205,34 @@ def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], 
     for role, finding in findings.items():
         if finding.record is not None:
             continue
-        asked_range = span != Span()
-        where = f"among {finding.searched} records of topic {wanted[role].topic}"
-        if not finding.in_time:
-            where += ", before the time limit was reached"
-        elif not finding.exhaustive:
-            where += ", the newest" + (" of the range" if asked_range else "")
-        elif asked_range:
-            where += ", all of the range"
-        else:
-            where += ", all its records"
+        where = _describe_place(finding, wanted[role].topic, span)
         remedy = "send the event itself"
         if not (finding.exhaustive and finding.in_time):
             remedy += ", or a narrower time range: since, until"
-        event_id = wanted[role].event_id.decode("utf-8", "backslashreplace")[:80]
+        event_id = (wanted[role].event_id or b"").decode("utf-8", "backslashreplace")[:80]
         problems.append(
             FieldProblem(f"{role}.id", f"the id {event_id!r} was not found {where}", remedy)
         )
     if problems:
         raise EventNotFoundError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
+
+
+def _describe_place(finding: Finding, topic: str, span: Span) -> str:
+    """Return which records were searched."""
+    asked_range = span != Span()
+    where = f"among {finding.searched} records of topic {topic}"
+    if not finding.in_time:
+        return f"{where}, before the time limit was reached"
+    if not finding.exhaustive:
+        return f"{where}, the newest" + (" of the range" if asked_range else "")
+    return f"{where}, all of the range" if asked_range else f"{where}, all its records"
+
+
+def _describe_search(role: str, topic: str, span: Span, finding: Finding) -> str:
+    where = _describe_place(finding, topic, span)
+    if finding.record is None:
+        return f"no event {role} stops the combination {where}"
+    return f"{finding.matches} events {role} stop it {where}; the newest is shown"
 
 
 def _describe_matches(role: str, finding: Finding) -> list[str]:

@@ -1,8 +1,9 @@
-"""Lookup of records by id in the newest part of a topic.
+"""Lookup of records by id, or by another property, in the newest part of a topic.
 
-Kafka has no index of ids. A lookup is therefore bounded by a number of records (the newest, split
-evenly over the partitions), by a range of Kafka timestamps, if given, and by a time limit. The id
-of a record without an id field is topic-partition-offset; such a record is read at its offset.
+Kafka has no index of either. A lookup is therefore bounded by a number of records (the newest,
+split evenly over the partitions), by a range of Kafka timestamps, if given, and by a time limit.
+The id of a record without an id field is topic-partition-offset; such a record is read at its
+offset.
 """
 
 from __future__ import annotations
@@ -50,11 +51,27 @@ _NO_OFFSET = -1
 
 
 class Wanted(NamedTuple):
-    """A record to look up: its topic, the mapping that reads ids in it, and the id."""
+    """A record to look up.
+
+    Attributes
+    ----------
+    topic : str
+        Its topic.
+    matches : callable
+        `(record) -> bool`: whether a record is the one.
+    event_id : bytes or None
+        Its id; None if it is not looked up by id.
+    """
 
     topic: str
-    mapping: EventMapping
-    event_id: bytes
+    matches: Callable[[GivenRecord], bool]
+    event_id: bytes | None = None
+
+
+def wanted_by_id(topic: str, mapping: EventMapping, event_id: bytes) -> Wanted:
+    """Return a lookup by id; the mapping reads the ids of the topic's records."""
+    read_id = compile_id_reader(mapping)
+    return Wanted(topic, lambda record: _id_of(record, read_id) == event_id, event_id)
 
 
 class Span(NamedTuple):
@@ -71,9 +88,9 @@ class Finding:
     Parameters
     ----------
     record : GivenRecord or None
-        The newest record with the id.
+        The newest record that matches.
     matches : int
-        Number of records with the id.
+        Number of records that match.
     searched : int
         Number of records searched.
     exhaustive : bool
@@ -90,7 +107,7 @@ class Finding:
 
 
 class RecordFinder:
-    """Looks up records by id.
+    """Looks up records.
 
     Parameters
     ----------
@@ -213,14 +230,12 @@ class _Search:
         }
 
     def _read(self, wanted: Mapping[str, Wanted], ranges: Ranges) -> dict[str, Finding]:
-        """Read ranges of offsets and compare their records with the ids."""
+        """Read ranges of offsets and test their records."""
         found = {name: Finding() for name in wanted}
-        readers = [
-            (found[name], it.event_id, compile_id_reader(it.mapping)) for name, it in wanted.items()
-        ]
+        tests = [(found[name], it.matches) for name, it in wanted.items()]
         try:
             for message in read_ranges(self._consumer, ranges, self._deadline):
-                _compare(message, readers)
+                _test(message, tests)
         except KafkaException as error:
             if not is_timeout(error):
                 raise
@@ -229,15 +244,13 @@ class _Search:
         return found
 
 
-def _compare(
-    message: Message, readers: list[tuple[Finding, bytes, Callable[[object], bytes | None]]]
-) -> None:
-    """Compare a record with the ids."""
+def _test(message: Message, tests: list[tuple[Finding, Callable[[GivenRecord], bool]]]) -> None:
+    """Test a record."""
     place = Place(message.topic() or "", message.partition() or 0, message.offset() or 0)
     record = _parse(message, place)
-    for finding, event_id, read_id in readers:
+    for finding, matches in tests:
         finding.searched += 1
-        if record is not None and _id_of(record, read_id) == event_id:
+        if record is not None and matches(record):
             finding.matches += 1
             if finding.record is None or _age(finding.record) <= _age(record):
                 finding.record = record
@@ -272,6 +285,8 @@ def _age(record: GivenRecord) -> tuple[int, int]:
 
 def _place_in(wanted: Wanted, ranges: Ranges) -> Ranges | None:
     """Return the offset that an id of the form topic-partition-offset names, or None."""
+    if wanted.event_id is None:
+        return None
     topic, *numbers = wanted.event_id.decode("utf-8", "replace").rsplit("-", 2)
     if topic != wanted.topic or not all(map(_OFFSET.fullmatch, numbers)) or not numbers[1:]:
         return None

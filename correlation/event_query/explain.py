@@ -11,8 +11,9 @@ job, and the first step that failed:
     absence       a given negated event stops the combination
     threshold     uncertain instants only: the probability is below the threshold
 
-A negated event that was not given may still stop the combination; the answer names the progress of
-the streams after which no further event can (docs/proofs.md, P-QUERY-PROGRESS).
+A negated event that was not given may still stop the combination: `find_stopping` tests the records
+of its topic, and the answer names the progress of the streams after which no further event can
+(docs/proofs.md, P-QUERY-PROGRESS).
 
 Cost. O(size of the query).
 """
@@ -21,7 +22,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from correlation.event_query.checking import is_uncertain, relevance_of
@@ -71,6 +73,30 @@ def explain_combination(
     return _Explanation(condition, streams, given).describe()
 
 
+def find_stopping(
+    condition: EventQueryCondition,
+    streams: Mapping[str, Stream],
+    given: Mapping[str, GivenRecord],
+) -> dict[str, Callable[[GivenRecord], bool]]:
+    """Return a test for each negated alias that was not given: whether a record stops the events.
+
+    Parameters
+    ----------
+    condition, streams, given
+        As for `explain_combination`.
+
+    Returns
+    -------
+    dict
+        Empty if the positive events are not a combination, or if a given event stops it.
+    """
+    explanation = _Explanation(condition, streams, given)
+    if explanation.describe()["failed_step"] is not None:
+        return {}
+    missing = [it for it in condition.query.negated if it.alias not in given]
+    return {it.alias: partial(explanation.is_stopped_by, it) for it in missing}
+
+
 class _Explanation:
     """The steps for one combination."""
 
@@ -118,6 +144,14 @@ class _Explanation:
             **found,
             "notes": list(self._notes()),
         }
+
+    def is_stopped_by(self, event: EventPattern, record: GivenRecord) -> bool:
+        """Return whether a record of a negated event stops the positive ones, a combination."""
+        stream = self._streams[self._condition.stream_of[event.alias]]
+        self._read[event.alias] = read_given(stream, record)
+        stops = not self._why_not_stopped(event)
+        del self._read[event.alias]
+        return stops
 
     def _check_keys(self) -> tuple[str, str]:
         """Return the failure of the step, or "", and its detail otherwise; as all checks do."""

@@ -10,7 +10,7 @@ from correlation.event_query.building import build_condition, named_streams, sto
 from correlation.event_query.checking import check_streams
 from correlation.event_query.condition import KIND
 from correlation.event_query.evaluation.operator import METRICS, make_operator
-from correlation.event_query.explain import explain_combination
+from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
 from correlation.event_query.reading import QueryResultReader
@@ -101,5 +101,6 @@ EVENT_QUERY_KIND = ConditionKind(
     metrics=METRICS,
     named_streams=named_streams,
     optional_roles=_optional_roles,
+    search=find_stopping,
     picture=draw_constraints,
 )

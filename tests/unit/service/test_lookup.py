@@ -6,7 +6,7 @@ import pytest
 
 from correlation.resources.mapping import EventMapping
 from service.errors import NotReadyError
-from service.lookup import RecordFinder, Span, Wanted
+from service.lookup import RecordFinder, Span, wanted_by_id
 from service.settings import Settings
 
 
@@ -15,7 +15,7 @@ def test_lookup_waits_no_longer_than_its_limit_for_others() -> None:
     running = finder._running  # noqa: SLF001 - as if two lookups were running
     assert running.acquire(blocking=False)
     assert running.acquire(blocking=False)
-    wanted = {"a": Wanted("events", EventMapping(), b"x")}
+    wanted = {"a": wanted_by_id("events", EventMapping(), b"x")}
     with pytest.raises(NotReadyError) as told:
         finder.find(wanted, Span())
     assert told.value.problems[0].remedy == "send the event itself"

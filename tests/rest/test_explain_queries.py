@@ -1,0 +1,115 @@
+"""Explanations of event queries over REST: negated events are looked for in their topics."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.rest.running import Service, fresh_settings, running
+from tests.support.kafka import Sent, create_topics, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.kafka
+MINUTE = 60_000_000
+QUERY = """DETECT Alarm {area {var X}} ON event s: Smoke {area {var X}}
+not event r: Report {area {var X}} not event v: Visit {area {"lab"}}
+WHERE s.rt.end <= r.rt.begin, r.rt.begin <= s.rt.end + 5 min,
+  v.rt.end >= s.rt.end - 1 min, v.rt.end <= s.rt.end END"""
+
+
+@pytest.fixture(scope="module")
+def service(kafka_bootstrap: str) -> Iterator[Service]:
+    with running(fresh_settings(kafka_bootstrap, explain_records=50)) as service:
+        topics = {
+            name: f"{service.settings.prefix}-{name}" for name in ("smoke", "report", "visit")
+        }
+        create_topics(service.settings.bootstrap, dict.fromkeys(topics.values(), 1))
+        for name, topic in topics.items():
+            document = {
+                "topic": topic,
+                "max_uncertainty": "0s",
+                "max_delay": "1s",
+                "clock": "replay",
+                "attributes": {"area": "area"},
+            }
+            assert service.client.put(f"/v1/streams/{name}", json=document).status_code == 201
+        document = {"kind": "event_query", "query": QUERY}
+        assert service.client.put("/v1/conditions/unreported", json=document).status_code == 201
+        send(service, "smoke", event("s1", 10), event("s2", 20), event("s3", 30, area="hall"))
+        send(
+            service,
+            "report",
+            event("early", 9),
+            event("r1", 11),
+            event("r2", 12),
+            event("other", 21, area="hall"),
+            event("other", 21, key="south"),
+            b"not JSON",
+            {"area": "lab"},
+        )
+        yield service
+
+
+def event(name: str, minute: int, key: str = "k", area: str = "lab") -> dict[str, Any]:
+    time = minute * MINUTE
+    return {"id": name, "key": key, "earliest": time, "latest": time, "area": area}
+
+
+def send(service: Service, stream: str, *values: object) -> None:
+    records = [
+        Sent(it if isinstance(it, bytes) else json.dumps(it).encode(), b"k") for it in values
+    ]
+    produce(service.settings.bootstrap, f"{service.settings.prefix}-{stream}", records)
+
+
+def explain(service: Service, **asked: object) -> dict[str, Any]:
+    answer = service.client.post("/v1/conditions/unreported/explain", json=asked)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_the_event_that_stops_a_combination_is_found(service: Service) -> None:
+    answer = explain(service, s={"id": "s1"})
+    assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "absence")
+    assert answer["roles"] == ["s", "r"]
+    assert answer["r"]["id"] == "r2"
+    assert answer["r"]["place"]["topic"].endswith("-report")
+    assert "event r (r2) stops the combination" in answer["explanation"]
+    (searched,) = [note for note in answer["notes"] if "events r" in note]
+    assert searched.startswith("2 events r stop it among 7 records of topic ")
+
+
+def test_without_a_stopping_event_the_answer_names_the_records_searched(service: Service) -> None:
+    answer = explain(service, s={"id": "s2"})
+    assert answer["verdict"] == "satisfied"
+    assert answer["roles"] == ["s"]
+    notes = " ".join(answer["notes"])
+    assert "no event r stops the combination among 7 records" in notes
+    assert "no event v stops the combination among 0 records" in notes
+
+
+def test_nothing_is_searched_for_given_events_and_for_events_that_are_no_combination(
+    service: Service,
+) -> None:
+    given = explain(service, s={"id": "s1"}, r={"id": "early"})
+    assert given["verdict"] == "satisfied"
+    assert given["r"]["id"] == "early"
+    assert "no event v stops" in " ".join(given["notes"])
+    other = explain(service, s={"id": "s1", "area": "lab"})
+    assert other["failed_step"] == "contract"
+    assert not [note for note in other["notes"] if "records" in note]
+
+
+def test_a_time_range_and_the_limit_of_records_bound_the_search(service: Service) -> None:
+    answer = explain(service, s=event("s9", 10), until=1)
+    assert answer["verdict"] == "satisfied"
+    assert "among 0 records" in " ".join(answer["notes"])
+    send(service, "report", *(event(f"x{number}", 1000) for number in range(50)))
+    answer = explain(service, s=event("s9", 10))
+    assert answer["verdict"] == "satisfied"
+    assert "among 50 records" in " ".join(answer["notes"])
+    assert "the newest" in " ".join(answer["notes"])
