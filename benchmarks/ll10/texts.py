@@ -68,7 +68,7 @@ The paper explains Figure 3 by the probabilities that the regions save. All colu
 arriving event; all events have one key.
 
 `simple` computes the probability of every buffered event, `ssort` of the events in reach, `eager`
-and `lazy` of the events in probe regions. The look-up tables save most of these, and `indexed`
+and `lazy` of the events in probe regions. Look-up tables save about half of these, and `indexed`
 computes no probability. These counts confirm the paper's claims. The times include other costs: for
 evaluation by arrival the call into a compiled kernel, about 20 µs per event; for evaluation by
 block sorting and merging. With more pairs per event, the call matters less: at 16,000/s `eager` is

@@ -65,7 +65,8 @@ class InForce:
     Parameters
     ----------
     run_id : str
-        Id of this run; programs of an earlier run, which may have other streams, are not used.
+        Id of this run. Cached programs of an earlier run, which may have other streams, are not
+        used.
     topics : Topics
         Topics of the installation.
     streams : mapping of name to Stream
@@ -77,7 +78,8 @@ class InForce:
     cache_folder : str
         Folder of the workers' blob files.
     read_up_to : mapping of stream to (mapping of partition to int)
-        End offsets of the batches before this run.
+        End offsets of the batches before this run. They hold for slots that this run has not
+        advanced yet.
     origin : Origin
         Ids of the topics from which the records come, and streams without a topic.
     """
@@ -201,7 +203,9 @@ class SlotProcessor(StatefulProcessor):
             in_force.origin,
             self._cache,
         )
-        program.note_read(in_force.read_up_to)
+        # A slot that this run has advanced has read further since the start of the run.
+        if manifest.get("run") != in_force.run_id:
+            program.note_read(in_force.read_up_to)
         return _Slot(program, tokens)
 
     def _fetch(self, number: int) -> bytes:
@@ -222,6 +226,7 @@ class SlotProcessor(StatefulProcessor):
             self._blobs.removeKey((number,))
             self._files.remove(slot.tokens.pop(number, None))
         manifest = {
+            "run": self._in_force.run_id,
             "mark": slot.mark,
             "tokens": {str(number): token for number, token in slot.tokens.items()},
             "program": snapshot.manifest,

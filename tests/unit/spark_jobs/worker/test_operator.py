@@ -12,11 +12,13 @@ import pandas as pd
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from correlation.engine.heartbeats import CLOSED
 from correlation.engine.program import Origin
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
+from spark_jobs.worker import operator
 from spark_jobs.worker.envelope import Record, unpack_records
 from spark_jobs.worker.operator import InForce, SlotProcessor
 from spark_jobs.worker.pack import Packer
@@ -96,6 +98,10 @@ class Job:
                 tester.updateMapState("blobs", key, old.peekMapState("blobs", key))
         later.written = self.written
         return later
+
+    def replace_workers(self) -> None:
+        """Go on with new workers in the same run, as Spark does for idle and lost ones."""
+        operator._cache.slots.clear()  # noqa: SLF001 - a new worker's cache is empty
 
     def run_batch(self, records: Sequence[SourceRecord]) -> list[Record]:
         """Pack the records of a batch and advance every slot that has rows."""
@@ -308,6 +314,38 @@ def test_heartbeat_holds_where_its_partition_was_read_before_the_run(*, restored
     for slot in job.metrics().values():
         assert slot["watermarks"]["a"]["watermark"] == 1_000_000 - DELAY_US
         assert slot["watermarks"]["b"]["watermark"] is None
+
+
+def test_heartbeat_holds_where_its_partition_was_read_by_another_worker_of_the_run() -> None:
+    """Spark replaces a worker that was idle for a minute; the slots are restored from the state."""
+    read = {name: dict.fromkeys(range(PARTITIONS), 0) for name in STREAMS}
+    job = Job(replace(IN_FORCE, run_id="replaced", read_up_to=read))
+    records = event_records(EVENTS)
+    job.run_batch(config_records())
+    job.run_batch(records)
+    ends = {(it.topic, it.partition): it.offset + 1 for it in records}
+    beats = [
+        SourceRecord(
+            TOPICS.heartbeats,
+            json.dumps(
+                {
+                    "stream": name,
+                    "partition": number,
+                    "read_up_to": "end",
+                    "offset": ends[stream.topic, number],
+                }
+            ).encode(),
+            name.encode(),
+            offset=number,
+        )
+        for name, stream in STREAMS.items()
+        for number in range(PARTITIONS)
+    ]
+    job.replace_workers()
+    job.run_batch(beats)
+    for slot in job.metrics().values():
+        for name in STREAMS:
+            assert slot["watermarks"][name]["watermark"] == CLOSED
 
 
 @pytest.mark.parametrize("reverse", [False, True])
