@@ -35,7 +35,7 @@ def show_plan(name: str, plan: Mapping[str, Any], console: Console) -> None:
     """
     console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
     for sentence in plan.get("sentences", ()):
-        console.print(printable(str(sentence)), markup=False)
+        console.print(printable(str(sentence)), markup=False, soft_wrap=True)
     shown = {field: it for field, it in plan.items() if field != "sentences" and not _is_empty(it)}
     simple = {field: it for field, it in shown.items() if _is_simple(it)}
     if simple:
