@@ -144,8 +144,7 @@ class EventQueryOperator:
         """See `Operator.evaluate`."""
         _VIEWS.tidy()
         progress = self._progress(view.watermarks)
-        if any(name in view.reset for name in self._streams):
-            self._release.reset(progress, view.buffers)
+        self._release.reset(progress, view.buffers)
         published = self._release.published
         search = self._search(view)
         decider = _Decider(self._query, search, progress, self._complete_above(view))
