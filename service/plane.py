@@ -199,7 +199,7 @@ class ControlPlane:
             document, missing = self._check(kind, name, version, document)
             if missing and not dry_run:
                 self._topic_rules.create(kind, missing)
-            if current is not None and _as_written_now(current.resource) == document:
+            if current is not None and _is_unchanged(current.resource, document):
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
@@ -368,6 +368,15 @@ class ControlPlane:
     def _fail(self, error: Exception) -> None:
         _LOGGER.critical("the service stops: %s", error)
         self.on_failure()
+
+
+def _is_unchanged(resource: Resource, document: Document) -> bool:
+    """Return whether a document is that of a resource, by its JSON: in Python ``True == 1``."""
+    old, new = (
+        orjson.dumps(it, option=orjson.OPT_SORT_KEYS)
+        for it in (_as_written_now(resource), document)
+    )
+    return old == new
 
 
 def _as_written_now(resource: Resource) -> Document:
