@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from correlation.condition_kind import Load
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
+    from service.explaining import Asked
     from service.lookup import Span
     from service.settings import Settings
 
@@ -302,14 +303,14 @@ class ControlPlane:
         draw = KINDS[condition.kind].picture
         return None if draw is None else draw(condition, self._streams_of(condition))
 
-    def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
+    def explain(self, name: str, asked: Asked, span: Span) -> Document:
         """Explain how a condition evaluates events.
 
         Parameters
         ----------
         name : str
             Name of the condition.
-        asked : mapping of role to document
+        asked : Asked
             Events, records or ids, one for each role of the kind.
         span : Span
             Range of Kafka timestamps in which ids are looked up.

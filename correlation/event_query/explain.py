@@ -67,10 +67,10 @@ def explain_combination(
     Returns
     -------
     dict
-        JSON-able: verdict, failed_step, explanation, steps, notes; the record of each alias that
-        was given; and, if the positive records are events, `time`, the time of the result, and
-        `decided_when`: the progress of each stream, in µs, at which the verdict is final (missing:
-        the stream does not matter).
+        JSON-able: verdict, failed_step, explanation, steps, notes; `events`: the record of each
+        alias that was given; and, if the positive records are events, `time`, the time of the
+        result, and `decided_when`: the progress of each stream, in µs, at which the verdict is
+        final (missing: the stream does not matter).
     """
     return _Explanation(condition, streams, given).describe()
 
@@ -145,7 +145,7 @@ class _Explanation:
             found = {"time": self._time(), "decided_when": self._decided_when()}
         return {
             **self._steps.describe(),
-            **{alias: it.describe() for alias, it in self._read.items()},
+            "events": {alias: it.describe() for alias, it in self._read.items()},
             "type": self._query.type,
             **found,
             "notes": list(self._notes()),
