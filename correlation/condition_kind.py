@@ -182,7 +182,8 @@ class ConditionKind:
         `(condition) -> {role: stream}`: the events that `explain` takes.
     explain : callable
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
-        correlation.explaining. The dict describes the given record of a role under its name.
+        correlation.explaining. The dict describes the given record of a role under its name; with
+        `names_events` under its name in `events`.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
@@ -205,6 +206,9 @@ class ConditionKind:
         events may change the verdict, each with a test of a record that does.
     picture : callable or None
         `(condition, streams) -> str`: the plan as an SVG document; None: the plan has no picture.
+    names_events : bool
+        Whether the roles are names that users choose. Requests and answers of `explain` then have
+        the field `events`, so that no name collides with another field.
     """
 
     name: str
@@ -229,6 +233,7 @@ class ConditionKind:
         Mapping[str, Callable[[GivenRecord], bool]],
     ] = _no_search
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
+    names_events: bool = False
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

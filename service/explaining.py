@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from service.errors import EventNotFoundError, FieldProblem, InvalidDocumentErro
 from service.lookup import Finding, RecordFinder, Span, Wanted, wanted_by_id
 
 if TYPE_CHECKING:
+    from correlation.condition_kind import ConditionKind
+    from correlation.operators import Condition
     from correlation.resources.streams import Stream
     from service.fold import Stored
     from service.settings import Settings
@@ -26,6 +29,22 @@ _MORE = {"record_key", "record_timestamp"}
 # Integers that the job's parser reads as integers.
 _WHOLE = range(-(2**63), 2**64)
 _read_iso = iso8601_reader("UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The events of a request.
+
+    Parameters
+    ----------
+    fields : mapping of str to document
+        Events that are fields of the request: `a` and `b` of timing conditions.
+    events : mapping of str to document, or None
+        The field `events`: those of kinds whose events are named by users; None: it is missing.
+    """
+
+    fields: Mapping[str, Document]
+    events: Mapping[str, Document] | None = None
 
 
 class Explainer:
@@ -44,7 +63,7 @@ class Explainer:
         self,
         stored: Stored,
         streams: Mapping[str, Stream],
-        asked: Mapping[str, Document],
+        asked: Asked,
         span: Span,
     ) -> dict[str, Any]:
         """Explain how a condition evaluates events.
@@ -55,8 +74,8 @@ class Explainer:
             The condition.
         streams : mapping of name to Stream
             The registered streams.
-        asked : mapping of role to document
-            An event for each role of the kind, as in the request.
+        asked : Asked
+            An event for each role of the kind.
         span : Span
             Range of Kafka timestamps in which ids are looked up.
 
@@ -71,36 +90,38 @@ class Explainer:
         """
         condition = to_condition(stored.resource)
         kind = KINDS[condition.kind]
-        roles = kind.roles(condition)
-        _check_roles(roles, kind.optional_roles(condition), asked)
-        roles = {role: stream for role, stream in roles.items() if role in asked}
+        all_roles = kind.roles(condition)
+        documents = _check_roles(kind, condition, asked)
+        roles = {role: stream for role, stream in all_roles.items() if role in documents}
+        # Name of the field of each event.
+        field = "events.{}" if kind.names_events else "{}"
         given: dict[str, GivenRecord] = {}
         wanted: dict[str, Wanted] = {}
         for role, name in roles.items():
-            document = asked[role]
+            document = documents[role]
             if set(document) == {"id"}:
                 stream = streams[name]
-                event_id = _read_id(role, document["id"])
+                event_id = _read_id(field.format(role), document["id"])
                 wanted[role] = wanted_by_id(stream.topic, stream.mapping, event_id)
             else:
-                given[role] = _read_given(role, document)
+                given[role] = _read_given(field.format(role), document)
         notes = []
         if wanted:
             findings = self._finder.find(wanted, span)
-            _check_found(wanted, findings, span)
+            _check_found(wanted, findings, span, field)
             for role, finding in findings.items():
                 if finding.record is not None:
                     given[role] = finding.record
                 notes += _describe_matches(role, finding)
         searched = {
-            role: Wanted(streams[kind.roles(condition)[role]].topic, decides)
+            role: Wanted(streams[all_roles[role]].topic, decides)
             for role, decides in kind.search(condition, streams, given).items()
         }
         findings = self._finder.find(searched, span) if searched else {}
         for role, finding in findings.items():
             if finding.record is not None:
                 given[role] = finding.record
-                roles[role] = kind.roles(condition)[role]
+                roles[role] = all_roles[role]
             notes.append(_describe_search(role, searched[role].topic, span, finding))
         answer = kind.explain(condition, streams, given)
         notes += _describe_condition(stored, given)
@@ -114,23 +135,32 @@ class Explainer:
         }
 
 
-def _check_roles(
-    roles: Mapping[str, str], optional: Collection[str], asked: Mapping[str, Document]
-) -> None:
-    """Check that the request has an event for each role, except optional ones, and no others."""
+def _check_roles(kind: ConditionKind, condition: Condition, asked: Asked) -> Mapping[str, Document]:
+    """Return the event of each role; there is one for each, except optional ones, and no others."""
+    roles, optional = kind.roles(condition), kind.optional_roles(condition)
+    given: Mapping[str, Document] = asked.fields
+    others: list[str] = [] if asked.events is None else ["events"]
+    prefix, remedy = "", f"use {', '.join(roles)}"
+    if kind.names_events:
+        given, others = asked.events or {}, [*asked.fields]
+        prefix, remedy = "events.", f"write the events {', '.join(roles)} into the field events"
     problems = [
-        FieldProblem(role, "is missing", f"add an event of stream {stream}")
+        FieldProblem(f"{prefix}{role}", "is missing", f"add an event of stream {stream}")
         for role, stream in roles.items()
-        if role not in asked and role not in optional
+        if role not in given and role not in optional
     ]
     problems += [
-        FieldProblem(role, "is not an event of this condition", f"use {', '.join(roles)}")
-        for role in asked
+        FieldProblem(
+            f"{prefix}{role}", "is not an event of this condition", f"use {', '.join(roles)}"
+        )
+        for role in given
         if role not in roles
     ]
+    problems += [FieldProblem(it, "is not an event of this condition", remedy) for it in others]
     if problems:
         detail = f"{problems[0].field}: {problems[0].problem}"
         raise InvalidDocumentError(detail, tuple(problems))
+    return given
 
 
 def read_moment_us(field: str, value: object) -> int:
@@ -154,26 +184,26 @@ def read_moment_us(field: str, value: object) -> int:
     return moment_us
 
 
-def _read_given(role: str, document: Document) -> GivenRecord:
+def _read_given(field: str, document: Document) -> GivenRecord:
     """Read an event of a request: plain, or as the value of its form's name."""
     named = [form for form in _FORMS if form in document and set(document) <= {form, *_MORE}]
     if not named:
-        return GivenRecord(_as_parsed(role, document))
+        return GivenRecord(_as_parsed(field, document))
     form = named[0]
     value = document[form]
     if not isinstance(value, Mapping):
         remedy = "write a JSON object"
-        raise InvalidDocumentError.of(f"{role}.{form}", "must be an object", remedy)
+        raise InvalidDocumentError.of(f"{field}.{form}", "must be an object", remedy)
     key, record_timestamp_us = document.get("record_key"), None
     if key is not None and not isinstance(key, str):
         remedy = "write the key of the Kafka record, or leave it out"
-        raise InvalidDocumentError.of(f"{role}.record_key", "must be a string", remedy)
+        raise InvalidDocumentError.of(f"{field}.record_key", "must be a string", remedy)
     if document.get("record_timestamp") is not None:
         record_timestamp_us = read_moment_us(
-            f"{role}.record_timestamp", document["record_timestamp"]
+            f"{field}.record_timestamp", document["record_timestamp"]
         )
     return GivenRecord(
-        _as_parsed(f"{role}.{form}", value),
+        _as_parsed(f"{field}.{form}", value),
         None if key is None else key.encode(),
         record_timestamp_us,
         form=form,
@@ -192,14 +222,16 @@ def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON valu
     return Decimal(value) if type(value) is int and value not in _WHOLE else value
 
 
-def _read_id(role: str, value: object) -> bytes:
+def _read_id(field: str, value: object) -> bytes:
     if isinstance(value, bool) or not isinstance(value, str | int):
         remedy = "write the id, or the event itself"
-        raise InvalidDocumentError.of(f"{role}.id", "must be a string or an integer", remedy)
+        raise InvalidDocumentError.of(f"{field}.id", "must be a string or an integer", remedy)
     return str(value).encode()
 
 
-def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], span: Span) -> None:
+def _check_found(
+    wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], span: Span, field: str
+) -> None:
     """Raise EventNotFoundError for ids that were not found, with the range searched."""
     problems = []
     for role, finding in findings.items():
@@ -211,7 +243,9 @@ def _check_found(wanted: Mapping[str, Wanted], findings: Mapping[str, Finding], 
             remedy += ", or a narrower time range: since, until"
         event_id = (wanted[role].event_id or b"").decode("utf-8", "backslashreplace")[:80]
         problems.append(
-            FieldProblem(f"{role}.id", f"the id {event_id!r} was not found {where}", remedy)
+            FieldProblem(
+                f"{field.format(role)}.id", f"the id {event_id!r} was not found {where}", remedy
+            )
         )
     if problems:
         raise EventNotFoundError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))

@@ -44,6 +44,8 @@ _HELP = {
     "watermark_timestamp_seconds": "Watermark: events older than this count as late.",
     "buffered_events": "Number of buffered events; counts each copy in a grid.",
     "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
+    "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
+    "events_collected_total": "Events deleted from the buffer; counts each copy in a grid.",
     "state_bytes": "Size of the state.",
     "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
     "alarms_total": "Alarms written; for factored records, the pairs that they represent.",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from correlation.condition_kind import Load
     from correlation.operators import Condition
     from correlation.resources.streams import Stream
+    from service.explaining import Asked
     from service.lookup import Span
     from service.settings import Settings
 
@@ -199,7 +200,7 @@ class ControlPlane:
             document, missing = self._check(kind, name, version, document)
             if missing and not dry_run:
                 self._topic_rules.create(kind, missing)
-            if current is not None and _as_written_now(current.resource) == document:
+            if current is not None and _is_unchanged(current.resource, document):
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
@@ -302,14 +303,14 @@ class ControlPlane:
         draw = KINDS[condition.kind].picture
         return None if draw is None else draw(condition, self._streams_of(condition))
 
-    def explain(self, name: str, asked: Mapping[str, Document], span: Span) -> Document:
+    def explain(self, name: str, asked: Asked, span: Span) -> Document:
         """Explain how a condition evaluates events.
 
         Parameters
         ----------
         name : str
             Name of the condition.
-        asked : mapping of role to document
+        asked : Asked
             Events, records or ids, one for each role of the kind.
         span : Span
             Range of Kafka timestamps in which ids are looked up.
@@ -368,6 +369,15 @@ class ControlPlane:
     def _fail(self, error: Exception) -> None:
         _LOGGER.critical("the service stops: %s", error)
         self.on_failure()
+
+
+def _is_unchanged(resource: Resource, document: Document) -> bool:
+    """Return whether a document is that of a resource, by its JSON: in Python ``True == 1``."""
+    old, new = (
+        orjson.dumps(it, option=orjson.OPT_SORT_KEYS)
+        for it in (_as_written_now(resource), document)
+    )
+    return old == new
 
 
 def _as_written_now(resource: Resource) -> Document:

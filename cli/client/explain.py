@@ -6,6 +6,7 @@ import json
 import sys
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -43,27 +44,38 @@ _REGIONS = {
 }
 
 
-def read_request(events: Mapping[str, str], since: str | None, until: str | None) -> Document:
+def read_request(
+    pair: Mapping[str, str],
+    since: str | None,
+    until: str | None,
+    events: Mapping[str, str] = MappingProxyType({}),
+) -> Document:
     """Build the request from the arguments of the command.
 
     Parameters
     ----------
-    events
-        Events by role, each a file with one JSON document, ``-`` for standard input, JSON, or an
-        id.
+    pair
+        Events A and B of a timing condition, each a file with one JSON document, ``-`` for standard
+        input, JSON, or an id.
     since, until
         Range of Kafka timestamps in which ids are looked up.
+    events
+        Events of an event query by alias, in the same form.
 
     Raises
     ------
     UsageError
         A file cannot be read or is not one JSON object.
     """
-    if list(events.values()).count(_STDIN) > 1:
+    if [*pair.values(), *events.values()].count(_STDIN) > 1:
         raise UsageError(
             "only one event can be read from standard input; use a file for the others"
         )
-    request: Document = {role: _read_event(text, f"event {role}") for role, text in events.items()}
+    request: Document = {role: _read_event(text, f"event {role}") for role, text in pair.items()}
+    if events:
+        request["events"] = {
+            alias: _read_event(text, f"event {alias}") for alias, text in events.items()
+        }
     for name, moment in (("since", since), ("until", until)):
         if moment is not None:
             request[name] = int(moment) if moment.isascii() and moment.isdecimal() else moment
@@ -115,12 +127,13 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
     console.print(escape(answer["explanation"]), end="\n\n")
     console.print(_steps_table(answer))
     console.print()
-    if answer.get("regions") or set(answer["roles"]) <= {"a", "b"}:
-        for role in answer["roles"]:
-            for line in _describe_event(role.upper(), answer[role]):
+    events = answer.get("events") or {role: answer[role] for role in answer["roles"]}
+    if answer.get("events") is None and set(events) <= {"a", "b"}:
+        for role, event in events.items():
+            for line in _describe_event(role.upper(), event):
                 console.print(line, markup=False, soft_wrap=True)
     else:
-        console.print(_events_table(answer))
+        console.print(_events_table(events))
     picture = draw_pair(answer) if answer.get("regions") else []
     if picture:
         console.print()
@@ -147,10 +160,9 @@ def _steps_table(answer: Mapping[str, Any]) -> Table:
     return table
 
 
-def _events_table(answer: Mapping[str, Any]) -> Table:
-    """Return the table of the given events, one row for each role."""
+def _events_table(events: Mapping[str, Any]) -> Table:
+    """Return the table of the given events, one row for each."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    events = {role: answer[role] for role in answer["roles"]}
     with_keys = any(event.get("key") for event in events.values())
     columns = ["event", "stream", "id", *(["key"] if with_keys else []), "time", "attributes"]
     if not any(event.get("attributes") for event in events.values()):

@@ -24,8 +24,8 @@ def explain(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help="Event of another role, for conditions with other roles than A and B. Repeatable.",
-            metavar="ROLE=FILE|JSON|ID",
+            help="Event of an alias of an event query. Repeatable.",
+            metavar="ALIAS=FILE|JSON|ID",
         ),
     ] = None,
     since: Annotated[
@@ -46,15 +46,16 @@ def explain(
     from cli.client.near_names import suggesting  # noqa: PLC0415
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
-    events = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
+    pair = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
+    events = {}
     for text in event or ():
-        role, equals, given = text.partition("=")
+        alias, equals, given = text.partition("=")
         if not equals:
             raise typer.BadParameter(
-                f"{text!r} is not valid; write ROLE=EVENT", param_hint="--event"
+                f"{text!r} is not valid; write ALIAS=EVENT", param_hint="--event"
             )
-        events[role] = given
-    request = read_request(events, since, until)
+        events[alias] = given
+    request = read_request(pair, since, until, events)
     with (
         ServiceClient(read_settings(url=url).url) as service,
         suggesting(service, {("condition", condition)}),

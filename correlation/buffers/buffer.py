@@ -28,9 +28,14 @@ class StreamBuffer:
         Maximum `latest` of all events so far, in µs.
     forgotten_below : int
         All events so far whose `latest` is at least this are in the buffer, in µs.
+
+    Attributes
+    ----------
+    collected : int
+        Number of events that the last `age` deleted, or did not add because they were not needed.
     """
 
-    __slots__ = ("forgotten_below", "max_latest", "segments")
+    __slots__ = ("collected", "forgotten_below", "max_latest", "segments")
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class StreamBuffer:
         self.segments = list(segments)
         self.max_latest = max_latest
         self.forgotten_below = forgotten_below
+        self.collected = 0
 
     def __len__(self) -> int:
         return sum(len(segment) for _, segment in self.segments)
@@ -75,14 +81,18 @@ class StreamBuffer:
         int
             First number that is still free.
         """
+        before = len(self)
         if fresh is not None:
             segment = fresh[1]
+            before += len(segment)
             self.max_latest = max(self.max_latest, segment.max_latest)
             if segment.max_latest >= keep:
                 self.insert(*fresh, keep, held)
         # Future events are dropped by later keep values, so only events so far can be missing.
         self.forgotten_below = max(self.forgotten_below, min(keep, self.max_latest + 1))
-        return self.drop(keep, number, held)
+        number = self.drop(keep, number, held)
+        self.collected = before - len(self)
+        return number
 
     def insert(self, number: int, segment: Segment, keep: int, held: Collection[int] = ()) -> None:
         """Add a block's events and merge small new segments with them.
@@ -166,6 +176,12 @@ def describe_buffers(
         labels = {"stream": name}
         gauges.append(["buffered_events", labels, len(buffers[name])])
         gauges.append(["state_bytes", labels, buffers[name].nbytes])
-        if UNKNOWN_WATERMARK // 2 < keep < KEEP_NOTHING // 2:
-            gauges.append(["buffer_keep_timestamp_seconds", labels, keep / 1e6])
+        gauges += keep_gauge("buffer_keep_timestamp_seconds", labels, keep)
     return gauges
+
+
+def keep_gauge(name: str, labels: Mapping[str, str], keep: int) -> list[list[object]]:
+    """Return the gauge of a keep value in µs; none if all events are kept, or no event."""
+    if UNKNOWN_WATERMARK // 2 < keep < KEEP_NOTHING // 2:
+        return [[name, labels, keep / 1e6]]
+    return []

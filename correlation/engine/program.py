@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from correlation.buffers.buffer import StreamBuffer, describe_buffers
+from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.events import Events
 from correlation.buffers.grid import home_copies
 from correlation.buffers.segment import Segment
 from correlation.config_records import read_config_record
 from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
 from correlation.engine.progress import Watermarks, time_of_records
-from correlation.engine.registered import Registered, SetAside, keep_values
+from correlation.engine.registered import Registered, SetAside, describe_gauges, keep_values
 from correlation.engine.totals import Totals
 from correlation.engine.widening import fit_attributes, widen
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
@@ -230,6 +230,8 @@ class Program:
             self._next_number = self._buffers[name].age(
                 fresh.get(name), keep, self._next_number, held[name]
             )
+            collected = self._buffers[name].collected
+            self._totals.count("events_collected_total", {"stream": name}, collected)
 
     def _describe(self, now_us: int) -> dict[str, Any]:
         """Return the slot's record for the metrics topic."""
@@ -239,7 +241,9 @@ class Program:
             "at": now_us,
             "config_offset": self._config_offset,
             **self._totals.to_record(),
-            "gauges": describe_buffers(self._buffers, self._keep_values(watermarks)),
+            "gauges": describe_gauges(
+                self._buffers, self._conditions, watermarks, self._to_come - self._origin.missing
+            ),
             "conditions": {
                 name: entry.describe()
                 for name, entry in (self._conditions | self._set_aside).items()

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from correlation.buffers.buffer import StreamBuffer, describe_buffers, keep_gauge
 from correlation.engine.blocks import Control
 from correlation.errors import CorrelationError, UnknownRecordVersionError
 from correlation.kinds import KINDS, to_condition
@@ -106,9 +107,42 @@ def keep_values(
     watermarks, to_come
         As in `Registered.keep_values`.
     """
-    keep = dict.fromkeys(watermarks, KEEP_NOTHING)
-    for entry in conditions:
-        for stream, value in entry.keep_values(watermarks, to_come).items():
+    return _merged((it.keep_values(watermarks, to_come) for it in conditions), watermarks)
+
+
+def describe_gauges(
+    buffers: Mapping[str, StreamBuffer],
+    conditions: Mapping[str, Registered],
+    watermarks: Mapping[str, int],
+    to_come: Collection[str],
+) -> list[list[object]]:
+    """Return the gauges of a slot for its record: name, labels, value.
+
+    Parameters
+    ----------
+    buffers : mapping of stream to StreamBuffer
+        Buffers of the slot.
+    conditions : mapping of name to Registered
+        Its conditions.
+    watermarks, to_come
+        As in `Registered.keep_values`.
+    """
+    found = {name: it.keep_values(watermarks, to_come) for name, it in conditions.items()}
+    return describe_buffers(buffers, _merged(found.values(), watermarks)) + [
+        gauge
+        for name, kept in found.items()
+        for stream, keep in sorted(kept.items())
+        for gauge in keep_gauge(
+            "condition_keep_timestamp_seconds", {"condition": name, "stream": stream}, keep
+        )
+    ]
+
+
+def _merged(found: Iterable[Mapping[str, int]], streams: Iterable[str]) -> dict[str, int]:
+    """Return the minimum keep value of each stream."""
+    keep = dict.fromkeys(streams, KEEP_NOTHING)
+    for kept in found:
+        for stream, value in kept.items():
             keep[stream] = min(keep[stream], value)
     return keep
 

@@ -27,9 +27,10 @@ from functools import partial
 from typing import Any
 
 from correlation.event_query.checking import is_uncertain, relevance_of
+from correlation.event_query.comparing import round_constants, satisfies
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.language.writer import write_attribute, write_formula
-from correlation.event_query.meaning import Times, bindings, holds, matches, value_of
+from correlation.event_query.meaning import Times, bindings, holds, value_of
 from correlation.event_query.query import (
     And,
     Comparison,
@@ -37,6 +38,7 @@ from correlation.event_query.query import (
     Formula,
     Relation,
 )
+from correlation.event_query.relevance.describe import join_words
 from correlation.event_query.relevance.split import split_formula
 from correlation.explaining import GivenRecord, ReadEvent, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
@@ -65,10 +67,10 @@ def explain_combination(
     Returns
     -------
     dict
-        JSON-able: verdict, failed_step, explanation, steps, notes; the record of each alias that
-        was given; and, if the positive records are events, `time`, the time of the result, and
-        `decided_when`: the progress of each stream, in µs, at which the verdict is final (missing:
-        the stream does not matter).
+        JSON-able: verdict, failed_step, explanation, steps, notes; `events`: the record of each
+        alias that was given; and, if the positive records are events, `time`, the time of the
+        result, and `decided_when`: the progress of each stream, in µs, at which the verdict is
+        final (missing: the stream does not matter).
     """
     return _Explanation(condition, streams, given).describe()
 
@@ -115,6 +117,10 @@ class _Explanation:
             for event in self._query.events
             if event.alias in given
         }
+        rounded = round_constants(
+            self._query, {alias: streams[name] for alias, name in stream_of.items()}
+        )
+        self._compared = {event.alias: event.attributes for event in rounded.events}
         self._parts = split_formula(self._query)
         self._steps = Steps(_STEPS)
 
@@ -123,7 +129,7 @@ class _Explanation:
         self._steps.take(
             passed=not broken,
             detail="; ".join(self._describe_breach(alias) for alias in broken)
-            or f"{_listed([it.alias for it in self._query.positive])} satisfy the contract",
+            or f"{join_words([it.alias for it in self._query.positive])} satisfy the contract",
         )
         found: dict[str, Any] = {"time": None, "decided_when": None}
         if not broken:
@@ -139,7 +145,7 @@ class _Explanation:
             found = {"time": self._time(), "decided_when": self._decided_when()}
         return {
             **self._steps.describe(),
-            **{alias: it.describe() for alias, it in self._read.items()},
+            "events": {alias: it.describe() for alias, it in self._read.items()},
             "type": self._query.type,
             **found,
             "notes": list(self._notes()),
@@ -214,9 +220,9 @@ class _Explanation:
     def _misfits(self, event: EventPattern) -> Iterator[str]:
         """Yield the attributes of an event that do not match their constants."""
         values = self._read[event.alias].attributes
-        for it in event.attributes:
-            value = values.get(it.name)
-            if isinstance(it.pattern, Comparison) and not matches(it.pattern, value):
+        for it, compared in zip(event.attributes, self._compared[event.alias], strict=True):
+            value, pattern = values.get(it.name), compared.pattern
+            if isinstance(pattern, Comparison) and not satisfies(value, pattern):
                 yield f"{event.alias}.{it.name} is {_shown(value)}, not {write_attribute(it)}"
 
     def _clashes(self, events: tuple[EventPattern, ...]) -> Iterator[str]:
@@ -271,7 +277,7 @@ class _Explanation:
                 f"{name} has reached {describe_moment(time_us)}"
                 for name, time_us in self._decided_when().items()
             ]
-            yield f"the result is reported when {_listed(when)}"
+            yield f"the result is reported when {join_words(when)}"
             missing = [it.alias for it in self._query.negated if it.alias not in self._read]
             if missing:
                 yield f"an event {' or '.join(missing)} that was not given may stop it"
@@ -300,7 +306,3 @@ def _missed_by(part: Formula, times: Mapping[str, Times]) -> str:
 
 def _shown(value: object) -> str:
     return "missing" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

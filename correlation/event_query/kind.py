@@ -103,4 +103,5 @@ EVENT_QUERY_KIND = ConditionKind(
     optional_roles=_optional_roles,
     search=find_stopping,
     picture=draw_constraints,
+    names_events=True,
 )

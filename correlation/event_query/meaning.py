@@ -1,4 +1,4 @@
-"""Meaning of a query for given events: attribute patterns, variables and temporal relations.
+"""Meaning of a query for given events: variables and temporal relations.
 
 Each function decides for one event or one combination. The operator decides for many at once; both
 follow the same definitions (`relevance.split`).
@@ -6,14 +6,12 @@ follow the same definitions (`relevance.split`).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from typing import NamedTuple
 
+from correlation.event_query.comparing import COMPARE
 from correlation.event_query.query import (
     And,
-    Comparison,
     EventPattern,
     Extreme,
     Formula,
@@ -25,14 +23,6 @@ from correlation.event_query.query import (
     Variable,
 )
 from correlation.resources.attributes import AttributeValue
-
-_COMPARE = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-}
 
 
 class Times(NamedTuple):
@@ -48,17 +38,6 @@ class Binding(NamedTuple):
     alias: str
     attribute: str
     value: AttributeValue | None
-
-
-def matches(comparison: Comparison, value: AttributeValue | None) -> bool:
-    """Return whether a value satisfies a comparison; a missing value satisfies none."""
-    constant = comparison.constant
-    if value is None or isinstance(value, bool) != isinstance(constant, bool):
-        return False
-    if isinstance(value, str) != isinstance(constant, str):
-        return False
-    exact = Decimal(value) if isinstance(value, float) else value
-    return bool(_COMPARE[comparison.operator](exact, constant))
 
 
 def bindings(
@@ -90,7 +69,7 @@ def holds(formula: Formula, times: Mapping[str, Times]) -> bool:
         case Not(part):
             return not holds(part, times)
     left, right = (value_of(it, times) for it in (formula.left, formula.right))
-    return bool(_COMPARE[formula.operator](left, right))
+    return COMPARE[formula.operator](left, right)
 
 
 def value_of(term: Term, times: Mapping[str, Times]) -> int:

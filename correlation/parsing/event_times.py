@@ -1,8 +1,9 @@
 """Readers of the time of a record: an interval, or a distribution on an interval.
 
 A time finer than a microsecond is rounded outwards (`earliest` down, `latest` up), so that the
-interval still contains every possible time. Begin and end of an event that lasts are exact; both
-are rounded down, so that equal times of several events stay equal.
+interval still contains every possible time. Begin and end of an event that lasts are exact, and so
+are the instants of a stream whose max_uncertainty is 0: both ends are rounded down, so that equal
+times of several events stay equal.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from correlation.parsing.event_shapes import histogram_reader, template_reader
 from correlation.parsing.written_numbers import find_as_written
 from correlation.reasons import Reason
 from correlation.resources.durations import parse_duration_us, whole_us
-from correlation.resources.times import READERS, Span, iso8601_reader
+from correlation.resources.times import READERS, Span, TimeReader, iso8601_reader
 
 if TYPE_CHECKING:
     from correlation.resources.mapping import EventMapping
@@ -52,16 +53,26 @@ def timestamp_reader(stream: Stream) -> TimestampReader:
         return _lasting_reader(mapping.begin_path, mapping.end_path, _time_reader(mapping))
     if mapping.histogram_path is not None:
         return histogram_reader(mapping.histogram_path, _time_reader(mapping))
-    return _interval_reader(mapping) or _canonical_reader(stream)
+    return _interval_reader(stream) or _canonical_reader(stream)
 
 
-def _time_reader(mapping: EventMapping) -> Callable[[object], Span]:
+def _time_reader(mapping: EventMapping) -> TimeReader:
     return READERS.get(mapping.format) or iso8601_reader(mapping.timezone)
 
 
-def _lasting_reader(
-    begin_path: Path, end_path: Path, reader: Callable[[object], Span]
-) -> TimestampReader:
+def _end_reader(stream: Stream, reader: TimeReader) -> TimeReader:
+    """Return the reader of the ends of intervals: of exact instants, both are rounded down."""
+    if stream.max_uncertainty_us:
+        return reader
+
+    def read(value: object) -> Span:
+        low = reader(value)[0]
+        return low, low
+
+    return read
+
+
+def _lasting_reader(begin_path: Path, end_path: Path, reader: TimeReader) -> TimestampReader:
     """Return the reader of an event that lasts; equal times of several events stay equal."""
 
     def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
@@ -71,9 +82,10 @@ def _lasting_reader(
     return read
 
 
-def _interval_reader(mapping: EventMapping) -> TimestampReader | None:
+def _interval_reader(stream: Stream) -> TimestampReader | None:
     """Return the reader of an interval, or None if the mapping does not name its fields."""
-    reader = _time_reader(mapping)
+    mapping = stream.mapping
+    reader = _end_reader(stream, _time_reader(mapping))
     if mapping.time_path is not None:
         time_path, before, after = mapping.time_path, mapping.before_us, mapping.after_us
 
@@ -95,8 +107,9 @@ def _interval_reader(mapping: EventMapping) -> TimestampReader | None:
 
 def _canonical_reader(stream: Stream) -> TimestampReader:
     """Return the reader of canonical events: histogram, template, interval, in this order."""
+    read_interval = _canonical_interval_reader(_end_reader(stream, _read_canonical_time))
     if not stream.has_shapes:
-        return _read_canonical_interval
+        return read_interval
     templates, histograms = bool(stream.templates), stream.histograms
     read_template = template_reader(
         stream.templates, ("detected",), ("template",), _read_canonical_time
@@ -108,7 +121,7 @@ def _canonical_reader(stream: Stream) -> TimestampReader:
             return read_histogram(value, text)
         if templates and value.get("template") is not None:
             return read_template(value, text)
-        return _read_canonical_interval(value, text)
+        return read_interval(value, text)
 
     return read
 
@@ -121,18 +134,21 @@ def _read_canonical_time(value: object) -> Span:
     return _read_iso_utc(value) if isinstance(value, str) else READERS["epoch_us"](value)
 
 
-def _read_canonical_interval(value: Mapping[str, object], text: bytes | None) -> Timestamp:
-    earliest, latest = value.get("earliest"), value.get("latest")
-    if type(earliest) is int and type(latest) is int:
-        return earliest, latest, None  # the most frequent case
-    if "earliest" in value or "latest" in value:
-        low = _read_canonical_time(find_as_written(value, ("earliest",), text))[0]
-        return low, _read_canonical_time(find_as_written(value, ("latest",), text))[1], None
-    if "time" not in value:
-        raise _no_time(value)
-    low, high = _read_canonical_time(find_as_written(value, ("time",), text))
-    before = _read_duration(value, "before", text)
-    return low - before, high + _read_duration(value, "after", text), None
+def _canonical_interval_reader(reader: TimeReader) -> TimestampReader:
+    def read(value: Mapping[str, object], text: bytes | None) -> Timestamp:
+        earliest, latest = value.get("earliest"), value.get("latest")
+        if type(earliest) is int and type(latest) is int:
+            return earliest, latest, None  # the most frequent case
+        if "earliest" in value or "latest" in value:
+            low = reader(find_as_written(value, ("earliest",), text))[0]
+            return low, reader(find_as_written(value, ("latest",), text))[1], None
+        if "time" not in value:
+            raise _no_time(value)
+        low, high = reader(find_as_written(value, ("time",), text))
+        before = _read_duration(value, "before", text)
+        return low - before, high + _read_duration(value, "after", text), None
+
+    return read
 
 
 def _no_time(value: Mapping[str, object]) -> RejectedEventError:

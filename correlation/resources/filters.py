@@ -321,7 +321,8 @@ def _read_constant(value: object, field: str) -> AttributeValue:
     if not isinstance(value, int | float | Decimal):
         raise InvalidFieldError(field, "must be a string, number, true or false", _WRITE)
     number = Decimal(value)
-    if number.is_nan() or abs(number) > _MAX_FLOAT:
+    # Comparisons look at the exponents first; the absolute value of a huge number overflows.
+    if number.is_nan() or not -_MAX_FLOAT <= number <= _MAX_FLOAT:
         raise InvalidFieldError(field, "must be a finite number", "use a smaller number")
     is_whole = number == int(number) and int(number) in _INT64
     return int(number) if is_whole else float(number)

@@ -17,7 +17,7 @@ from service.api.body import JsonRoute
 from service.api.common import Name, Plane
 from service.api.problems import responses
 from service.errors import InvalidDocumentError
-from service.explaining import read_moment_us
+from service.explaining import Asked, read_moment_us
 from service.lookup import Span
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
@@ -26,7 +26,7 @@ _EVENT = (
     '{"record": {…}} or {"event": {…}}, with optional "record_key" and "record_timestamp" (µs or '
     'RFC 3339). Or {"id": "…"}: the newest record with this id in the topic of the stream.'
 )
-Asked = Annotated[
+Event = Annotated[
     dict[str, Any],
     Field(
         description=_EVENT,
@@ -59,7 +59,7 @@ Moment = Annotated[
 
 
 class ExplainRequest(BaseModel):
-    """An event for each role of the condition's kind: `a` and `b` of timing conditions."""
+    """The events: `a` and `b` of timing conditions, `events` of event queries."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -68,11 +68,15 @@ class ExplainRequest(BaseModel):
                 {
                     "a": {"id": "mic-1", "key": "k", "earliest": 0, "latest": 200000},
                     "b": {"id": "geo-7", "key": "k", "time": 150000, "before": "100ms"},
-                }
+                },
+                {"events": {"s": {"id": "smoke-2"}, "r": {"id": "report-7"}}},
             ]
         },
     )
-    __pydantic_extra__: dict[str, Asked] = Field(init=False)
+    __pydantic_extra__: dict[str, Event] = Field(init=False)
+    events: dict[str, Event] | None = Field(
+        default=None, description="Event queries only: the event of each alias."
+    )
     since: Moment = Field(
         default=None,
         description="For ids: min Kafka timestamp of the records searched; µs or RFC 3339.",
@@ -103,17 +107,27 @@ class ExplainAnswer(BaseModel):
     failed_step: str | None = Field(description="The first step that failed.")
     explanation: str = Field(description="The verdict in a sentence.")
     steps: list[ExplainedStep] = Field(description="Every step, in order.")
-    roles: list[str] = Field(description="Names of the fields that contain the events.")
+    roles: list[str] = Field(
+        description="Names of the events: fields of the answer, for event queries of `events`."
+    )
+    events: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="Event queries only: the event of each alias."
+    )
     notes: list[str] = Field(
         description="Further reasons why the job may not have reported the events."
     )
 
 
-@router.post("/conditions/{name}/explain", responses=responses(404, 413, 415, 422, 503))
+@router.post(
+    "/conditions/{name}/explain",
+    responses=responses(404, 413, 415, 422, 503),
+    response_model_exclude_unset=True,
+)
 def explain_events(name: Name, body: ExplainRequest, plane: Plane) -> ExplainAnswer:
     """Explain why events are reported or not, and which step failed first."""
     since_ms, until_ms = (None if it is None else it // 1000 for it in (body.since, body.until))
     if since_ms is not None and until_ms is not None and since_ms > until_ms:
         raise InvalidDocumentError.of("until", "must not be before since", "swap since and until")
-    answer = plane.explain(name, body.__pydantic_extra__, Span(since_ms, until_ms))
+    asked = Asked(body.__pydantic_extra__, body.events)
+    answer = plane.explain(name, asked, Span(since_ms, until_ms))
     return ExplainAnswer(**answer)

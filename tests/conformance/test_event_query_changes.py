@@ -81,9 +81,6 @@ def test_a_heartbeat_without_a_due_result_looks_at_no_event() -> None:
 def test_alarm_has_all_fields(*, keyed: bool) -> None:
     slot = AlarmSlot(control(alarm(10)), keyed=keyed)
     slot.send(("smoke", 100, "x"))
-    slot.advance(make_query_block([], heartbeats=closing_heartbeats(slot.streams)))
-    slot = AlarmSlot(control(alarm(10)), keyed=keyed)
-    slot.send(("smoke", 100, "x"))
     outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(slot.streams)))
     (found,) = read_alarms(outcome)
     key = "0" if keyed else None
@@ -187,31 +184,80 @@ def test_a_new_query_reports_nothing_that_a_forgotten_report_might_have_stopped(
     assert counters_of(slot.last)["query_undecided_total"] == 2
 
 
-def test_a_changed_query_publishes_nothing_again() -> None:
-    for window, expected in ((5, ["s100y", "s120x"]), (50, ["s120x"])):
-        keeper = control(alarm(500), 0, "keeper")
-        slot = AlarmSlot(keeper, control(alarm(10), 1))
-        events = [("smoke", 90, "x"), ("smoke", 100, "y"), ("smoke", 120, "x")]
-        first = slot.send(*events, marks={"smoke": 200, "report": 107})
-        assert first == [(("s90x",), False)]
-        changed = slot.send(controls=[control(alarm(window), 2)], marks={"report": 108})
-        later = slot.send(marks={"report": 600})
-        names = [ids[0] for ids, _ in changed + later]
-        assert names == (expected if window == 5 else ["s100y", "s120x"])
+@pytest.mark.parametrize("window", [5, 10, 50])
+def test_a_changed_query_publishes_nothing_again(window: int) -> None:
+    slot = AlarmSlot(control(alarm(500), 0, "keeper"), control(alarm(10), 1))
+    events = [("smoke", 90, "x"), ("smoke", 100, "y"), ("smoke", 120, "x")]
+    # Final are the results up to 96.
+    assert slot.send(*events, marks={"smoke": 200, "report": 107}) == [(("s90x",), False)]
+    changed = slot.send(controls=[control(alarm(window), 2)], marks={"report": 108})
+    changed += slot.send(marks={"report": 600})
+    assert changed == [(("s100y",), False), (("s120x",), False)]
 
 
 def test_a_query_with_a_wider_window_is_silent_until_its_results_are_final() -> None:
     slot = AlarmSlot(control(alarm(500), 0, "keeper"), control(alarm(10), 1))
     slot.send(marks={"smoke": 90, "report": 111})
-    slot.send(marks={"smoke": 120, "report": 131})
-    # R is 119; the progress of the new version is 80.
+    slot.send(("smoke", 115, "y"), marks={"smoke": 110, "report": 131})
+    assert slot.send(marks={"smoke": 120}) == [(("s115y",), False)]
+    # The progress was 119; that of the new version is 80.
     slot.send(controls=[control(alarm(50), 2)])
-    # Late, and not final: a report may still come.
-    assert slot.send(("smoke", 110, "x")) == []
-    assert counters_of(slot.last)["query_undecided_total"] == 1
-    assert slot.send(("smoke", 125, "x"), marks={"smoke": 300, "report": 176}) == [
-        (("s125x",), False)
+    # Not final: a report may still come.
+    assert slot.send(("smoke", 110, "x"), ("smoke", 111, "z")) == []
+    assert slot.send(("report", 132, "z"), marks={"report": 160}) == []
+    assert slot.send(("smoke", 125, "x"), marks={"smoke": 300, "report": 161}) == [
+        (("s110x",), True)
     ]
+    assert slot.send(marks={"report": 176}) == [(("s125x",), False)]
+    assert counters_of(slot.last)["query_undecided_total"] == 0
+
+
+def lone_smoke(lag: int) -> Query:
+    """Return: smoke, a report later by a lag or more, and no smoke right after the first."""
+    relations = (
+        Relation(end("s", lag), "<=", end("r")),
+        Relation(end("r"), "<=", end("s", 200)),
+        Relation(end("s"), "<", end("t")),
+        Relation(end("t"), "<=", end("s", 10)),
+    )
+    report, other = replace(REPORT, negated=False), replace(SMOKE, alias="t", negated=True)
+    return Query("Lone", (), (SMOKE, report, other), And(relations))
+
+
+def test_a_result_in_time_is_reported_although_its_time_was_final_for_the_version_before() -> None:
+    slot = AlarmSlot(control(alarm(500), 0, "keeper"), control(lone_smoke(100), 1))
+    slot.send(("report", 160, "x"), ("report", 170, "z"), marks={"smoke": 100, "report": 300})
+    # The progress was 189; that of the new version is 89.
+    slot.send(controls=[control(lone_smoke(0), 2)])
+    assert slot.send(("smoke", 150, "x"), ("smoke", 151, "z")) == []
+    assert slot.send(("smoke", 158, "z"), marks={"smoke": 170}) == []
+    assert slot.send(marks={"smoke": 171}) == [(("s150x", "r160x"), False)]
+    assert slot.send(marks={"smoke": 300}) == [(("s158z", "r170z"), False)]
+
+
+UNSATISFIABLE = replace(alarm(10), where=And((Relation(end("s"), "<", end("s")),)))
+
+
+def test_a_query_is_as_before_after_a_version_that_cannot_be_satisfied() -> None:
+    found = []
+    for first in (UNSATISFIABLE, alarm(20)):
+        slot = AlarmSlot(control(alarm(500), 0, "keeper"), control(first, 1))
+        slot.send(("smoke", 90, "x"), marks={"smoke": 95, "report": 95})
+        slot.send(controls=[control(alarm(10), 2)])
+        found.append(slot.send(("smoke", 100, "x"), marks={"smoke": 200, "report": 105}))
+        found.append(slot.send(("smoke", 210, "x"), marks={"smoke": 300, "report": 300}))
+        assert counters_of(slot.last)["query_undecided_total"] == 0
+    assert (
+        found[:2] == found[2:] == [[(("s90x",), False)], [(("s100x",), False), (("s210x",), False)]]
+    )
+
+
+def test_a_version_that_cannot_be_satisfied_is_like_a_pause() -> None:
+    slot = AlarmSlot(control(alarm(500), 0, "keeper"), control(alarm(10), 1))
+    slot.send(("smoke", 100, "x"), ("smoke", 200, "x"), marks={"smoke": 300, "report": 50})
+    assert slot.send(marks={"report": 150}, controls=[control(UNSATISFIABLE, 2)]) == []
+    assert slot.send(marks={"report": 151}, controls=[control(alarm(10), 3)]) == []
+    assert slot.send(marks={"report": 400}) == [(("s200x",), False)]
 
 
 def test_a_paused_query_reports_nothing_that_became_final_meanwhile() -> None:

@@ -101,6 +101,21 @@ def test_query_is_stored_as_written_and_an_unchanged_one_is_not_written(
     assert changed.headers["ETag"] != created.headers["ETag"]
 
 
+def test_another_constant_that_python_takes_as_equal_is_a_change(client: httpx.Client) -> None:
+    form = query_to_document(parse_query("DETECT A {alert {true}} ON event s: Smoke END"))
+    path, tags = "/v1/conditions/constants", []
+    for constant in ("true", "1", "true", "true"):
+        written = json.dumps(form).replace('"constant": true', f'"constant": {constant}')
+        assert f'"constant": {constant}' in written
+        body = f'{{"kind": "event_query", "query": {written}}}'
+        headers = {"content-type": "application/json"}
+        answer = client.put(path, content=body, headers=headers)
+        assert answer.status_code in {200, 201}, answer.text
+        assert f'"constant":{constant}' in client.get(path).text
+        tags.append(answer.headers["ETag"])
+    assert tags[0] != tags[1] != tags[2] == tags[3]
+
+
 def test_json_form_is_stored_in_canonical_form(client: httpx.Client) -> None:
     text = """DETECT A ON event s: Smoke {heat {>= 0.5}, area {"x"}}
     WHERE s.rt.end > s.rt.begin - 1 s END"""

@@ -66,8 +66,11 @@ def send(service: Service, stream: str, *values: object) -> None:
     produce(service.settings.bootstrap, f"{service.settings.prefix}-{stream}", records)
 
 
-def explain(service: Service, **asked: object) -> dict[str, Any]:
-    answer = service.client.post("/v1/conditions/unreported/explain", json=asked)
+def explain(
+    service: Service, name: str = "unreported", *, until: int | None = None, **events: object
+) -> dict[str, Any]:
+    asked = {"events": events} | ({} if until is None else {"until": until})
+    answer = service.client.post(f"/v1/conditions/{name}/explain", json=asked)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
@@ -76,8 +79,8 @@ def test_the_event_that_stops_a_combination_is_found(service: Service) -> None:
     answer = explain(service, s={"id": "s1"})
     assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "absence")
     assert answer["roles"] == ["s", "r"]
-    assert answer["r"]["id"] == "r2"
-    assert answer["r"]["place"]["topic"].endswith("-report")
+    assert answer["events"]["r"]["id"] == "r2"
+    assert answer["events"]["r"]["place"]["topic"].endswith("-report")
     assert "event r (r2) stops the combination" in answer["explanation"]
     (searched,) = [note for note in answer["notes"] if "events r" in note]
     assert searched.startswith("2 events r stop it among 7 records of topic ")
@@ -97,7 +100,7 @@ def test_nothing_is_searched_for_given_events_and_for_events_that_are_no_combina
 ) -> None:
     given = explain(service, s={"id": "s1"}, r={"id": "early"})
     assert given["verdict"] == "satisfied"
-    assert given["r"]["id"] == "early"
+    assert given["events"]["r"]["id"] == "early"
     assert "no event v stops" in " ".join(given["notes"])
     other = explain(service, s={"id": "s1", "area": "lab"})
     assert other["failed_step"] == "contract"
@@ -113,3 +116,39 @@ def test_a_time_range_and_the_limit_of_records_bound_the_search(service: Service
     assert answer["verdict"] == "satisfied"
     assert "among 50 records" in " ".join(answer["notes"])
     assert "the newest" in " ".join(answer["notes"])
+
+
+FIELDS = (
+    *("condition", "version", "kind", "verdict", "failed_step", "explanation", "steps", "roles"),
+    *("events", "notes", "time", "type", "decided_when", "regions", "since", "until"),
+)
+
+
+def test_aliases_may_be_names_of_fields(service: Service) -> None:
+    positive = " ".join(f"event {alias}: Smoke {{area {{var X}}}}" for alias in FIELDS)
+    relations = ", ".join(f"{alias}.rt.end = verdict.rt.end" for alias in FIELDS)
+    text = f"DETECT Many ON {positive} WHERE {relations} END"
+    document = {"kind": "event_query", "query": text}
+    assert service.client.put("/v1/conditions/many", json=document).status_code == 201
+    asked = {"events": {alias: event(f"id-{alias}", 5) for alias in FIELDS}}
+    answer = service.client.post("/v1/conditions/many/explain", json=asked).json()
+    assert (answer["condition"], answer["verdict"]) == ("many", "satisfied")
+    assert answer["roles"] == [*FIELDS]
+    assert {alias: it["id"] for alias, it in answer["events"].items()} == {
+        alias: f"id-{alias}" for alias in FIELDS
+    }
+
+
+def test_events_in_other_fields_are_refused(service: Service) -> None:
+    path = "/v1/conditions/unreported/explain"
+    answer = service.client.post(
+        path, json={"s": {"id": "s1"}, "events": {"x": {}, "r": {"id": 1.5}}}
+    )
+    assert answer.status_code == 422
+    assert {it["field"]: it["remedy"] for it in answer.json()["errors"]} == {
+        "events.s": "add an event of stream smoke",
+        "events.x": "use s, r, v",
+        "s": "write the events s, r, v into the field events",
+    }
+    answer = service.client.post(path, json={"events": {"s": {"id": "none"}}})
+    assert [it["field"] for it in answer.json()["errors"]] == ["events.s.id"]

@@ -11,10 +11,10 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from correlation.buffers.attribute_json import encode_values
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.event_query.condition import EventQueryCondition
-from correlation.event_query.evaluation.values import attribute_of
 from correlation.event_query.query import Constant, Variable
 from correlation.operators import (
     Encode,
@@ -91,7 +91,7 @@ class EventsOfAlias:
         """Return the values of an attribute as JSON."""
         found = [b"null"] * len(self.rows)
         for _, results, segment in self.parts():
-            values = _encode_values(segment, attribute, self.rows[results])
+            values = encode_values(segment.columns, self.rows[results], attribute)
             for result, value in zip(results.tolist(), values, strict=True):
                 found[result] = value
         return found
@@ -113,7 +113,10 @@ class EventsOfAlias:
         labels = ("begin", "end") if self.lasts else ("earliest", "latest")
         keys = segment.key_of_rows(rows).to_list() if keyed else None
         columns = [
-            [b"%b:%b" % (encode(name), value) for value in _encode_values(segment, name, rows)]
+            [
+                b"%b:%b" % (encode(name), value)
+                for value in encode_values(segment.columns, rows, name)
+            ]
             for name in self.attributes
         ]
         attributes = map(b",".join, zip(*columns, strict=True)) if columns else repeat(b"")
@@ -250,11 +253,3 @@ class EventQueryAlarms:
 def encode_constant(constant: Constant) -> bytes:
     """Return a constant as JSON."""
     return str(constant).encode() if isinstance(constant, Decimal) else encode_value(constant)
-
-
-def _encode_values(segment: Segment, attribute: str, rows: Int64s) -> list[bytes]:
-    """Return the values of an attribute as JSON; a missing value is null."""
-    column = attribute_of(segment, attribute)
-    codes, places = np.unique(column.codes[rows], return_inverse=True)
-    values = [b"null" if code < 0 else column.values[code] for code in codes.tolist()]
-    return [values[place] for place in places.tolist()]

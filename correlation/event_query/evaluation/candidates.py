@@ -10,28 +10,18 @@ from __future__ import annotations
 
 import json
 import math
-import operator
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from correlation.event_query.query import Comparison, Constant, EventPattern, Operator, Variable
+from correlation.event_query.comparing import nearest_float, satisfies
+from correlation.event_query.query import Comparison, Constant, EventPattern, Variable
 from correlation.resources.attributes import encode_value
 
 _INT64 = 2**63
-_FLOAT64 = Decimal(sys.float_info.max)
-_COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +95,7 @@ def compare_values(decoded: Sequence[Constant], comparison: Comparison) -> NDArr
     comparison : Comparison
         The comparison. Values of another type than its constant do not satisfy it.
     """
-    compare, constant = _COMPARE[comparison.operator], comparison.constant
-    kind = _kind(constant)
-    found = (_kind(value) is kind and compare(value, constant) for value in decoded)
-    return np.fromiter(found, np.bool_, len(decoded))
+    return np.fromiter((satisfies(it, comparison) for it in decoded), np.bool_, len(decoded))
 
 
 def equal_encodings(constant: Constant) -> list[bytes]:
@@ -124,14 +111,7 @@ def equal_encodings(constant: Constant) -> list[bytes]:
     if -_INT64 <= number < _INT64 and number == int(number):
         found.append(encode_value(int(number)))
     # The digits of a float determine it, so only the nearest float can be equal.
-    nearest = float(number) if abs(number) <= _FLOAT64 else math.inf
+    nearest = nearest_float(number)
     if math.isfinite(nearest) and Decimal(repr(nearest)) == number:
         found.append(encode_value(nearest))
     return found
-
-
-def _kind(value: Constant) -> type:
-    """Return str, bool, or int for all numbers."""
-    if isinstance(value, bool | str):
-        return type(value)
-    return int

@@ -31,6 +31,7 @@ import numpy as np
 
 from correlation.buffers.columns import Int64s
 from correlation.errors import InvalidFieldError
+from correlation.event_query.comparing import round_constants
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.evaluation.alarms import EventQueryAlarms, EventsOfAlias
 from correlation.event_query.evaluation.compiled import CompiledQuery, compile_query
@@ -107,7 +108,8 @@ class EventQueryOperator:
             query, {it.type: stream_times(streams[stream_of[it.alias]]) for it in query.events}
         )
         keyed = self._streams[condition.streams[0]].partitioning.by == "key"
-        self._query = compile_query(query, self._relevance, keyed=keyed)
+        rounded = round_constants(query, {it: streams[name] for it, name in stream_of.items()})
+        self._query = compile_query(rounded, self._relevance, keyed=keyed)
         self._release = Release(
             [stream_of[it.alias] for it in query.positive],
             [stream_of[it.alias] for it in query.negated],
@@ -144,8 +146,7 @@ class EventQueryOperator:
         """See `Operator.evaluate`."""
         _VIEWS.tidy()
         progress = self._progress(view.watermarks)
-        if any(name in view.reset for name in self._streams):
-            self._release.reset(progress, view.buffers)
+        self._release.reset(progress, view.buffers)
         published = self._release.published
         search = self._search(view)
         decider = _Decider(self._query, search, progress, self._complete_above(view))

@@ -4,16 +4,17 @@ Definitions. B is the progress of the results (relevance.progress), R the bound 
 results: the max of the B of all blocks. A combination of time T is decided in the block in which
 its last event arrives, if T <= R; otherwise in the first block whose B is at least T.
 
-Reset. When the watermark of a stream is reset, B may fall below R. R becomes B, and each buffered
-segment is sealed with the previous R, or with its seal if that is larger. A combination was decided
-before iff T is at most the min seal of its events' segments; events that arrive later have no seal.
-Sealed segments are not merged, so they are known by their numbers. Seals end when R reaches the
-last event below them.
+Reset. When the watermark of a stream is reset, or the next version is in force, B may be below R. R
+becomes B, and each buffered segment is sealed with the previous R, or with its seal if that is
+larger. A combination was decided before iff T is at most the min seal of its events' segments;
+events that arrive later have no seal. Sealed segments are not merged, so they are known by their
+numbers. Seals end when R reaches the last event below them.
 
 Proof: docs/proofs.md, P-QUERY-ONCE.
 
 Change. The next version continues with R if it reads the same positive and negated streams: its
-results up to R are not published again. Otherwise, and after a pause, R begins with B.
+results up to R are not published again. Otherwise, and after a pause, R begins with B. A version
+that cannot be satisfied is like a pause: its B is KEEP_NOTHING, which bounds no published result.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import Int64s
 from correlation.errors import UnknownRecordVersionError
-from correlation.limits import UNKNOWN_WATERMARK
+from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 
 # Prefix of the stored state of any version.
 _PREFIX = b"CoinQry"
@@ -81,12 +82,17 @@ class Release:
                 f"software reads {_VERSION.decode()}"
             )
         state: dict[str, Any] = json.loads(text)
-        if state["streams"] == self._streams:
+        if state["streams"] == self._streams and state["published"] < KEEP_NOTHING:
             self.published = state["published"]
             self._sealed = {name: dict(seals) for name, seals in state["sealed"].items()}
 
     def dump(self) -> bytes:
-        """Return the state: some bytes, and a few more for each sealed segment."""
+        """Return the state: some bytes, and a few more for each sealed segment.
+
+        It is empty if R has no meaning: the query cannot be satisfied, or all streams are closed.
+        """
+        if self.published >= KEEP_NOTHING:
+            return b""
         state = {
             "streams": self._streams,
             "published": self.published,
@@ -99,12 +105,12 @@ class Release:
         return {name: list(seals) for name, seals in self._sealed.items() if seals}
 
     def reset(self, progress: int, buffers: Buffers) -> None:
-        """Move R back to the progress, and seal the buffered segments.
+        """Move R back to the progress if it is lower, and seal the buffered segments.
 
         Parameters
         ----------
         progress : int
-            B after the reset, in µs.
+            B after the reset or the change, in µs.
         buffers : mapping of stream to StreamBuffer
             Events of earlier blocks.
         """

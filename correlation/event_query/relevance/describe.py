@@ -102,7 +102,7 @@ def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
         if by < math.inf:
             delays.setdefault(-(int(offset + by) // _MS), []).append(types[stream])
     parts = [
-        (_listed(names), f"{moment}{round_shift(by * _MS)}")
+        (join_words(names), f"{moment}{round_shift(by * _MS)}")
         for by, names in sorted(delays.items(), reverse=True)
     ]
     verb = "has" if " and " not in parts[0][0] else "have"
@@ -113,8 +113,9 @@ def _reached(relevance: Relevance, offset: Distance, moment: str) -> str:
     return ", and ".join([", ".join([first, *others[:-1]]), others[-1]])
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+def join_words(names: list[str]) -> str:
+    """Return names in a sentence: "a", "a and b", or "a, b and c"; "" without names."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def round_shift(shift_us: int) -> str:

@@ -191,6 +191,11 @@ def test_events_are_json_files_or_ids(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"time": 5}')))
     request = read_request({"a": "-", "b": "acoustic-0-17"}, None, None)
     assert request == {"a": {"time": 5}, "b": {"id": "acoustic-0-17"}}
+    aliases = {"since": "s1", "until": '{"id": 2}'}
+    assert read_request({}, "5", None, aliases) == {
+        "since": 5,
+        "events": {"since": {"id": "s1"}, "until": {"id": 2}},
+    }
     # Names that no file can have are ids too.
     for name in ("x" * 5000, "a\0b", ""):
         assert read_request({"a": name}, None, None)["a"] == {"id": name}
@@ -216,6 +221,8 @@ def test_file_that_is_no_event_is_refused(tmp_path: Path, content: str, words: s
 def test_only_one_event_can_be_standard_input() -> None:
     with pytest.raises(UsageError, match="only one"):
         read_request({"a": "-", "b": "-"}, None, None)
+    with pytest.raises(UsageError, match="only one"):
+        read_request({}, None, None, {"s": "-", "r": "-"})
 
 
 def test_folder_is_an_id_not_a_file(tmp_path: Path) -> None:

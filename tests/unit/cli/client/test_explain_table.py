@@ -29,9 +29,19 @@ ANSWER: dict[str, Any] = {
         {"step": "relations", "passed": False, "detail": "s.rt.end < d.rt.end does not hold"},
         {"step": "absence", "passed": None, "detail": None},
     ],
-    "roles": ["s", "d"],
-    "s": SMOKE,
-    "d": {**SMOKE, "stream": "door", "id": None, "earliest": None, "reason": "bad", "detail": "x"},
+    "roles": ["verdict", "steps"],
+    # Aliases that are names of other fields.
+    "events": {
+        "verdict": SMOKE,
+        "steps": {
+            **SMOKE,
+            "stream": "door",
+            "id": None,
+            "earliest": None,
+            "reason": "bad",
+            "detail": "x",
+        },
+    },
     "notes": [],
 }
 
@@ -52,15 +62,15 @@ def test_events_are_shown_in_a_table() -> None:
         "✗ relations",
         "· absence",
         "",
-        "event  stream  id     key  time                  attributes",
-        's      smoke   s[1]   k    1970-01-01T00:00:00Z  area="lab", level=null',
-        'd      door    no id  k    bad: x                area="lab", level=null',
+        "event    stream  id     key  time                  attributes",
+        'verdict  smoke   s[1]   k    1970-01-01T00:00:00Z  area="lab", level=null',
+        'steps    door    no id  k    bad: x                area="lab", level=null',
     ]
 
 
 def test_columns_without_values_are_left_out() -> None:
     plain = {**SMOKE, "key": None, "attributes": {}, "latest": 2_000_000}
-    assert show({**ANSWER, "roles": ["s"], "s": plain})[-2:] == [
+    assert show({**ANSWER, "roles": ["s"], "events": {"s": plain}})[-2:] == [
         "event  stream  id    time",
         "s      smoke   s[1]  1970-01-01T00:00:00Z … 1970-01-01T00:00:02Z",
     ]

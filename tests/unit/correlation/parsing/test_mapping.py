@@ -27,8 +27,9 @@ def _stream(mapping: EventMapping | None = None, **changes: Any) -> Stream:  # n
     return Stream("s", "s", mapping=mapping or EventMapping(), **declared)
 
 
-def _time(format: str, **changes: Any) -> Stream:  # noqa: A002, ANN401 - as EventMapping
-    return _stream(EventMapping("time", time_path=("t",), format=format, **changes))  # type: ignore[arg-type]
+def _time(format: str, *, exact: bool = False, **changes: Any) -> Stream:  # noqa: A002, ANN401 - as EventMapping
+    mapping = EventMapping("time", time_path=("t",), format=format, **changes)  # type: ignore[arg-type]
+    return _stream(mapping, max_uncertainty_us=0 if exact else HOUR)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,34 @@ def _time(format: str, **changes: Any) -> Stream:  # noqa: A002, ANN401 - as Eve
         (_time("epoch_us"), '{"t": 17}', (17, 17)),
         (_time("epoch_ns"), '{"t": 17500}', (17, 18)),
         (_time("epoch_ns"), '{"t": -17500}', (-18, -17)),
+        # Exact instants are rounded down, so that equal times stay equal.
+        (_time("epoch_ns", exact=True), '{"t": 17500}', (17, 17)),
+        (_time("epoch_ns", exact=True), '{"t": -17500}', (-18, -18)),
+        (_time("epoch_s", exact=True), '{"t": 0.0000015}', (1, 1)),
+        (
+            _time("iso8601", exact=True),
+            '{"t": "2013-01-01T00:00:00.123456789Z"}',
+            (DAY_2013 + 123_456, DAY_2013 + 123_456),
+        ),
+        (
+            _stream(max_uncertainty_us=0),
+            '{"time": "2013-01-01T00:00:00.123456789Z"}',
+            (DAY_2013 + 123_456, DAY_2013 + 123_456),
+        ),
+        (
+            _stream(max_uncertainty_us=0, histograms=True),
+            '{"time": "2013-01-01T00:00:00.123456789Z"}',
+            (DAY_2013 + 123_456, DAY_2013 + 123_456),
+        ),
+        (_stream(max_uncertainty_us=0), '{"earliest": 2.5, "latest": 2.5}', (2, 2)),
+        (
+            _stream(
+                EventMapping("range", earliest_path=("f",), latest_path=("u",), format="epoch_ns"),
+                max_uncertainty_us=0,
+            ),
+            '{"f": 2500, "u": 2500}',
+            (2, 2),
+        ),
         # A machine that stamps to the minute and rounds down.
         (
             _time("iso8601", after_us=59_999_999),
@@ -125,6 +154,7 @@ def test_a_grid_needs_no_key() -> None:
         (_stream(), '{"time": 0, "before": "soon"}', Reason.WRONG_TYPE),
         (_stream(), '{"time": 0, "before": 3600000001}', Reason.LONGER_THAN_DECLARED),
         (_stream(min_uncertainty_us=2), '{"time": 0, "before": 1}', Reason.SHORTER_THAN_DECLARED),
+        (_stream(max_uncertainty_us=0), '{"time": 0.5, "after": 1}', Reason.LONGER_THAN_DECLARED),
         (_stream(), '{"time": 12345678901234567890}', Reason.TIME_OUT_OF_RANGE),
         (_stream(), '{"time": 123456789012345678901234567890}', Reason.TIME_OUT_OF_RANGE),
         (_stream(), '{"time": -1e300}', Reason.TIME_OUT_OF_RANGE),

@@ -106,6 +106,16 @@ def test_a_buffered_value_of_another_type_does_not_match() -> None:
         ({"level": float("inf")}, ["where.level"]),
         ({"level": float("nan")}, ["where.level"]),
         ({"level": 10**400}, ["where.level"]),
+        ({"level": 10**5000}, ["where.level"]),
+        (
+            {"level": [Decimal("1e9999999"), Decimal("-1e9999999")]},
+            ["where.level[0]", "where.level[1]"],
+        ),
+        (
+            {"severity": {"min": 10**5000, "max": -(10**5000)}},
+            ["where.severity.min", "where.severity.max"],
+        ),
+        ({"level": {"min": Decimal("sNaN")}}, ["where.level.min"]),
         ({"open": {"min": True}}, ["where.open.min"]),
         ({"open": 1}, ["where.open"]),
         ({"severity": True}, ["where.severity"]),
