@@ -63,7 +63,7 @@ def parse_query(text: str) -> Query:
 
 @cache
 def _parser() -> Lark:
-    # ASCII: otherwise `ı` and `ſ` match the `i` and the `s` of terminals that ignore case.
+    # Otherwise \u0131 and \u017f match the i and the s of terminals that ignore case.
     return Lark(GRAMMAR, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII)
 
 
