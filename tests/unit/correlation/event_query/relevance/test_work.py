@@ -33,7 +33,7 @@ def head(positive: int, negated: int = 0) -> str:
 
 
 def filled(begin: str, parts: list[str], join: str = ", ", end: str = " END") -> str:
-    """Return the query near the maximum length, with as many parts as fit."""
+    """Return a query near the maximum length, with as many parts as fit."""
     size = len(begin) + len(end)
     taken = []
     for part in parts * (MAX_CHARACTERS // len(parts[0])):
