@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from functools import lru_cache
 
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.event_query.condition import EventQueryCondition
@@ -15,16 +14,13 @@ from correlation.event_query.query import (
     Comparison,
     Constant,
     EventPattern,
-    Query,
     Variable,
 )
-from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
-from correlation.event_query.relevance.closure import StreamTimes
+from correlation.event_query.relevance.analysis import Relevance
+from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.resources.attributes import AttributeType
 from correlation.resources.streams import Stream
 
-# Analyses that are kept: the analysis of many clauses takes seconds, and is asked for repeatedly.
-_CACHED = 256
 _FIELD = "query"
 # Types of attributes that a constant can be compared with.
 _COMPARABLE: tuple[tuple[type | tuple[type, ...], frozenset[AttributeType], str], ...] = (
@@ -47,7 +43,7 @@ def relevance_of(condition: EventQueryCondition, streams: Mapping[str, Stream]) 
         for event in condition.query.events
     }
     try:
-        return _analyse(condition.query, tuple(times.items()))
+        return RELEVANCES.analyse(condition.query, times)
     except InvalidFieldError as error:
         errors = FieldErrors()
         for it in error.problems:
@@ -199,8 +195,3 @@ def _check_uncertainty(condition: EventQueryCondition, streams: Mapping[str, Str
         when=not uncertain and condition.threshold is not None,
     )
     errors.raise_all()
-
-
-@lru_cache(maxsize=_CACHED)
-def _analyse(query: Query, types: tuple[tuple[str, StreamTimes], ...]) -> Relevance:
-    return analyse_relevance(query, dict(types))

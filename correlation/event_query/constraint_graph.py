@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 from correlation.event_query.language.writer import write_duration
 from correlation.event_query.query import Point, Side
@@ -86,17 +86,29 @@ class ConstraintGraph:
     edges: tuple[Edge, ...]
 
 
-def draw_graphs(relevance: Relevance) -> list[ConstraintGraph]:
+def draw_graphs(relevance: Relevance) -> tuple[list[ConstraintGraph], int]:
     """Return the graphs of a query: of its positive events, then with each negated event.
 
     The graphs of positive events are left out if no relation connects them and there are others.
+
+    Returns
+    -------
+    list of ConstraintGraph
+        The first `GRAPH_LIMIT` graphs.
+    int
+        Number of further clauses.
     """
     positive = tuple(it for it in relevance.inputs if not it.negated)
-    graphs = [graph for graph in _graphs_of(positive, None) if graph.edges]
-    for it in relevance.inputs:
-        if it.negated:
-            graphs += _graphs_of((*positive, it), it)
-    return graphs or list(_graphs_of(positive, None))
+    negated = [it for it in relevance.inputs if it.negated]
+    alone = list(islice(_graphs_of(positive, None), GRAPH_LIMIT))
+    connected = [graph for graph in alone if graph.edges]
+    others = chain.from_iterable(_graphs_of((*positive, it), it) for it in negated)
+    graphs = list(islice(chain(connected, others), GRAPH_LIMIT)) or alone
+    clauses = sum(
+        not it.contradictory for group in (positive[0], *negated) for it in group.closures
+    )
+    left_out = len(alone) - len(connected) if graphs is not alone else 0
+    return graphs, clauses - left_out - len(graphs)
 
 
 def _graphs_of(inputs: tuple[Input, ...], negated: Input | None) -> Iterator[ConstraintGraph]:

@@ -15,7 +15,6 @@ from xml.sax.saxutils import escape
 from correlation.event_query.checking import relevance_of
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.constraint_graph import (
-    GRAPH_LIMIT,
     ConstraintGraph,
     Edge,
     distinct_ranks,
@@ -74,13 +73,13 @@ def draw_constraints(condition: EventQueryCondition, streams: Mapping[str, Strea
         Its streams.
     """
     relevance = relevance_of(condition, streams)
-    graphs = draw_graphs(relevance)
+    graphs, further = draw_graphs(relevance)
     sentences = list(describe_in_words(relevance))
-    panels = [_Panel(graph, condition.query) for graph in graphs[:GRAPH_LIMIT]]
+    panels = [_Panel(graph, condition.query) for graph in graphs]
     width = max((panel.width for panel in panels), default=_MIN_WIDTH)
     lines = [it for sentence in sentences for it in wrap(sentence, int(width / _SMALL) - 8)]
-    if len(graphs) > GRAPH_LIMIT:
-        lines.append(f"{len(graphs) - GRAPH_LIMIT} further alternatives are not drawn.")
+    if further:
+        lines.append(f"{further} further alternatives are not drawn.")
     body: list[str] = []
     top = float(_MARGIN)
     for panel in panels:

@@ -29,8 +29,6 @@ from correlation.event_query.query import Query
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.closure import Closure
 from correlation.event_query.relevance.inputs import Input
-from correlation.event_query.relevance.normal_form import disjunctive_normal_form
-from correlation.event_query.relevance.split import split_formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,7 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
     ]
     positive = tuple(side for side in sides if not side.input.negated)
     variables = tuple(dict.fromkeys(chain.from_iterable(side.variables for side in positive)))
-    compiler = _Compiler(query, positive, variables, keyed=keyed)
+    compiler = _Compiler(positive, variables, keyed=keyed)
     satisfiable = bool(positive[0].closures)
     routes = tuple(compiler.route(place) for place in range(len(positive)) if satisfiable)
     # An event whose clauses all contradict those of the combination stops nothing.
@@ -173,15 +171,12 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
 
 
 class _Compiler:
-    def __init__(
-        self, query: Query, positive: Sequence[Side], variables: Sequence[str], *, keyed: bool
-    ) -> None:
-        self._parts = split_formula(query)
+    def __init__(self, positive: Sequence[Side], variables: Sequence[str], *, keyed: bool) -> None:
         self._positive = positive
         self._variables = variables
         self._keyed = keyed
         self._columns = {side.input.alias: 2 * place for place, side in enumerate(positive)}
-        self._all = pack_clauses(disjunctive_normal_form(self._parts.positive), self._columns)
+        self._all = pack_clauses(positive[0].input.clauses, self._columns)
 
     def route(self, pivot: int) -> Route:
         """Return the joins that begin with a pivot."""
@@ -198,7 +193,6 @@ class _Compiler:
         """Return how the events that stop a combination are searched."""
         alias = side.input.alias
         columns = {**self._columns, alias: 2 * len(self._positive)}
-        clauses = disjunctive_normal_form(self._parts.negated[alias])
         shared = [name for name in self._variables if name in side.variables]
         return Target(
             len(self._positive),
@@ -207,7 +201,7 @@ class _Compiler:
             self._shared_columns(shared),
             (),
             pack_ranges(side.closures, side.input.stamp, self._columns),
-            pack_clauses(clauses, columns),
+            pack_clauses(side.input.clauses, columns),
         )
 
     def _target(self, place: int, joined: Sequence[int]) -> Target:

@@ -39,7 +39,7 @@ from correlation.event_query.evaluation.release import Release
 from correlation.event_query.evaluation.search import Search
 from correlation.event_query.evaluation.tables import Table
 from correlation.event_query.evaluation.views import Views
-from correlation.event_query.relevance.analysis import analyse_relevance
+from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import Distance, StreamTimes
 from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Operator, View
@@ -104,7 +104,7 @@ class EventQueryOperator:
         self._condition = condition
         self._streams = {name: streams[name] for name in condition.streams}
         query, stream_of = condition.query, condition.stream_of
-        self._relevance = analyse_relevance(
+        self._relevance = RELEVANCES.analyse(
             query, {it.type: stream_times(streams[stream_of[it.alias]]) for it in query.events}
         )
         keyed = self._streams[condition.streams[0]].partitioning.by == "key"

@@ -5,6 +5,7 @@ Lark matches the grammar without recursion and in linear time; `builder` convert
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -62,7 +63,8 @@ def parse_query(text: str) -> Query:
 
 @cache
 def _parser() -> Lark:
-    return Lark(GRAMMAR, parser="lalr", lexer="contextual")
+    # Otherwise \u0131 and \u017f match the i and the s of terminals that ignore case.
+    return Lark(GRAMMAR, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII)
 
 
 def _too_long(text: str) -> QueryError:

@@ -20,6 +20,7 @@ from correlation.event_query.relevance.keep import KeepFunction, keep_function
 from correlation.event_query.relevance.progress import ProgressFunction, lead
 from correlation.event_query.relevance.stream_bounds import relevance_formula, results_until
 from correlation.event_query.relevance.unbounded import refuse_unbounded
+from correlation.event_query.relevance.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ class Relevance:
         return values
 
 
-def analyse_relevance(query: Query, types: Mapping[str, StreamTimes]) -> Relevance:
+def analyse_relevance(
+    query: Query, types: Mapping[str, StreamTimes], work: Work | None = None
+) -> Relevance:
     """Derive the progress and keep functions of a query.
 
     Parameters
@@ -82,16 +85,19 @@ def analyse_relevance(query: Query, types: Mapping[str, StreamTimes]) -> Relevan
         The parsed query.
     types : mapping of event type to StreamTimes
         Stream of each event type.
+    work : Work or None
+        Counts the steps; None: a new count.
 
     Raises
     ------
     InvalidFieldError
         The query has no positive event, a relation mentions two negated events, there are too many
-        clauses or events, or an input is not bounded (`unbounded.UnboundedQueryError`).
+        clauses or events, they take too much work, or an input is not bounded
+        (`unbounded.UnboundedQueryError`).
     """
     if not query.positive:
         raise InvalidFieldError("on", "must have a positive event", "add an event without `not`")
-    inputs = tuple(read_inputs(query, types))
+    inputs = tuple(read_inputs(query, types, work))
     refuse_unbounded(inputs)
     times = [it.stamp for it in inputs if not it.negated]
     later_results = relevance_formula(results_until(times, query.type))

@@ -21,6 +21,8 @@ from correlation.event_query.relevance.normal_form import Node
 from correlation.event_query.relevance.unbounded import show_point
 from correlation.resources.durations import UNITS_US
 
+# Maximum number of clauses that are described; each group of events has at least one.
+_CLAUSES = 12
 _UNITS = ("d", "h", "min", "s", "ms")
 _MS = UNITS_US["ms"]
 
@@ -36,9 +38,9 @@ def describe_relevance(relevance: Relevance) -> dict[str, Any]:
     Returns
     -------
     dict
-        `satisfiable`; `closure`: per group of events the relations of each clause; `progress` and
-        `keep`: functions with numbers in µs, where None is infinite: the event never matters;
-        `sentences`: the same in words.
+        `satisfiable`; `closure`: per group of events the relations of its first clauses, and the
+        number of `further_clauses`; `progress` and `keep`: functions with numbers in µs, where None
+        is infinite: the event never matters; `sentences`: the same in words.
     """
     return {
         "satisfiable": relevance.satisfiable,
@@ -170,11 +172,15 @@ def _describe_closures(relevance: Relevance) -> Iterator[dict[str, Any]]:
     """Yield the relations among the positive events, then those with each negated event."""
     first = next(it for it in relevance.inputs if not it.negated)
     instants = {it.alias for it in relevance.inputs if it.is_instant}
-    for it in [first, *(it for it in relevance.inputs if it.negated)]:
-        clauses = [
-            _relations(closure, instants) for closure in it.closures if not closure.contradictory
-        ]
-        yield {"negated": it.alias if it.negated else None, "clauses": clauses}
+    groups = [first, *(it for it in relevance.inputs if it.negated)]
+    shown = max(1, _CLAUSES // len(groups))
+    for it in groups:
+        closures = [closure for closure in it.closures if not closure.contradictory]
+        yield {
+            "negated": it.alias if it.negated else None,
+            "clauses": [_relations(closure, instants) for closure in closures[:shown]],
+            "further_clauses": max(0, len(closures) - shown),
+        }
 
 
 def _relations(closure: Closure, instants: Collection[str]) -> list[str]:

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from correlation.errors import InvalidFieldError
-from correlation.event_query.query import And, Query
-from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clause
-from correlation.event_query.relevance.normal_form import Node, disjunctive_normal_form
+from correlation.event_query.query import Query
+from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clauses
+from correlation.event_query.relevance.normal_form import Clause, Node, NormalForms
 from correlation.event_query.relevance.split import split_formula
+from correlation.event_query.relevance.work import Work
 
-# Maximum number of events of a query: the analysis of 256 clauses then takes one to three seconds.
+# Maximum number of events of a query.
 EVENT_LIMIT = 16
 
 
@@ -32,6 +33,9 @@ class Input:
         Whether it is negated.
     times : StreamTimes
         Its stream.
+    clauses : tuple of Clause
+        Disjunctive normal form of its relations: of G+ for a positive event, of G_r for a negated
+        one.
     closures : tuple of Closure
         One per clause under which an event matters, over its points and those of the positive
         events.
@@ -41,6 +45,7 @@ class Input:
     type: str
     negated: bool
     times: StreamTimes
+    clauses: tuple[Clause, ...]
     closures: tuple[Closure, ...]
 
     @property
@@ -54,7 +59,9 @@ class Input:
         return self.times.max_length_us == 0
 
 
-def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Input]:
+def read_inputs(
+    query: Query, types: Mapping[str, StreamTimes], work: Work | None = None
+) -> Iterator[Input]:
     """Yield the events of a query, in the order of its text.
 
     Parameters
@@ -63,11 +70,14 @@ def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Inpu
         The parsed query.
     types : mapping of event type to StreamTimes
         Stream of each event type.
+    work : Work or None
+        Counts the steps; None: a new count.
 
     Raises
     ------
     InvalidFieldError
-        A relation mentions two negated events, or there are too many clauses or events.
+        A relation mentions two negated events, there are too many clauses or events, or they take
+        too much work.
     """
     if len(query.events) > EVENT_LIMIT:
         raise InvalidFieldError(
@@ -77,15 +87,16 @@ def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Inpu
         )
     parts = split_formula(query)
     positive = {event.alias: types[event.type] for event in query.positive}
-    of_results = tuple(
-        close_clause(clause, positive) for clause in disjunctive_normal_form(parts.positive)
-    )
+    work = Work() if work is None else work
+    forms = NormalForms(work)
+    among = forms.of(parts.positive)
+    of_results = forms.clauses(among)
+    closed = close_clauses(of_results, positive, work)
     for event in query.events:
-        closures = of_results
+        clauses, closures = of_results, closed
         if event.negated:
-            relations = And((parts.positive, parts.negated[event.alias]))
-            closures = tuple(
-                close_clause(clause, positive | {event.alias: types[event.type]})
-                for clause in disjunctive_normal_form(relations)
-            )
-        yield Input(event.alias, event.type, event.negated, types[event.type], closures)
+            own = forms.of(parts.negated[event.alias])
+            clauses = forms.clauses(own)
+            events = positive | {event.alias: types[event.type]}
+            closures = close_clauses(forms.clauses(forms.both(among, own)), events, work)
+        yield Input(event.alias, event.type, event.negated, types[event.type], clauses, closures)

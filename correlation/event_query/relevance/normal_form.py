@@ -12,13 +12,18 @@ conjunction of atoms ``p - q <= c`` over points p, q with a constant c in µs.
 - Of two atoms over the same p and q the smaller constant remains. A clause with an atom
   ``p - p <= c``, c < 0, or with ``p - q <= c`` and ``q - p <= d``, c + d < 0, is omitted.
 
+Algorithm. The ordered pairs (p, q) of a query are numbered, and a clause is a map from numbers to
+constants while it is built: two clauses are joined by comparing integers. The parts of a
+conjunction that have one clause are joined before the products of the others.
+
 Reference. Novoseltsev 2013 (TSA): temporal relation formulas, dnf. The number of clauses may be
-exponential in the size of the formula, so it is limited.
+exponential in the size of the formula, so it is limited, and so is the work (`work`).
+Cost: O(atoms) a join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from correlation.errors import InvalidFieldError
@@ -32,9 +37,14 @@ from correlation.event_query.query import (
     Shifted,
     Term,
 )
+from correlation.event_query.relevance.work import Work
 
-# Maximum number of clauses. The closure of a clause with 16 points takes about 1 ms.
+# Maximum number of clauses.
 CLAUSE_LIMIT = 256
+# Steps of an atom that is resolved from a relation, or that is written into a clause and closed.
+_STEPS_OF_ATOM = 40
+# Steps of a join, and of an atom that is compared in it.
+_STEPS_OF_JOIN, _STEPS_OF_BOUND = 10, 4
 
 
 class Latest(NamedTuple):
@@ -54,8 +64,12 @@ class Atom(NamedTuple):
     bound_us: int
 
 
-Clause = frozenset[Atom]
-TRUE_CLAUSE: Clause = frozenset()
+# Distinct atoms, sorted by their points.
+Clause = tuple[Atom, ...]
+TRUE_CLAUSE: Clause = ()
+# A clause that is being built: from the number of a pair (p, q) to the constant. If (p, q) has the
+# number n, (q, p) has the number n ^ 1.
+Bounds = dict[int, int]
 
 
 def disjunctive_normal_form(formula: Formula, limit: int = CLAUSE_LIMIT) -> tuple[Clause, ...]:
@@ -71,90 +85,159 @@ def disjunctive_normal_form(formula: Formula, limit: int = CLAUSE_LIMIT) -> tupl
     Raises
     ------
     InvalidFieldError
-        There are more clauses than the limit.
+        There are more clauses than the limit, or they take too much work.
     """
-    match formula:
-        case And(parts):
-            return _conjunction((disjunctive_normal_form(part, limit) for part in parts), limit)
-        case Or(parts):
-            return _disjunction((disjunctive_normal_form(part, limit) for part in parts), limit)
-        case Relation():
-            return _resolve(formula, limit)
-    raise TypeError(f"expected a formula without Not; got {formula!r}")
+    forms = NormalForms(Work(), limit)
+    return forms.clauses(forms.of(formula))
 
 
-def _resolve(relation: Relation, limit: int) -> tuple[Clause, ...]:
-    left, right = relation.left, relation.right
-    match relation.operator:
-        case "<=":
-            return _at_most(left, right, 0, limit)
-        case "<":
-            return _at_most(left, right, -1, limit)
-        case ">=":
-            return _at_most(right, left, 0, limit)
-        case ">":
-            return _at_most(right, left, -1, limit)
-        case "=":
-            both = (_at_most(left, right, 0, limit), _at_most(right, left, 0, limit))
-            return _conjunction(both, limit)
+class NormalForms:
+    """Normal forms of the formulas of one query.
 
+    Parameters
+    ----------
+    work : Work
+        Counts the steps.
+    limit : int
+        Maximum number of clauses of a formula, also of intermediate results.
+    """
 
-def _at_most(left: Term, right: Term, bound_us: int, limit: int) -> tuple[Clause, ...]:
-    """Return the clauses of ``left - right <= bound_us``."""
-    while isinstance(left, Shifted):
-        bound_us -= left.offset_us
-        left = left.term
-    while isinstance(right, Shifted):
-        bound_us += right.offset_us
-        right = right.term
-    if isinstance(left, Extreme):
-        parts = (_at_most(term, right, bound_us, limit) for term in left.terms)
-        return (_conjunction if left.kind == "max" else _disjunction)(parts, limit)
-    if isinstance(right, Extreme):
-        parts = (_at_most(left, term, bound_us, limit) for term in right.terms)
-        return (_conjunction if right.kind == "min" else _disjunction)(parts, limit)
-    if left == right:
-        return (TRUE_CLAUSE,) if bound_us >= 0 else ()
-    return (frozenset({Atom(left, right, bound_us)}),)
+    def __init__(self, work: Work, limit: int = CLAUSE_LIMIT) -> None:
+        self._work = work
+        self._limit = limit
+        self._numbers: dict[tuple[Node, Node], int] = {}
+        self._pairs: list[tuple[Node, Node]] = []
 
+    def of(self, formula: Formula) -> list[Bounds]:
+        """Return the clauses of a formula without `Not`, for `both` and `clauses`.
 
-def _disjunction(parts: Iterable[tuple[Clause, ...]], limit: int) -> tuple[Clause, ...]:
-    # A dict used as an ordered set.
-    clauses: dict[Clause, None] = {}
-    for part in parts:
-        clauses |= dict.fromkeys(part)
-        _check_limit(len(clauses), limit)
-    return tuple(clauses)
+        Raises
+        ------
+        InvalidFieldError
+            There are too many clauses, or they take too much work.
+        """
+        match formula:
+            case And(parts):
+                return self._conjunction(map(self.of, parts))
+            case Or(parts):
+                return self._disjunction(map(self.of, parts))
+            case Relation():
+                return self._resolve(formula)
+        raise TypeError(f"expected a formula without Not; got {formula!r}")
 
+    def both(self, first: list[Bounds], second: list[Bounds]) -> list[Bounds]:
+        """Return the clauses of the conjunction of two formulas.
 
-def _conjunction(parts: Iterable[tuple[Clause, ...]], limit: int) -> tuple[Clause, ...]:
-    clauses: dict[Clause, None] = {TRUE_CLAUSE: None}
-    for part in parts:
-        product: dict[Clause, None] = {}
-        for first in clauses:
-            for second in part:
-                joined = _join(first, second)
-                if joined is not None:
-                    product[joined] = None
-                    _check_limit(len(product), limit)
-        clauses = product
-    return tuple(clauses)
+        Raises
+        ------
+        InvalidFieldError
+            As `of`.
+        """
+        return self._conjunction([first, second])
 
+    def clauses(self, found: Sequence[Bounds]) -> tuple[Clause, ...]:
+        """Return clauses as atoms.
 
-def _join(first: Clause, second: Clause) -> Clause | None:
-    """Return the conjunction of two clauses, or None if two of its atoms contradict."""
-    bounds: dict[tuple[Node, Node], int] = {}
-    for p, q, bound_us in [*first, *second]:
-        bounds[p, q] = min(bound_us, bounds.get((p, q), bound_us))
-    if any(bound_us + bounds.get((q, p), -bound_us) < 0 for (p, q), bound_us in bounds.items()):
-        return None
-    return frozenset(Atom(p, q, bound_us) for (p, q), bound_us in bounds.items())
-
-
-def _check_limit(found: int, limit: int) -> None:
-    if found > limit:
-        raise InvalidFieldError(
-            "where",
-            f"has more than {limit} alternatives in disjunctive normal form",
-            "use fewer disjunctions, negated equalities and min or max terms",
+        Raises
+        ------
+        InvalidFieldError
+            They take too much work.
+        """
+        self._work.spend(_STEPS_OF_ATOM * sum(map(len, found)))
+        by_points = sorted(range(len(self._pairs)), key=lambda number: repr(self._pairs[number]))
+        rank = {number: place for place, number in enumerate(by_points)}
+        return tuple(
+            tuple(Atom(*self._pairs[it], bounds[it]) for it in sorted(bounds, key=rank.__getitem__))
+            for bounds in found
         )
+
+    def _resolve(self, relation: Relation) -> list[Bounds]:
+        left, right = relation.left, relation.right
+        match relation.operator:
+            case "<=":
+                return self._at_most(left, right, 0)
+            case "<":
+                return self._at_most(left, right, -1)
+            case ">=":
+                return self._at_most(right, left, 0)
+            case ">":
+                return self._at_most(right, left, -1)
+            case "=":
+                return self.both(self._at_most(left, right, 0), self._at_most(right, left, 0))
+
+    def _at_most(self, left: Term, right: Term, bound_us: int) -> list[Bounds]:
+        """Return the clauses of ``left - right <= bound_us``."""
+        self._work.spend(_STEPS_OF_ATOM)
+        while isinstance(left, Shifted):
+            bound_us -= left.offset_us
+            left = left.term
+        while isinstance(right, Shifted):
+            bound_us += right.offset_us
+            right = right.term
+        if isinstance(left, Extreme):
+            parts = (self._at_most(term, right, bound_us) for term in left.terms)
+            return (self._conjunction if left.kind == "max" else self._disjunction)(parts)
+        if isinstance(right, Extreme):
+            parts = (self._at_most(left, term, bound_us) for term in right.terms)
+            return (self._conjunction if right.kind == "min" else self._disjunction)(parts)
+        if left == right:
+            return [{}] if bound_us >= 0 else []
+        return [{self._number(left, right): bound_us}]
+
+    def _number(self, p: Node, q: Node) -> int:
+        """Return the number of a pair of points."""
+        if (p, q) not in self._numbers:
+            for pair in ((p, q), (q, p)):
+                self._numbers[pair] = len(self._pairs)
+                self._pairs.append(pair)
+        return self._numbers[p, q]
+
+    def _disjunction(self, parts: Iterable[list[Bounds]]) -> list[Bounds]:
+        found: dict[frozenset[tuple[int, int]], Bounds] = {}
+        for part in parts:
+            for bounds in part:
+                self._work.spend(1 + len(bounds))
+                found.setdefault(frozenset(bounds.items()), bounds)
+            self._check_limit(len(found))
+        return list(found.values())
+
+    def _conjunction(self, parts: Iterable[list[Bounds]]) -> list[Bounds]:
+        base: Bounds = {}
+        choices = []
+        for part in parts:
+            if len(part) == 1:
+                self._work.spend(1 + len(part[0]))
+                if not _tighten(base, part[0]):
+                    return []
+            else:
+                choices.append(part)
+        found = [base]
+        for part in choices:
+            product: dict[frozenset[tuple[int, int]], Bounds] = {}
+            for first in found:
+                for second in part:
+                    self._work.spend(_STEPS_OF_JOIN + len(first) + _STEPS_OF_BOUND * len(second))
+                    joined = first.copy()
+                    if _tighten(joined, second):
+                        product[frozenset(joined.items())] = joined
+                        self._check_limit(len(product))
+            found = list(product.values())
+        return found
+
+    def _check_limit(self, found: int) -> None:
+        if found > self._limit:
+            raise InvalidFieldError(
+                "where",
+                f"has more than {self._limit} alternatives in disjunctive normal form",
+                "use fewer disjunctions, negated equalities and min or max terms",
+            )
+
+
+def _tighten(bounds: Bounds, further: Bounds) -> bool:
+    """Add the atoms of a clause to another; return whether no two of them contradict."""
+    for number, bound_us in further.items():
+        if bound_us < bounds.get(number, bound_us + 1):
+            if bound_us + bounds.get(number ^ 1, -bound_us) < 0:
+                return False
+            bounds[number] = bound_us
+    return True

@@ -62,7 +62,7 @@ class ProgressFunction:
 
 
 def lead(closures: Sequence[Closure], times: Sequence[Node], v: Node) -> Distance:
-    """Return the minimum of T - v, where T is the maximum of `times`.
+    """Return the lead of an event: the minimum of T - v, where T is the maximum of `times`.
 
     Parameters
     ----------
@@ -72,5 +72,10 @@ def lead(closures: Sequence[Closure], times: Sequence[Node], v: Node) -> Distanc
         t_1, …, t_n.
     v : Node
         Time of the event.
+
+    Returns
+    -------
+    int, +inf or -inf
+        In µs; +inf if the event never matters, -inf if T may be any time before v.
     """
     return min((max(-closure.dist(t, v) for t in times) for closure in closures), default=math.inf)

@@ -8,7 +8,7 @@ A query is refused if
   later time may still make or stop the result, and no result ever becomes final.
 
 dist(v, p) is finite iff p can be reached from v in the constraint graph. A relation ``p <= v + C``
-adds the edge v -> p, whatever C is. Per input the weakest relations are searched: with `begin` on
+adds the edge v -> p, whatever C is. The weakest relations are searched: with `begin` on
 the left side if the length of the event is bounded, and as few as possible. Relations found for
 positive events are assumed when negated events are checked, since all of them hold together.
 """
@@ -22,10 +22,10 @@ from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.event_query.query import Point
 from correlation.event_query.relevance.closure import Closure
 from correlation.event_query.relevance.inputs import Input
-from correlation.event_query.relevance.normal_form import Atom, Node
+from correlation.event_query.relevance.normal_form import Node
 
-# Any constant keeps the same points reachable; this one contradicts no other relation.
-_LARGE_US = 2**80
+_KEPT = "would be kept forever"
+_OPEN = "may come at any time after the result, which is never final"
 
 
 class UnboundedQueryError(InvalidFieldError):
@@ -80,73 +80,136 @@ def refuse_unbounded(inputs: Sequence[Input]) -> None:
     InvalidFieldError
         One `UnboundedQueryError` per input that is not bounded, or several together.
     """
-    positive = [it for it in inputs if not it.negated]
     errors = FieldErrors()
-    added: list[Atom] = []
-    for it in [*positive, *(it for it in inputs if it.negated)]:
-        for error in _check_input(it, positive, added):
-            with errors:
-                raise error
+    for error in _check_inputs(inputs):
+        with errors:
+            raise error
     errors.raise_all()
 
 
-def _check_input(
-    it: Input, positive: Sequence[Input], added: list[Atom]
+def _check_inputs(inputs: Sequence[Input]) -> Iterator[UnboundedQueryError]:
+    """Yield the errors of the positive events, then those of each negated event."""
+    positive = [it for it in inputs if not it.negated]
+    added: list[tuple[Point, Point]] = []
+    missing: dict[str, list[tuple[Point, Point]]] = {it.alias: [] for it in positive}
+    for paths in _paths(positive[0], added):
+        for v, p in _connect(paths, positive):
+            missing[v.alias].append((_weakest_point(paths, p), Point(v.alias, "end")))
+            _add(paths, missing[v.alias][-1], added)
+    for it in positive:
+        yield from _error(it, positive, missing[it.alias], _KEPT)
+    for it in inputs:
+        if not it.negated:
+            continue
+        kept: list[tuple[Point, Point]] = []
+        open_ended: list[tuple[Point, Point]] = []
+        for paths in _paths(it, added):
+            if not all(paths.reaches(it.stamp, to.stamp) for to in positive):
+                kept.append((_weakest_point(paths, positive[0]), Point(it.alias, "end")))
+                _add(paths, kept[-1], added)
+            if not any(paths.reaches(to.stamp, it.stamp) for to in positive):
+                # The first positive event that the relations mention.
+                to = next((to for to in positive if paths.mentions(it, to)), positive[0])
+                open_ended.append((_weakest_point(paths, it), Point(to.alias, "end")))
+                _add(paths, open_ended[-1], added)
+        yield from _error(it, positive, kept, _KEPT)
+        yield from _error(it, positive, open_ended, _OPEN)
+
+
+def _error(
+    it: Input, positive: Sequence[Input], missing: Sequence[tuple[Point, Point]], problem: str
 ) -> Iterator[UnboundedQueryError]:
-    """Yield the errors of an input; append the relations that mend them to `added`."""
-    for missing_of, problem in (
-        (_missing_for_keep, "would be kept forever"),
-        (_missing_for_lead, "may come at any time after the result, which is never final"),
-    ):
-        missing: list[tuple[Point, Point]] = []
-        for closure in it.closures:
-            if closure.contradictory:
-                continue
-            known = set(closure.points)
-            mended = closure.extended(a for a in added if a.p in known and a.q in known)
-            found = missing_of(mended, it, positive)
-            missing += found
-            added += [Atom(p, v, _LARGE_US) for p, v in found]
-        if missing:
-            yield UnboundedQueryError(
-                it.alias, it.times.stream, problem, missing, _hint(it, positive, missing)
-            )
+    if missing:
+        hint = _hint(it, positive, missing)
+        yield UnboundedQueryError(it.alias, it.times.stream, problem, missing, hint)
 
 
-def _missing_for_keep(
-    closure: Closure, it: Input, positive: Sequence[Input]
-) -> list[tuple[Point, Point]]:
-    """Return relations that bound all times of the result by the end of the event."""
-    found: list[tuple[Point, Point]] = []
-    open_times = [to for to in positive if math.isinf(closure.dist(it.stamp, to.stamp))]
-    while open_times:
-        # The point from which most of the open times are reached; the first of equals.
-        points = [_weakest_point(closure, to) for to in open_times]
-        p = max(points, key=lambda p: sum(_reaches(closure, p, to.stamp) for to in open_times))
-        found.append((p, Point(it.alias, "end")))
-        open_times = [to for to in open_times if not _reaches(closure, p, to.stamp)]
-    return found
+class _Paths:
+    """Points that reach each other in the constraint graph of a clause, with added relations.
+
+    Parameters
+    ----------
+    closure : Closure
+        Closure of the clause.
+    """
+
+    def __init__(self, closure: Closure) -> None:
+        self._closure = closure
+        self._rows = {point: row for row, point in enumerate(closure.points)}
+        # A bit for each point that is reached.
+        self._reached = [
+            sum(1 << row for row, bound in enumerate(bounds) if bound < math.inf)
+            for bounds in closure.rows()
+        ]
+
+    def reaches(self, v: Node, p: Node) -> bool:
+        """Return whether p is reached from v."""
+        return bool(self._reached[self._rows[v]] >> self._rows[p] & 1)
+
+    def mentions(self, it: Input, to: Input) -> bool:
+        """Return whether the clause bounds the time of an event by that of another."""
+        return self._closure.dist(it.stamp, to.stamp) < math.inf
+
+    def add(self, p: Point, v: Point) -> None:
+        """Add a relation ``p <= v + C``; points of other clauses are ignored."""
+        if p in self._rows and v in self._rows and not self.reaches(v, p):
+            source, more = self._rows[v], self._reached[self._rows[p]]
+            self._reached = [it | more if it >> source & 1 else it for it in self._reached]
 
 
-def _missing_for_lead(
-    closure: Closure, it: Input, positive: Sequence[Input]
-) -> list[tuple[Point, Point]]:
-    """Return a relation that bounds the end of the event by a time of the result."""
-    if any(_reaches(closure, to.stamp, it.stamp) for to in positive):
+def _paths(it: Input, added: Sequence[tuple[Point, Point]]) -> Iterator[_Paths]:
+    """Yield the paths of each clause of an event, with the relations added so far."""
+    for closure in it.closures:
+        if not closure.contradictory:
+            paths = _Paths(closure)
+            for p, v in added:
+                paths.add(p, v)
+            yield paths
+
+
+def _add(paths: _Paths, relation: tuple[Point, Point], added: list[tuple[Point, Point]]) -> None:
+    paths.add(*relation)
+    added.append(relation)
+
+
+def _connect(paths: _Paths, positive: Sequence[Input]) -> list[tuple[Input, Input]]:
+    """Return as few pairs (v, p) as possible such that edges v -> p connect all events."""
+    # The first event of each component.
+    first: list[Input] = []
+    for it in positive:
+        if not any(_reach(paths, it, to) and _reach(paths, to, it) for to in first):
+            first.append(it)
+    if len(first) == 1:
         return []
-    # The positive event that the relations mention, if any: it is bounded by this event.
-    to = next((to for to in positive if _reaches(closure, it.stamp, to.stamp)), positive[0])
-    return [(_weakest_point(closure, it), Point(to.alias, "end"))]
+    sources = [to for to in first if not any(_reach(paths, it, to) for it in first if it != to)]
+    sinks = [it for it in first if not any(_reach(paths, it, to) for to in first if it != to)]
+    heads: list[Input] = []
+    tails: list[Input] = []
+    for head in sources:
+        tail = next((it for it in sinks if it not in tails and _reach(paths, head, it)), None)
+        if tail is not None:
+            heads.append(head)
+            tails.append(tail)
+    pairs = list(zip(tails, [*heads[1:], heads[0]], strict=True))
+    sources = [it for it in sources if it not in heads]
+    sinks = [it for it in sinks if it not in tails]
+    # A source reaches a tail, a sink is reached from a head: the others are joined in pairs, and
+    # those that remain to the cycle.
+    for place in range(max(len(sources), len(sinks))):
+        v = sinks[place] if place < len(sinks) else tails[0]
+        p = sources[place] if place < len(sources) else heads[0]
+        pairs.append((v, p))
+    return pairs
 
 
-def _weakest_point(closure: Closure, it: Input) -> Point:
+def _reach(paths: _Paths, it: Input, to: Input) -> bool:
+    return paths.reaches(it.stamp, to.stamp)
+
+
+def _weakest_point(paths: _Paths, it: Input) -> Point:
     """Return `begin` if a bound of it bounds the end, otherwise `end`."""
     begin = Point(it.alias, "begin")
-    return begin if _reaches(closure, begin, it.stamp) else Point(it.alias, "end")
-
-
-def _reaches(closure: Closure, v: Node, p: Node) -> bool:
-    return closure.dist(v, p) < math.inf
+    return begin if paths.reaches(begin, it.stamp) else Point(it.alias, "end")
 
 
 def _hint(it: Input, positive: Sequence[Input], missing: Sequence[tuple[Point, Point]]) -> str:
@@ -154,7 +217,7 @@ def _hint(it: Input, positive: Sequence[Input], missing: Sequence[tuple[Point, P
     by_alias = {event.alias: event for event in [*positive, it]}
     for p, v in missing:
         begin = Point(p.alias, "begin")
-        bounded = all(_reaches(c, v, begin) for c in it.closures if not c.contradictory)
+        bounded = all(c.dist(v, begin) < math.inf for c in it.closures if not c.contradictory)
         if p.side == "end" and bounded:
             return f", or declare the max_length of stream {by_alias[p.alias].times.stream}"
     return ""

@@ -39,7 +39,7 @@ def condition(text: str) -> EventQueryCondition:
 
 
 def graphs(text: str) -> list[ConstraintGraph]:
-    return draw_graphs(relevance_of(condition(text), STREAMS))
+    return draw_graphs(relevance_of(condition(text), STREAMS))[0]
 
 
 def labels(graph: ConstraintGraph) -> dict[tuple[str, str], str]:
@@ -133,6 +133,15 @@ def test_long_pictures_say_what_they_leave_out() -> None:
     shown = document(f"DETECT A ON event s: Smoke event t: Report WHERE {choices} END")
     assert len(of_class(shown, "text", "title")) == GRAPH_LIMIT
     assert "3 further alternatives are not drawn." in texts(shown)
+    # The description has the relation of each drawn graph, and no other.
+    assert "".join(texts(shown, "desc")).count("t.rt.end minus s.rt.end") == GRAPH_LIMIT
+
+
+def test_further_alternatives_of_negated_events_are_counted() -> None:
+    choices = " or ".join(f"r.rt.end = s.rt.end + {it} s" for it in range(GRAPH_LIMIT + 3))
+    shown = document(f"DETECT A ON event s: Smoke not event r: Report WHERE {choices} END")
+    assert len(of_class(shown, "text", "title")) == GRAPH_LIMIT
+    assert "3 further alternatives are not drawn." in texts(shown)
 
 
 def test_bounds_of_a_graph_do_not_cover_each_other_or_nodes() -> None:
@@ -172,7 +181,7 @@ def test_every_query_has_a_picture(query: Query) -> None:
         relevance = relevance_of(found, _SMALL)
     except InvalidFieldError:
         reject()
-    for graph in draw_graphs(relevance):
+    for graph in draw_graphs(relevance)[0]:
         for edge in graph.edges:
             assert edge.lower_us <= edge.upper_us
             assert graph.ranks[edge.earlier] <= graph.ranks[edge.later]

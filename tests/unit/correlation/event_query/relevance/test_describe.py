@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from correlation.event_query.query import FALSE, And, EventPattern, Query, Relation
+from correlation.event_query.query import FALSE, And, EventPattern, Or, Query, Relation
 from correlation.event_query.relevance.analysis import analyse_relevance
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.describe import (
@@ -22,7 +22,7 @@ def test_running_example_in_words_and_numbers() -> None:
     assert found == {
         "satisfiable": True,
         "closure": [
-            {"negated": None, "clauses": [[]]},
+            {"negated": None, "clauses": [[]], "further_clauses": 0},
             {
                 "negated": "r",
                 "clauses": [
@@ -31,6 +31,7 @@ def test_running_example_in_words_and_numbers() -> None:
                         "s.rt.end <= r.rt.end",
                     ]
                 ],
+                "further_clauses": 0,
             },
         ],
         "progress": {
@@ -156,3 +157,12 @@ def test_streams_with_the_same_delay_are_named_together() -> None:
     assert found["sentences"][0] == (
         "A result is final when Order and Payment have reached its last end."
     )
+
+
+def test_the_first_clauses_of_each_group_are_described_and_the_others_counted() -> None:
+    events = (EventPattern("s", "Smoke"), EventPattern("r", "Report", negated=True))
+    choices = tuple(Relation(end("r"), "=", end("s", shift)) for shift in range(20))
+    query = Query("Done", (), events, Or(choices))
+    closure = describe_relevance(analyse_relevance(query, ALARM_STREAMS))["closure"]
+    assert [len(group["clauses"]) for group in closure] == [1, 6]
+    assert [group["further_clauses"] for group in closure] == [0, 14]

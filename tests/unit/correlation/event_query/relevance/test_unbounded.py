@@ -25,7 +25,7 @@ from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.support.event_queries import SMALL_STREAMS, begin, end, queries
 
-INSTANTS = {name: StreamTimes(name.lower(), 0, 0) for name in "ABRQ"}
+INSTANTS = {name: StreamTimes(name.lower(), 0, 0) for name in "ABDRQ"}
 LASTING = {name: StreamTimes(name.lower()) for name in "ABRQ"}
 
 
@@ -56,6 +56,46 @@ def test_unrelated_positive_events_bound_neither() -> None:
         ("a", "a", "add `b.rt.begin <= a.rt.end + C` with a constant C"),
         ("b", "b", "add `a.rt.begin <= b.rt.end + C` with a constant C"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("aliases", "where", "relations"),
+    [
+        # Three components that no relation connects: a cycle.
+        ("abd", TRUE, [("b", "a"), ("d", "b"), ("a", "d")]),
+        # a <= b <= d bounds a by b, and b by d: one relation closes the cycle.
+        (
+            "abd",
+            And((Relation(end("a"), "<=", end("b")), Relation(end("b"), "<=", end("d")))),
+            [("d", "a")],
+        ),
+        # Nothing follows a and d, so b must follow each of them within a bound.
+        (
+            "abd",
+            And((Relation(end("a"), "<=", end("b")), Relation(end("d"), "<=", end("b")))),
+            [("b", "a"), ("b", "d")],
+        ),
+        # The relations that bound the positive events bound the negated one as well.
+        (
+            "abdr",
+            And((Relation(end("r"), ">=", end("d")), Relation(end("r"), "<=", end("a", 5)))),
+            [("b", "a"), ("d", "b"), ("a", "d")],
+        ),
+        # The relations of the first alternative are assumed for the second.
+        (
+            "abd",
+            Or((Relation(end("a"), "<=", end("b")), Relation(end("b"), "<=", end("d")))),
+            [("d", "a"), ("b", "d"), ("a", "b")],
+        ),
+    ],
+)
+def test_as_few_relations_as_possible_are_named(
+    aliases: str, where: Formula, relations: list[tuple[str, str]]
+) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        analyse_relevance(query(aliases, where), INSTANTS)
+    named = [(p.alias, v.alias) for it in caught.value.problems for p, v in it.missing]  # type: ignore[attr-defined]
+    assert sorted(named) == sorted(relations)
 
 
 def test_a_negated_event_that_may_come_at_any_later_time() -> None:
