@@ -35,6 +35,9 @@ from correlation.event_query.evaluation.values import (
     read_only,
 )
 
+# Sorting of an element takes as long as the comparison of this number of times.
+_SCANNED = 16
+
 
 @dataclass(frozen=True, slots=True)
 class ViewKey:
@@ -117,6 +120,8 @@ class View:
             self._by_time = end[order], order
         times, order = self._by_time
         low, high = np.searchsorted(times, first), np.searchsorted(times, last, "right")
+        if (high - low) * _SCANNED > len(end):
+            return np.flatnonzero((end >= first) & (end <= last))
         return np.sort(order[low:high])
 
 
