@@ -184,7 +184,7 @@ def _equal_kernel(a: Bytes, start: int, stop: int, b: Bytes, first: int, last: i
     """Return whether a[start:stop] and b[first:last] are equal."""
     if stop - start != last - first:
         return False
-    for j in range(stop - start):
+    for j in range(stop - start):  # noqa: SIM110 - numba compiles no generators
         if a[start + j] != b[first + j]:
             return False
     return True

@@ -15,13 +15,13 @@ from correlation.buffers.columns import (
     DictionaryColumn,
     Int64s,
     concat_columns,
-    number_values,
     pack_columns,
     take_columns,
     unpack_columns,
 )
 from correlation.buffers.events import Events, join_shapes, optional_columns, pop_optional
 from correlation.buffers.grid import crossed_key
+from correlation.buffers.numbering import Numbering
 
 _NO_COLUMNS: Columns = MappingProxyType({})
 
@@ -245,9 +245,9 @@ class Segment:
 
 def _encode_keys(keys: BytesColumn) -> tuple[Int64s, BytesColumn]:
     """Encode keys in order of first appearance: codes int64[n], and the g distinct keys."""
-    numbers = number_values()
-    codes = np.fromiter(map(numbers.__getitem__, keys.to_list()), np.int64, len(keys))
-    return codes, BytesColumn.from_list(list(numbers))
+    numbering = Numbering()
+    codes = numbering.number(keys.data, keys.offsets)
+    return codes, BytesColumn(*numbering.values())
 
 
 def _starts(sorted_codes: Int64s, groups: int) -> Int64s:

@@ -169,7 +169,7 @@ class Views:
         """Return the number of the join key of each group of a segment."""
         entry = self._entry(segment)
         if entry.key_numbers is None:
-            entry.key_numbers = self.interner.intern(segment.group_keys.to_list())
+            entry.key_numbers = self.interner.intern(segment.group_keys)
         return entry.key_numbers
 
     def numbers_of_rows(self, segment: Segment, attribute: str, rows: Int64s) -> Int64s:
@@ -186,7 +186,7 @@ class Views:
         entry = self._entry(segment)
         if attribute not in entry.value_numbers:
             values = attribute_of(segment, attribute).values
-            entry.value_numbers[attribute] = self.interner.intern(values.to_list())
+            entry.value_numbers[attribute] = self.interner.intern(values)
         return entry.value_numbers[attribute]
 
     def _build(self, segment: Segment, key: ViewKey) -> View | None:
