@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
-from correlation.engine.blocks import Outcome
+from correlation.engine.blocks import Control, Outcome
 from correlation.engine.heartbeats import RESET, Heartbeat
 from correlation.errors import InvalidFieldError
 from correlation.event_query.evaluation import sharing
@@ -25,6 +25,7 @@ from correlation.event_query.query import (
     Comparison,
     EventPattern,
     Formula,
+    Operator,
     Query,
     Relation,
     Shifted,
@@ -125,7 +126,8 @@ def _narrowed(draw: st.DrawFn, query: Query) -> Query:
         return query
     alias = draw(st.sampled_from(query.negated)).alias
     other = draw(st.sampled_from(query.positive)).alias
-    operator = draw(st.sampled_from(["<", "<=", ">", ">="]))
+    operators: list[Operator] = ["<", "<=", ">", ">="]
+    operator = draw(st.sampled_from(operators))
     relation = Relation(end(alias), operator, end(other, draw(_SHIFTS)))
     return replace(query, where=And((query.where, relation)))
 
@@ -177,7 +179,7 @@ def run(case: Case, *, orderly: bool, gain: float = 0, rows: int = 2**20) -> lis
             size = rng.randint(1, 10)
             taken, rest = rest[:size], rest[size:]
             beats = [true_heartbeat(rng, name, rest) for name in streams if rng.random() < 0.4]
-            changed = []
+            changed: list[Control] = []
             if not orderly:
                 beats += _reset(rng, list(streams))
                 changed = _changed(rng, case, offset)
@@ -227,7 +229,7 @@ def _reset(rng: random.Random, streams: list[str]) -> list[Heartbeat]:
     return [Heartbeat(rng.choice(streams), None, RESET, None)]
 
 
-def _changed(rng: random.Random, case: Case, offset: int) -> list[object]:
+def _changed(rng: random.Random, case: Case, offset: int) -> list[Control]:
     """Return a new version of a query, perhaps paused, or nothing."""
     if rng.random() < 0.7:
         return []
@@ -291,7 +293,7 @@ def test_shared_combinations_are_released_with_their_last_query() -> None:
 
     near = (Relation(end("p0"), "<=", end("n0")), Relation(end("n0"), "<=", end("p0", 3)))
     events = (EventPattern("p0", "A", _K), EventPattern("n0", "A", _K, negated=True))
-    query = _bounded(Query("R", (), events, And(near)))
+    query = Query("R", (), events, And(near))
     case = Case((query,) * 3, (analyse_relevance(query, SMALL_STREAMS),) * 3, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Sharing, "due", watched)

@@ -61,10 +61,11 @@ class AttributeValues:
             codes = self.column.codes.astype(np.int64) + 1
             self._order = count_sort(codes, len(self.column.values) + 1)
         order, bounds = self._order
-        parts = [
+        found = [
             order[bounds[it + 1] : bounds[it + 2]] for it in self._codes_of(comparison.constant)
         ]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+        # Rows of one code are in order.
+        return found[0] if len(found) == 1 else np.sort(np.concatenate([order[:0], *found]))
 
     def _codes_of(self, constant: Constant) -> list[int]:
         if self._codes is None:
