@@ -269,5 +269,7 @@ def _encode_values(segment: Segment, attribute: str, rows: Int64s) -> list[bytes
     """Return the values of an attribute as JSON; a missing value is null."""
     column = attribute_of(segment, attribute)
     codes, places = np.unique(column.codes[rows], return_inverse=True)
-    values = [b"null" if code < 0 else column.values[code] for code in codes.tolist()]
+    # The code of missing values is the first one.
+    missing = [b"null"] * int(np.count_nonzero(codes < 0))
+    values = [*missing, *column.values.take(codes[len(missing) :]).to_list()]
     return [values[place] for place in places.tolist()]
