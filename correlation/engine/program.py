@@ -105,7 +105,8 @@ class Program:
         self._next_number += len(fresh)
         now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
         context = (watermarks, numbers, now_us, *changes)
-        operators = [(it, it.operator) for it in self._conditions.values() if it.operator]
+        entries = self._conditions.values()
+        operators = [(it, it.operator) for it in entries if it.operator is not None]
         running = [it for _, it in operators]
         view = View(fresh, record_timestamp_us, self._buffers, *context, {}, running, self._cache)
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]

@@ -271,5 +271,5 @@ def _encode_values(segment: Segment, attribute: str, rows: Int64s) -> list[bytes
     codes, places = np.unique(column.codes[rows], return_inverse=True)
     # The code of missing values is the first one.
     missing = [b"null"] * int(np.count_nonzero(codes < 0))
-    values = [*missing, *column.values.take(codes[len(missing) :]).to_list()]
+    values = [*missing, *column.values.take(codes[len(missing) :].astype(np.int64)).to_list()]
     return [values[place] for place in places.tolist()]

@@ -158,7 +158,7 @@ class EventQueryOperator:
         published = self._release.published
         search = self._search(view)
         decider = _Decider(self._query, search, progress, self._complete_above(view))
-        wish = self._wish(view)
+        wish = self._wish(view, progress)
         due = None if wish is None else sharing.due(wish, search)
         if due is None:
             seals = [self._release.seals(it.stream, view.buffers) for it in self._query.positive]
@@ -190,11 +190,11 @@ class EventQueryOperator:
         it = self._streams[stream]
         return not it.lasts and not it.max_uncertainty_us
 
-    def _wish(self, view: View) -> Wish | None:
+    def _wish(self, view: View, progress: int) -> Wish | None:
         """Return which combinations the query decides; None if it does not share its work."""
         if view.reset or self._release.held() or self._condition.threshold is not None:
             return None
-        return Wish(self._form, self._release.published, self._progress(view.watermarks))
+        return Wish(self._form, self._release.published, progress)
 
     @staticmethod
     def _sharing(view: View) -> Sharing:
@@ -204,7 +204,11 @@ class EventQueryOperator:
             # Numbers of values stay valid for the whole block.
             _VIEWS.tidy()
             queries = [it for it in view.operators if isinstance(it, EventQueryOperator)]
-            wishes = [it._wish(view) for it in queries] if len(queries) > 1 else []  # noqa: SLF001
+            wishes = [
+                it._wish(view, it._progress(view.watermarks))  # noqa: SLF001 - of the same class
+                for it in queries
+                if len(queries) > 1
+            ]
             found = Sharing(it for it in wishes if it is not None)
             view.shared[_SHARING] = found
         return found
@@ -236,7 +240,9 @@ class EventQueryOperator:
         counts: Sequence[tuple[str, Mapping[str, str], int]],
     ) -> Evaluation:
         """Return the results in the order of their times."""
-        table = table.take(np.argsort(table.time(), kind="stable"))
+        time = table.time()
+        order = np.argsort(time, kind="stable")
+        table = table.take(order)
         aliases = []
         written = cast("Written", view.shared.setdefault(_WRITTEN, {}))
         stamps = np.full(len(table), UNKNOWN_WATERMARK, np.int64)
@@ -263,7 +269,7 @@ class EventQueryOperator:
                 stamps[fresh] = np.maximum(stamps[fresh], arrived)
         alarms = EventQueryAlarms(self._condition, self._query.keyed, tuple(aliases))
         completed = stamps[stamps > UNKNOWN_WATERMARK]
-        return Evaluation([alarms], len(alarms), counts, alarms.ready_us(), completed)
+        return Evaluation([alarms], len(alarms), counts, time[order], completed)
 
 
 class _Decider:

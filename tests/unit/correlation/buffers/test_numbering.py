@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.buffers import numbering
 from correlation.buffers.columns import BytesColumn
 from correlation.buffers.numbering import Numbering, _sip_hash_kernel
 
@@ -55,10 +54,3 @@ def test_hashes_are_those_of_the_reference(value: bytes, expected: int) -> None:
     with np.errstate(over="ignore"):
         found = _sip_hash_kernel(data, 0, len(data), np.zeros(2, np.uint64))
     assert int(found) == expected
-
-
-def test_the_key_is_that_of_the_process() -> None:
-    assert numbering._KEY.tolist() == [  # noqa: SLF001 - no other key can be observed
-        hash(b"coincide 0") % 2**64,
-        hash(b"coincide 1") % 2**64,
-    ]
