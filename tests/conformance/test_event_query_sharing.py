@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
+from correlation.buffers.columns import Int64s
 from correlation.engine.blocks import Control, Outcome
 from correlation.engine.heartbeats import RESET, Heartbeat
 from correlation.errors import InvalidFieldError
@@ -253,7 +254,12 @@ def test_p_query_shared_results_are_those_of_queries_alone(case: Case, rows: int
 
 def _shifted(side: str) -> tuple[object, str, object]:
     right = getattr(Anchor, side)
-    return Anchor, side, lambda it, times: right(it, times) + 1
+
+    def wrong(it: Anchor, column: Callable[[int], Int64s]) -> Int64s | None:
+        limits: Int64s | None = right(it, column)
+        return None if limits is None else limits + 1
+
+    return Anchor, side, wrong
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ Cost. O(log g + log n) per combination and segment, once; then O(points) per que
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numba import njit
@@ -31,6 +32,9 @@ from correlation.event_query.evaluation.compiled import Target
 from correlation.event_query.evaluation.kernels import _find_group_kernel, _lower_bound_kernel
 from correlation.event_query.evaluation.views import Groups
 
+# Columns of points, each with a distance in µs.
+Bounds = tuple[tuple[int, int], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
@@ -38,72 +42,90 @@ class Anchor:
 
     Parameters
     ----------
-    low_points, high_points : int64[p]
-        Columns of the points of a combination.
-    low, high : int64[p]
-        The range is ``max(times[low_points] - low) <= v <= min(times[high_points] + high)``;
-        NO_BOUND where a point does not bound it.
+    low, high : tuple of (int, int)
+        The range is ``max(times[p] - by for p, by in low) <= v <= min(times[p] + by for p, by in
+        high)``, where p is a column of the times.
     is_first : bool
         Whether the first event from the lower limit on is searched; otherwise the last one up to
         the upper limit.
     """
 
-    low_points: Int64s
-    high_points: Int64s
-    low: Int64s
-    high: Int64s
+    low: Bounds
+    high: Bounds
     is_first: bool
 
     @classmethod
-    def of_target(cls, target: Target) -> Anchor | None:
-        """Return the anchor of a negated alias of exact instants; None if its range decides not."""
+    def of_target(cls, target: Target, instants: Collection[int]) -> Anchor | None:
+        """Return the anchor of a negated alias of exact instants; None if its range decides not.
+
+        Parameters
+        ----------
+        target : Target
+            How its events are searched.
+        instants : collection of int
+            Numbers of the positive aliases whose events are exact instants.
+        """
         atoms, own = target.clauses.atoms, (2 * target.place, 2 * target.place + 1)
         sides = np.isin(atoms[:, :2], own).sum(axis=1)
         if len(target.clauses.ends) != 1 or len(target.ranges.low) != 1 or (sides != 1).any():
             return None
-        low, high = target.ranges.low[0], target.ranges.high[0]
-        # dist(v, p) and dist(p, v) are the distances of the ends of the range from a point.
-        before, after = (int(np.abs(it).min(initial=NO_BOUND)) for it in (low, high))
-        points = target.ranges.points
-        return cls(points, points, low, high, before <= after)
+        low = _bounds(target.ranges.points, target.ranges.low[0], instants)
+        high = _bounds(target.ranges.points, target.ranges.high[0], instants)
+        before, after = (min((abs(by) for _, by in it), default=NO_BOUND) for it in (low, high))
+        return cls(low, high, before <= after)
 
     def content(self) -> Hashable:
         """Return a value that is equal for anchors that need the same search."""
-        if self.is_first:
-            return True, self.low_points.tobytes(), self.low.tobytes()
-        return False, self.high_points.tobytes(), self.high.tobytes()
+        return self.is_first, self.low if self.is_first else self.high
 
-    def limits(self, times: Int64s) -> Int64s:
-        """Return the limit of each combination from which the nearest event is searched, in µs."""
-        return self._from(times) if self.is_first else self._until(times)
+    def limits(self, column: Callable[[int], Int64s]) -> Int64s | None:
+        """Return the limit of each combination from which the nearest event is searched, in µs.
 
-    def stop(self, nearest: Int64s, times: Int64s) -> NDArray[np.bool_]:
+        Parameters
+        ----------
+        column : callable
+            Returns a column of the times of the combinations, in µs.
+
+        Returns
+        -------
+        int64[k] or None
+            None if nothing limits the range on this side.
+        """
+        return self._from(column) if self.is_first else self._until(column)
+
+    def stop(self, nearest: Int64s, column: Callable[[int], Int64s]) -> NDArray[np.bool_]:
         """Return whether the nearest event of each combination stops it.
 
         Parameters
         ----------
         nearest : int64[k]
             Time of the first event, or NO_BOUND; time of the last event, or -NO_BOUND.
-        times : int64[k, columns]
-            Times of the combinations, in µs.
+        column : callable
+            As for `limits`.
         """
-        if self.is_first:
-            return (nearest <= self._until(times)) & (nearest < NO_BOUND)
-        return (nearest >= self._from(times)) & (nearest > -NO_BOUND)
-
-    def _from(self, times: Int64s) -> Int64s:
-        found = np.full(len(times), -NO_BOUND, np.int64)
-        for column, by in zip(self.low_points.tolist(), self.low.tolist(), strict=True):
-            if by != NO_BOUND:
-                np.maximum(found, times[:, column] - by, out=found)
+        limits = self._until(column) if self.is_first else self._from(column)
+        if limits is None:
+            limits = np.full_like(nearest, NO_BOUND - 1 if self.is_first else 1 - NO_BOUND)
+        found: NDArray[np.bool_] = nearest <= limits if self.is_first else nearest >= limits
         return found
 
-    def _until(self, times: Int64s) -> Int64s:
-        found = np.full(len(times), NO_BOUND, np.int64)
-        for column, by in zip(self.high_points.tolist(), self.high.tolist(), strict=True):
-            if by != NO_BOUND:
-                np.minimum(found, times[:, column] + by, out=found)
-        return found
+    def _from(self, column: Callable[[int], Int64s]) -> Int64s | None:
+        limits = [column(place) - by for place, by in self.low]
+        return reduce(np.maximum, limits) if limits else None
+
+    def _until(self, column: Callable[[int], Int64s]) -> Int64s | None:
+        limits = [column(place) + by for place, by in self.high]
+        return reduce(np.minimum, limits) if limits else None
+
+
+def _bounds(points: Int64s, distances: Int64s, instants: Collection[int]) -> Bounds:
+    """Return the points that bound an event; begin and end of an exact instant are one point."""
+    found: dict[int, int] = {}
+    for point, by in zip(points.tolist(), distances.tolist(), strict=True):
+        if by != NO_BOUND:
+            column = point | 1 if point // 2 in instants else point
+            found[column] = min(by, found.get(column, by))
+    return tuple(sorted(found.items()))
 
 
 @njit(cache=True)

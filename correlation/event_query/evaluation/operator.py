@@ -39,7 +39,7 @@ from correlation.event_query.evaluation.alarms import EventQueryAlarms, EventsOf
 from correlation.event_query.evaluation.compiled import CompiledQuery, compile_query
 from correlation.event_query.evaluation.release import Release
 from correlation.event_query.evaluation.search import Search
-from correlation.event_query.evaluation.sharing import Due, Form, Sharing, Wish
+from correlation.event_query.evaluation.sharing import Form, Sharing, Wish
 from correlation.event_query.evaluation.tables import Table
 from correlation.event_query.evaluation.views import Views
 from correlation.event_query.relevance.analysis import analyse_relevance
@@ -315,18 +315,22 @@ class _Decider:
         stopped = np.zeros(len(table), np.bool_)
         for _, target in self._query.negated:
             self._search.mark_stopped(table, target, stopped)
-        return self.known(Due(table, stopped))
+        return self.known(table.take(np.flatnonzero(~stopped)))
 
-    def known(self, due: Due) -> Table:
-        """Return the combinations that no event stops, if all events that might are known."""
-        rows = np.flatnonzero(~due.stopped)
-        found = due.table.take(rows)
-        if not self._query.negated:
-            return found
-        time = found.time()
+    def known(self, table: Table) -> Table:
+        """Return those of which all events that may stop them are known.
+
+        Parameters
+        ----------
+        table : Table
+            Combinations that no event stops, as far as is known.
+        """
+        if not self._query.negated or not len(table):
+            return table
+        time = table.time()
         known = np.flatnonzero((time <= self._progress) & (time > self._complete_above))
-        self.unknown += len(rows) - len(known)
-        return found if len(known) == len(rows) else found.take(known)
+        self.unknown += len(table) - len(known)
+        return table if len(known) == len(table) else table.take(known)
 
 
 def _limit(time: Distance) -> int:

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import reduce
 from itertools import chain
 from typing import Any
 
@@ -96,8 +97,9 @@ class Form:
             Returns whether the events of a stream are exact instants.
         """
         stoppers = []
+        instants = [place for place, it in enumerate(query.positive) if is_exact(it.stream)]
         for _, target in query.negated:
-            anchor = Anchor.of_target(target) if is_exact(target.stream) else None
+            anchor = Anchor.of_target(target, instants) if is_exact(target.stream) else None
             searched: Hashable = (target.ranges, target.clauses) if anchor is None else ()
             of = (target.stream, target.key, target.shared, searched)
             content = repr((_content(of), None if anchor is None else anchor.content()))
@@ -127,22 +129,6 @@ class Wish:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """Due combinations of a query, in the order of their times.
-
-    Parameters
-    ----------
-    table : Table
-        k combinations; a slice of shared columns.
-    stopped : bool[k]
-        Whether a negated event stops each one.
-    """
-
-    table: Table
-    stopped: NDArray[np.bool_]
-
-
 class Sharing:
     """Shared work of the queries of a block.
 
@@ -160,8 +146,10 @@ class Sharing:
         self._groups = {family: list(_group(found)) for family, found in families.items()}
         self._free = SHARED_ROWS
 
-    def due(self, wish: Wish, search: Search) -> Due | None:
-        """Return the due combinations of a query that are not late; None if it searches alone.
+    def due(self, wish: Wish, search: Search) -> Table | None:
+        """Return the due combinations that no event stops, without late ones, by their times.
+
+        None: the query searches alone.
 
         Parameters
         ----------
@@ -203,61 +191,80 @@ class _Group:
 
 
 class _Combinations:
-    """Combinations of a group, in the order of their times, and what stops them."""
+    """Combinations of a group, the order of their times, and what stops them."""
 
     def __init__(self, table: Table) -> None:
+        self._table = table
         time = table.time()
-        # The order in which they were found, by segment and group: searches are faster in it.
-        self._order = np.argsort(time, kind="stable")
+        self._order = np.argsort(time)
         self._time = time[self._order]
-        self._table = table.take(self._order)
+        # In the order of the times.
+        self._columns: dict[int, Int64s] = {}
         self._nearest: dict[str, Int64s] = {}
         self._stopped: dict[str, NDArray[np.bool_]] = {}
 
     def __len__(self) -> int:
         return len(self._time)
 
-    def due(self, wish: Wish, search: Search, demand: Counter[str]) -> Due:
-        """Return the combinations of a wish."""
+    def due(self, wish: Wish, search: Search, demand: Counter[str]) -> Table:
+        """Return the combinations of a wish that no event stops."""
         low, high = np.searchsorted(self._time, [wish.first, wish.last], "right").tolist()
         part = slice(low, high)
-        table = self._table.take(part)
-        search.counts.combinations += high - low
-        stopped = np.zeros(high - low, np.bool_)
-        for it in wish.form.stoppers if high > low else ():
-            if demand[it.content] < 2:  # noqa: PLR2004 - no other query needs this search
-                search.mark_stopped(table, it.target, stopped)
-            elif it.anchor is None:
-                stopped |= self._all_stopped(it, search)[part]
-            else:
-                nearest = self._find_nearest(it, it.anchor, search)
-                stopped |= it.anchor.stop(nearest[part], table.times)
-        return Due(table, stopped)
+        rows = self._order[part]
+        search.counts.combinations += len(rows)
+        if not len(rows):
+            return self._table.take(rows)
+        shared = [it for it in wish.form.stoppers if demand[it.content] > 1]
+        if shared:
+            stopped = reduce(np.logical_or, (self._marked(it, search, part) for it in shared))
+            rows = rows[np.flatnonzero(~stopped)]
+        table = self._table.take(rows)
+        alone = [it.target for it in wish.form.stoppers if demand[it.content] == 1]
+        if alone and len(rows):
+            stopped = np.zeros(len(rows), np.bool_)
+            for target in alone:
+                search.mark_stopped(table, target, stopped)
+            table = table.take(np.flatnonzero(~stopped))
+        return table
+
+    def _marked(self, stopper: Stopper, search: Search, part: slice) -> NDArray[np.bool_]:
+        """Return whether an event of a negated alias stops each combination of a part."""
+        if stopper.anchor is None:
+            return self._all_stopped(stopper, search)[part]
+        nearest = self._find_nearest(stopper, stopper.anchor, search)
+        return stopper.anchor.stop(nearest[part], lambda place: self._column(place)[part])
 
     def _all_stopped(self, stopper: Stopper, search: Search) -> NDArray[np.bool_]:
         """Return whether an event of a negated alias stops each combination."""
         if stopper.content not in self._stopped:
             stopped = np.zeros(len(self), np.bool_)
             search.mark_stopped(self._table, stopper.target, stopped)
-            self._stopped[stopper.content] = stopped
+            self._stopped[stopper.content] = stopped[self._order]
         return self._stopped[stopper.content]
 
     def _find_nearest(self, stopper: Stopper, anchor: Anchor, search: Search) -> Int64s:
         """Return the time of the nearest event of a negated alias for each combination."""
         if stopper.content not in self._nearest:
-            order = self._order
-            numbers, limits = np.empty_like(order), np.empty_like(order)
-            numbers[order] = search.group_numbers(self._table, stopper.target)
-            limits[order] = anchor.limits(self._table.times)
-            start = NO_BOUND if anchor.is_first else -NO_BOUND
-            found = np.full(len(order), start, np.int64)
+            # In the order in which they were found, by segment and group: searches are faster.
+            numbers = search.group_numbers(self._table, stopper.target)
+            start = -NO_BOUND if anchor.is_first else NO_BOUND
+            limits = anchor.limits(lambda place: self._table.times[:, place])
+            if limits is None:
+                limits = np.full(len(self), start, np.int64)
+            found = np.full(len(self), -start, np.int64)
             kernel = _first_event_kernel if anchor.is_first else _last_event_kernel
             for view in search.views_of(stopper.target):
                 search.counts.negated += kernel(
                     numbers, limits, view.groups, view.first, view.last, found
                 )
-            self._nearest[stopper.content] = found[order]
+            self._nearest[stopper.content] = found[self._order]
         return self._nearest[stopper.content]
+
+    def _column(self, place: int) -> Int64s:
+        """Return a column of the times."""
+        if place not in self._columns:
+            self._columns[place] = self._table.times[self._order, place]
+        return self._columns[place]
 
 
 def _group(wishes: Sequence[Wish]) -> Iterator[_Group]:
