@@ -26,12 +26,12 @@ import numpy as np
 
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
+from correlation.buffers.sorting import count_sort
 from correlation.event_query.evaluation.candidates import Candidates
 from correlation.event_query.evaluation.interning import Interner
 from correlation.event_query.evaluation.values import (
     AttributeValues,
     attribute_of,
-    count_sort,
     read_only,
 )
 
