@@ -188,6 +188,8 @@ class View:
         Streams whose watermark the block resets; only a reset lowers a watermark.
     shared : mutable mapping
         Results about the block's segments that conditions share with each other.
+    operators : sequence of Operator
+        Operators of all conditions, in the order in which they evaluate the block.
     cache : Cache or None
         Cache of expensive computations that survives restarts.
     """
@@ -201,6 +203,7 @@ class View:
     closed: Collection[str] = ()
     reset: Collection[str] = ()
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
+    operators: Sequence[Operator] = ()
     cache: Cache | None = None
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from benchmarks.tsa.workload import Arrivals, Cut
 
 COUNTS = (1, 10, 100)
-DEADLINES, ONE_AREA = KINDS = ("deadlines", "one area each")
+DEADLINES, EQUAL, ONE_AREA = KINDS = ("deadlines", "equal", "one area each")
 RATE = 1_000
 _BLOCK = 64_000
 _MEASURED = 512_000
@@ -43,7 +43,7 @@ class ManyPoint(NamedTuple):
     Attributes
     ----------
     kind : str
-        Difference of the queries: their deadline, or their area.
+        Difference of the queries: their deadline, their area, or none.
     queries : int
         Number of queries.
     alarms, combinations : int
@@ -60,10 +60,12 @@ class ManyPoint(NamedTuple):
 
 
 def query_texts(kind: str, count: int) -> list[str]:
-    """Return queries with deadlines of 150 to 450 s, or each on the alarms of one area.
+    """Return queries with deadlines of 150 to 450 s, equal ones, or each on one area.
 
     A single query is the running example, or the first area.
     """
+    if kind == EQUAL:
+        return [query_text(keyed=False)] * count
     if kind == ONE_AREA:
         return [query_text(keyed=False, area=area_name(number)) for number in range(count)]
     first, last = _DEADLINES_S

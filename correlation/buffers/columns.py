@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from correlation.buffers.numbering import Numbering
 from correlation.errors import UnknownRecordVersionError
 
 Int64s = NDArray[np.int64]
@@ -172,13 +173,12 @@ class DictionaryColumn:
     @classmethod
     def concat(cls, columns: Sequence[DictionaryColumn]) -> DictionaryColumn:
         """Concatenate columns."""
-        numbers = number_values()
+        numbering = Numbering()
         parts = [np.zeros(0, np.int32)]
         for column in columns:
-            values = column.values.to_list()
-            own = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
+            own = numbering.number(column.values.data, column.values.offsets).astype(np.int32)
             parts.append(np.append(own, np.int32(-1))[column.codes])
-        return cls(np.concatenate(parts), BytesColumn.from_list(list(numbers)))
+        return cls(np.concatenate(parts), BytesColumn(*numbering.values()))
 
 
 Column = NDArray[Any] | BytesColumn | DictionaryColumn

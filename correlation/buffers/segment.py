@@ -15,13 +15,14 @@ from correlation.buffers.columns import (
     DictionaryColumn,
     Int64s,
     concat_columns,
-    number_values,
     pack_columns,
     take_columns,
     unpack_columns,
 )
 from correlation.buffers.events import Events, join_shapes, optional_columns, pop_optional
 from correlation.buffers.grid import crossed_key
+from correlation.buffers.numbering import Numbering
+from correlation.buffers.sorting import sort_groups
 
 _NO_COLUMNS: Columns = MappingProxyType({})
 
@@ -133,10 +134,10 @@ class Segment:
             The segment, and the row of `events` of each row of the segment.
         """
         codes, keys = _encode_keys(events.key)
-        order = np.lexsort((events.latest, codes))
+        order, starts = sort_groups(codes, len(keys), events.latest)
         segment = cls(
             keys,
-            _starts(codes[order], len(keys)),
+            starts,
             events.earliest[order],
             events.latest[order],
             events.id.take(order),
@@ -196,12 +197,12 @@ class Segment:
         group_codes, keys = _encode_keys(BytesColumn.concat([it.group_keys for it in segments]))
         sizes = np.concatenate([np.diff(segment.group_starts) for segment in segments])
         codes = np.repeat(group_codes, sizes)
-        order = np.lexsort((latest, codes))
+        order, starts = sort_groups(codes, len(keys), latest)
         shape = join_shapes(segments)
         columns = concat_columns([it.columns for it in segments], [*map(len, segments)])
         joined = cls(
             keys,
-            _starts(codes[order], len(keys)),
+            starts,
             np.concatenate([segment.earliest for segment in segments])[order],
             latest[order],
             BytesColumn.concat([segment.id for segment in segments]).take(order),
@@ -245,13 +246,9 @@ class Segment:
 
 def _encode_keys(keys: BytesColumn) -> tuple[Int64s, BytesColumn]:
     """Encode keys in order of first appearance: codes int64[n], and the g distinct keys."""
-    numbers = number_values()
-    codes = np.fromiter(map(numbers.__getitem__, keys.to_list()), np.int64, len(keys))
-    return codes, BytesColumn.from_list(list(numbers))
-
-
-def _starts(sorted_codes: Int64s, groups: int) -> Int64s:
-    return np.searchsorted(sorted_codes, np.arange(groups + 1)).astype(np.int64)
+    numbering = Numbering()
+    codes = numbering.number(keys.data, keys.offsets)
+    return codes, BytesColumn(*numbering.values())
 
 
 def match_groups(base: Segment, target: Segment, *, crossed: bool = False) -> Int64s:

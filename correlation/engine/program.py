@@ -105,12 +105,11 @@ class Program:
         self._next_number += len(fresh)
         now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
         context = (watermarks, numbers, now_us, *changes)
-        view = View(fresh, record_timestamp_us, self._buffers, *context, cache=self._cache)
-        evaluations = [
-            (entry, entry.operator.evaluate(view))
-            for entry in self._conditions.values()
-            if entry.operator is not None
-        ]
+        entries = self._conditions.values()
+        operators = [(it, it.operator) for it in entries if it.operator is not None]
+        running = [it for _, it in operators]
+        view = View(fresh, record_timestamp_us, self._buffers, *context, {}, running, self._cache)
+        evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)
         now_us = clock()
         self._totals.count_records(self._streams, block.rejected, block.filtered)

@@ -25,10 +25,17 @@ ON event s: Smoke {area {var X}}
 WHERE s.rt.end <= r.rt.begin,
       r.rt.begin <= s.rt.end + 5 min
 END"""
-# One positive event and a negated one; several positive events; both, with alternatives.
+# One positive event and a negated one, later or earlier, with windows that share a search; several
+# positive events; both, with alternatives.
 _WARM_UP = (
-    """DETECT W {area {var X}} ON event x: c {area {var X}} not event y: d {area {var X}}
-    WHERE x.rt.end < y.rt.begin, y.rt.begin <= x.rt.end + 200 ms END""",
+    *(
+        f"""DETECT W {{area {{var X}}}} ON event x: c {{area {{var X}}}}
+        not event y: d {{area {{var X}}}}
+        WHERE {first}.rt.end < {last}.rt.begin, {last}.rt.begin <= {first}.rt.end + {window} ms END
+        """
+        for first, last in ("xy", "yx")
+        for window in (200, 250)
+    ),
     """DETECT W ON event x: c {area {var X}} event y: d {area {var X}, level {>= 1}}
     WHERE x.rt.end <= y.rt.begin, y.rt.end <= x.rt.end + 300 ms END""",
     """DETECT W ON event x: c {level {3}} event y: d not event z: c {area {"area 1"}}

@@ -16,7 +16,8 @@ from correlation.resources.streams import Stream
 
 _SHARING = (
     "one buffer per stream and slot, shared by all conditions on the stream; its events are "
-    "deleted when no condition needs them"
+    "deleted when no condition needs them; queries with equal positive parts and different negated "
+    "events share one search where the times that they decide overlap"
 )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import repeat
@@ -27,6 +27,8 @@ from correlation.operators import (
 )
 from correlation.resources.attributes import encode_value
 
+# Framed id and JSON of events by row, of a segment in one form. Results of a block share them.
+Written = MutableMapping[Hashable, dict[int, tuple[bytes, bytes]]]
 # Version of the records.
 ALARM_VERSION = 1
 CE_TYPE = "coincide.event_query.v1"
@@ -48,6 +50,8 @@ class EventsOfAlias:
         Segments of the stream.
     numbers, rows : int64[k]
         Event of each result: row rows[i] of segments[numbers[i]].
+    written : Written
+        Events that were encoded already, by these results or others of the block.
     """
 
     alias: str
@@ -57,6 +61,7 @@ class EventsOfAlias:
     segments: Sequence[Segment]
     numbers: Int64s
     rows: Int64s
+    written: Written = field(default_factory=dict)
 
     def parts(self) -> Iterator[tuple[int, Int64s, Segment]]:
         """Yield the number of each segment, the results whose event it has, and the segment."""
@@ -100,11 +105,19 @@ class EventsOfAlias:
         """Return the framed ids, and the events as JSON; each event is encoded once."""
         ids, events = [b""] * len(self.rows), [b""] * len(self.rows)
         for _, results, segment in self.parts():
-            rows, places = np.unique(self.rows[results], return_inverse=True)
-            names = segment.id.take(rows).to_list()
-            written = list(self._write_events(segment, rows, names, encode, keyed=keyed))
-            for result, place in zip(results.tolist(), places.tolist(), strict=True):
-                ids[result], events[result] = framed(names[place]), written[place]
+            rows = self.rows[results].tolist()
+            written = self.written.setdefault(
+                (segment, self.stream, self.lasts, self.attributes, keyed, encode), {}
+            )
+            new = np.array(sorted(set(rows) - written.keys()), np.int64)
+            if len(new):
+                names = segment.id.take(new).to_list()
+                values = self._write_events(segment, new, names, encode, keyed=keyed)
+                written.update(
+                    zip(new.tolist(), zip(map(framed, names), values, strict=True), strict=True)
+                )
+            for result, row in zip(results.tolist(), rows, strict=True):
+                ids[result], events[result] = written[row]
         return ids, events
 
     def _write_events(

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from correlation.buffers.columns import Int64s, number_values
+from correlation.buffers.columns import BytesColumn, Int64s, number_values
+from correlation.buffers.numbering import Numbering
 
 _MIN_SIZE = 2**16
 # A number takes less than half of an int64, so two of them are one.
@@ -19,7 +20,7 @@ _HALF = np.int64(32)
 
 
 class Interner:
-    """Numbers of byte strings and of pairs of numbers.
+    """Numbers of byte strings, and of pairs of numbers.
 
     Attributes
     ----------
@@ -27,19 +28,20 @@ class Interner:
         Numbers of different epochs must not be compared.
     """
 
-    __slots__ = ("_numbers", "_tidy_at", "epoch")
+    __slots__ = ("_pairs", "_tidy_at", "_values", "epoch")
 
     def __init__(self) -> None:
         self.epoch = 0
-        self._numbers: defaultdict[bytes | int, int] = number_values()
+        self._values = Numbering()
+        self._pairs: defaultdict[int, int] = number_values()
         self._tidy_at = _MIN_SIZE
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._values) + len(self._pairs)
 
-    def intern(self, values: Sequence[bytes] | Sequence[int]) -> Int64s:
+    def intern(self, values: BytesColumn) -> Int64s:
         """Return the number of each value, int64[n] below 2**31."""
-        return np.fromiter(map(self._numbers.__getitem__, values), np.int64, len(values))
+        return self._values.number(values.data, values.offsets)
 
     def pack(self, columns: Sequence[Int64s], size: int) -> Int64s:
         """Return one number per row of columns; rows are equal iff their numbers are.
@@ -57,7 +59,8 @@ class Interner:
         for place, column in enumerate(columns[1:]):
             if place:
                 distinct, rows = np.unique(packed, return_inverse=True)
-                packed = self.intern(distinct.tolist())[rows]
+                pairs = map(self._pairs.__getitem__, distinct.tolist())
+                packed = np.fromiter(pairs, np.int64, len(distinct))[rows]
             packed = packed << _HALF | column
         return packed
 
@@ -70,9 +73,10 @@ class Interner:
             Returns the number of values in use, or more. It is called once each time that the
             number of values doubles, so it costs O(1) per value.
         """
-        if len(self._numbers) < self._tidy_at:
+        if len(self) < self._tidy_at:
             return
-        if 2 * count_used() <= len(self._numbers):
-            self._numbers = number_values()
+        if 2 * count_used() <= len(self):
+            self._values = Numbering()
+            self._pairs = number_values()
             self.epoch += 1
-        self._tidy_at = max(_MIN_SIZE, 2 * len(self._numbers))
+        self._tidy_at = max(_MIN_SIZE, 2 * len(self))

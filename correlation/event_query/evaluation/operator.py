@@ -19,13 +19,16 @@ Beginning. A new condition begins with R = B. Of the events that arrived before 
 have dropped some: a combination that one of them might have stopped is not reported. The same holds
 after a reset and for a changed version whose window is wider. Such combinations are counted.
 
-Cost. See `search` and `views`. A block without due events costs O(1) per segment.
+Sharing. Queries with equal positive parts share the search of a block (`sharing`).
+
+Cost. See `search`, `views` and `sharing`. A block without due events costs O(1) per segment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import cast
 
 import numpy as np
 
@@ -33,10 +36,11 @@ from correlation.buffers.columns import Int64s
 from correlation.errors import InvalidFieldError
 from correlation.event_query.comparing import round_constants
 from correlation.event_query.condition import EventQueryCondition
-from correlation.event_query.evaluation.alarms import EventQueryAlarms, EventsOfAlias
+from correlation.event_query.evaluation.alarms import EventQueryAlarms, EventsOfAlias, Written
 from correlation.event_query.evaluation.compiled import CompiledQuery, compile_query
 from correlation.event_query.evaluation.release import Release
 from correlation.event_query.evaluation.search import Search
+from correlation.event_query.evaluation.sharing import Form, Sharing, Wish
 from correlation.event_query.evaluation.tables import Table
 from correlation.event_query.evaluation.views import Views
 from correlation.event_query.relevance.cached import RELEVANCES
@@ -47,14 +51,18 @@ from correlation.resources.streams import Stream
 
 METRICS: Mapping[str, str] = MappingProxyType(
     {
-        "query_combinations_total": "Combinations of positive events that were looked at.",
-        "query_negated_events_total": "Negated events that were looked at for combinations.",
+        "query_combinations_total": "Combinations of positive events that were looked at; those "
+        "of a search that queries share count for each query that decides them.",
+        "query_negated_events_total": "Negated events that were looked at for combinations; those "
+        "of a search that queries share count for one of them.",
         "query_undecided_total": "Combinations that were not reported because events that may "
         "stop them were dropped before, or may still come.",
     }
 )
 # Views of the segments of all slots of the process.
 _VIEWS = Views()
+# Keys of `View.shared`.
+_SHARING, _WRITTEN = "event_query.sharing", "event_query.written"
 
 
 def stream_times(stream: Stream) -> StreamTimes:
@@ -110,6 +118,7 @@ class EventQueryOperator:
         keyed = self._streams[condition.streams[0]].partitioning.by == "key"
         rounded = round_constants(query, {it: streams[name] for it, name in stream_of.items()})
         self._query = compile_query(rounded, self._relevance, keyed=keyed)
+        self._form = Form.of_query(self._query, self._is_exact)
         self._release = Release(
             [stream_of[it.alias] for it in query.positive],
             [stream_of[it.alias] for it in query.negated],
@@ -144,17 +153,22 @@ class EventQueryOperator:
 
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
-        _VIEWS.tidy()
+        sharing = self._sharing(view)
         progress = self._progress(view.watermarks)
         self._release.reset(progress, view.buffers)
         published = self._release.published
         search = self._search(view)
         decider = _Decider(self._query, search, progress, self._complete_above(view))
-        seals = [self._release.seals(it.stream, view.buffers) for it in self._query.positive]
-        tables = [
-            decider.results(decider.undecided_before(table, seals))
-            for table in search.combinations(published, max(published, progress))
-        ]
+        wish = self._wish(view, progress)
+        due = None if wish is None else sharing.due(wish, search)
+        if due is None:
+            seals = [self._release.seals(it.stream, view.buffers) for it in self._query.positive]
+            tables = [
+                decider.results(decider.undecided_before(table, seals))
+                for table in search.combinations(published, max(published, progress))
+            ]
+        else:
+            tables = [decider.known(due), *map(decider.results, search.late(published))]
         self._release.advance(progress, view.buffers)
         name = {"condition": self._condition.name}
         counts = [
@@ -171,6 +185,34 @@ class EventQueryOperator:
         """Return B, in µs."""
         names = self._streams
         return _limit(self._relevance.progress.value({it: watermarks[it] - 1 for it in names}))
+
+    def _is_exact(self, stream: str) -> bool:
+        """Return whether the events of a stream are exact instants."""
+        it = self._streams[stream]
+        return not it.lasts and not it.max_uncertainty_us
+
+    def _wish(self, view: View, progress: int) -> Wish | None:
+        """Return which combinations the query decides; None if it does not share its work."""
+        if view.reset or self._release.held() or self._condition.threshold is not None:
+            return None
+        return Wish(self._form, self._release.published, progress)
+
+    @staticmethod
+    def _sharing(view: View) -> Sharing:
+        """Return the shared work of the queries of a block."""
+        found = view.shared.get(_SHARING)
+        if not isinstance(found, Sharing):
+            # Numbers of values stay valid for the whole block.
+            _VIEWS.tidy()
+            queries = [it for it in view.operators if isinstance(it, EventQueryOperator)]
+            wishes = [
+                it._wish(view, it._progress(view.watermarks))  # noqa: SLF001 - of the same class
+                for it in queries
+                if len(queries) > 1
+            ]
+            found = Sharing(it for it in wishes if it is not None)
+            view.shared[_SHARING] = found
+        return found
 
     def _search(self, view: View) -> Search:
         buffered = {
@@ -199,8 +241,11 @@ class EventQueryOperator:
         counts: Sequence[tuple[str, Mapping[str, str], int]],
     ) -> Evaluation:
         """Return the results in the order of their times."""
-        table = table.take(np.argsort(table.ends().max(axis=1), kind="stable"))
+        time = table.time()
+        order = np.argsort(time, kind="stable")
+        table = table.take(order)
         aliases = []
+        written = cast("Written", view.shared.setdefault(_WRITTEN, {}))
         stamps = np.full(len(table), UNKNOWN_WATERMARK, np.int64)
         for place, side in enumerate(self._query.positive):
             stream = self._streams[side.stream]
@@ -209,7 +254,14 @@ class EventQueryOperator:
             names = tuple(it.name for it in stream.attributes)
             aliases.append(
                 EventsOfAlias(
-                    side.input.alias, stream.name, stream.lasts, names, segments, numbers, rows
+                    side.input.alias,
+                    stream.name,
+                    stream.lasts,
+                    names,
+                    segments,
+                    numbers,
+                    rows,
+                    written,
                 )
             )
             fresh = np.flatnonzero(numbers == len(search.buffered[stream.name]))
@@ -218,7 +270,7 @@ class EventQueryOperator:
                 stamps[fresh] = np.maximum(stamps[fresh], arrived)
         alarms = EventQueryAlarms(self._condition, self._query.keyed, tuple(aliases))
         completed = stamps[stamps > UNKNOWN_WATERMARK]
-        return Evaluation([alarms], len(alarms), counts, alarms.ready_us(), completed)
+        return Evaluation([alarms], len(alarms), counts, time[order], completed)
 
 
 class _Decider:
@@ -255,7 +307,7 @@ class _Decider:
         ]
         if not found:
             return table
-        return table.take(np.flatnonzero(table.ends().max(axis=1) > np.min(found, axis=0)))
+        return table.take(np.flatnonzero(table.time() > np.min(found, axis=0)))
 
     def results(self, table: Table) -> Table:
         """Return the combinations that are results."""
@@ -264,10 +316,22 @@ class _Decider:
         stopped = np.zeros(len(table), np.bool_)
         for _, target in self._query.negated:
             self._search.mark_stopped(table, target, stopped)
-        time = table.ends().max(axis=1)
-        known = (time <= self._progress) & (time > self._complete_above)
-        self.unknown += int(np.count_nonzero(~stopped & ~known))
-        return table.take(np.flatnonzero(~stopped & known))
+        return self.known(table.take(np.flatnonzero(~stopped)))
+
+    def known(self, table: Table) -> Table:
+        """Return those of which all events that may stop them are known.
+
+        Parameters
+        ----------
+        table : Table
+            Combinations that no event stops, as far as is known.
+        """
+        if not self._query.negated or not len(table):
+            return table
+        time = table.time()
+        known = np.flatnonzero((time <= self._progress) & (time > self._complete_above))
+        self.unknown += len(table) - len(known)
+        return table if len(known) == len(table) else table.take(known)
 
 
 def _limit(time: Distance) -> int:

@@ -85,13 +85,28 @@ class Search:
         until : int
             P, at least R, in µs.
         """
+        yield from self.due(published, until)
+        yield from self.late(published)
+
+    def due(self, first: int, last: int) -> Iterator[Table]:
+        """Yield the combinations of a time after `first`, and at most `last`, in µs."""
+        if last <= first:
+            return
         for place, route in enumerate(self.query.routes):
-            if until > published:
-                others = {
-                    it.place: (-NO_BOUND, published if it.place < place else until)
-                    for it in route.joined
-                }
-                yield from self._follow(route, (published + 1, until), others, set())
+            others = {
+                it.place: (-NO_BOUND, first if it.place < place else last) for it in route.joined
+            }
+            yield from self._follow(route, (first + 1, last), others, set())
+
+    def late(self, published: int) -> Iterator[Table]:
+        """Yield the combinations of a time of at most `published` that have an event of the block.
+
+        Parameters
+        ----------
+        published : int
+            R, in µs.
+        """
+        for place, route in enumerate(self.query.routes):
             if self.fresh[route.pivot.stream]:
                 old = {it.place: (-NO_BOUND, published) for it in route.joined}
                 before = {it for it in old if it < place}
@@ -99,20 +114,30 @@ class Search:
 
     def mark_stopped(self, table: Table, alias: Target, stopped: NDArray[np.bool_]) -> None:
         """Mark the combinations that an event of a negated alias stops."""
-        numbers = self._group_numbers(table, alias)
-        for _, segment in self._segments(alias.stream):
-            view = self.views.view(segment, alias.key)
+        numbers = self.group_numbers(table, alias)
+        for view in self.views_of(alias):
+            self.counts.negated += _stop_kernel(
+                numbers,
+                table.times,
+                alias.place,
+                view.groups,
+                alias.ranges,
+                alias.clauses,
+                (view.first, view.last),
+                stopped,
+            )
+
+    def group_numbers(self, table: Table, target: Target) -> Int64s:
+        """Return the group of each combination in the views of an alias, int64[k]."""
+        columns = [table.numbers[:, column] for column in target.shared]
+        return read_only(self.views.interner.pack(columns, len(table)))
+
+    def views_of(self, target: Target) -> Iterator[View]:
+        """Yield the views of an alias that have candidates."""
+        for _, segment in self._segments(target.stream):
+            view = self.views.view(segment, target.key)
             if view is not None:
-                self.counts.negated += _stop_kernel(
-                    numbers,
-                    table.times,
-                    alias.place,
-                    view.groups,
-                    alias.ranges,
-                    alias.clauses,
-                    (view.first, view.last),
-                    stopped,
-                )
+                yield view
 
     def _segments(self, stream: str, *, fresh: bool = True) -> list[tuple[int, Segment]]:
         """Return the numbered segments of a stream; that of the block is the last one."""
@@ -194,7 +219,7 @@ class Search:
         """Yield the combinations of tables with the events of one more alias."""
         found = np.empty((CAPACITY, 2), np.int64)
         for table in tables:
-            numbers = self._group_numbers(table, target)
+            numbers = self.group_numbers(table, target)
             pieces: list[Piece] = []
             filled = 0
             for number, segment in segments:
@@ -228,10 +253,6 @@ class Search:
         extended = table.take(rows)
         extended.set_events(target.place, pieces, self.views, target.new, key=False)
         return extended
-
-    def _group_numbers(self, table: Table, target: Target) -> Int64s:
-        columns = [table.numbers[:, column] for column in target.shared]
-        return read_only(self.views.interner.pack(columns, len(table)))
 
 
 def _meet(views: Views, segment: Segment, target: Target, bounds: Bounds) -> View | None:

@@ -68,8 +68,16 @@ class Table:
         """Return the ends of the positive events, int64[k, n] in µs."""
         return self.times[:, 1:-2:2]
 
-    def take(self, rows: Int64s) -> Table:
-        """Return the combinations of some rows."""
+    def time(self) -> Int64s:
+        """Return the time of each combination: the max end of its positive events, in µs."""
+        ends = self.ends()
+        found: Int64s = ends[:, 0].copy()
+        for place in range(1, ends.shape[1]):
+            np.maximum(found, ends[:, place], out=found)
+        return found
+
+    def take(self, rows: Int64s | slice) -> Table:
+        """Return the combinations of some rows; those of a slice are not copied."""
         return Table(self.segments[rows], self.rows[rows], self.times[rows], self.numbers[rows])
 
     @classmethod

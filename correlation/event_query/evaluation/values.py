@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import DictionaryColumn, Int64s
 from correlation.buffers.segment import Segment
+from correlation.buffers.sorting import count_sort
 from correlation.event_query.evaluation.candidates import (
     compare_values,
     decode_exactly,
@@ -61,10 +61,11 @@ class AttributeValues:
             codes = self.column.codes.astype(np.int64) + 1
             self._order = count_sort(codes, len(self.column.values) + 1)
         order, bounds = self._order
-        parts = [
+        found = [
             order[bounds[it + 1] : bounds[it + 2]] for it in self._codes_of(comparison.constant)
         ]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+        # Rows of one code are in order.
+        return found[0] if len(found) == 1 else np.sort(np.concatenate([order[:0], *found]))
 
     def _codes_of(self, constant: Constant) -> list[int]:
         if self._codes is None:
@@ -86,36 +87,3 @@ def read_only(column: Int64s) -> Int64s:
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view
-
-
-def count_sort(codes: Int64s, count: int) -> tuple[Int64s, Int64s]:
-    """Sort rows by code, stably.
-
-    Parameters
-    ----------
-    codes : int64[n]
-        Codes from 0 to count - 1.
-    count : int
-        Number of codes.
-
-    Returns
-    -------
-    int64[n], int64[count + 1]
-        The rows in order, and the place at which those of each code start.
-    """
-    order, bounds = np.empty(len(codes), np.int64), np.zeros(count + 1, np.int64)
-    _count_sort_kernel(codes, bounds, order)
-    return order, bounds
-
-
-@njit(cache=True)
-def _count_sort_kernel(codes: Int64s, bounds: Int64s, order: Int64s) -> None:
-    """Sort rows by code, stably; code c has the rows bounds[c] to bounds[c + 1] - 1."""
-    for code in codes:
-        bounds[code + 1] += 1
-    for c in range(len(bounds) - 1):
-        bounds[c + 1] += bounds[c]
-    places = bounds[:-1].copy()
-    for i in range(len(codes)):
-        order[places[codes[i]]] = i
-        places[codes[i]] += 1

@@ -26,14 +26,17 @@ import numpy as np
 
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
+from correlation.buffers.sorting import count_sort
 from correlation.event_query.evaluation.candidates import Candidates
 from correlation.event_query.evaluation.interning import Interner
 from correlation.event_query.evaluation.values import (
     AttributeValues,
     attribute_of,
-    count_sort,
     read_only,
 )
+
+# Sorting of an element takes as long as the comparison of this number of times.
+_SCANNED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,8 @@ class View:
             self._by_time = end[order], order
         times, order = self._by_time
         low, high = np.searchsorted(times, first), np.searchsorted(times, last, "right")
+        if (high - low) * _SCANNED > len(end):
+            return np.flatnonzero((end >= first) & (end <= last))
         return np.sort(order[low:high])
 
 
@@ -164,7 +169,7 @@ class Views:
         """Return the number of the join key of each group of a segment."""
         entry = self._entry(segment)
         if entry.key_numbers is None:
-            entry.key_numbers = self.interner.intern(segment.group_keys.to_list())
+            entry.key_numbers = self.interner.intern(segment.group_keys)
         return entry.key_numbers
 
     def numbers_of_rows(self, segment: Segment, attribute: str, rows: Int64s) -> Int64s:
@@ -181,7 +186,7 @@ class Views:
         entry = self._entry(segment)
         if attribute not in entry.value_numbers:
             values = attribute_of(segment, attribute).values
-            entry.value_numbers[attribute] = self.interner.intern(values.to_list())
+            entry.value_numbers[attribute] = self.interner.intern(values)
         return entry.value_numbers[attribute]
 
     def _build(self, segment: Segment, key: ViewKey) -> View | None:

@@ -40,6 +40,9 @@ def test_warm_up_fills_the_cache_and_the_next_run_adds_nothing(tmp_path: Path) -
         "pieces._split_by_windows_kernel",
         "lazy_lookup._collect_probed_kernel",
         "indexed._find_ranges_kernel",
+        "nearest._first_event_kernel",
+        "nearest._last_event_kernel",
+        "numbering._number_values_kernel",
     }
     assert {name.split(".")[0] for name in first} >= {"columns", "partitioner"} | ways
     assert _run(tmp_path) == first
