@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
+from correlation.event_query.absence.barring import Barred, merge_barred
 from correlation.event_query.absence.instants import (
     InstantTable,
     as_read_only,
@@ -110,7 +111,9 @@ class Gathered(NamedTuple):
     cases: Cases
 
 
-def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathered:
+def gather_cases(
+    positives: InstantTable, negated: Sequence[Negated], barred: Barred | None = None
+) -> Gathered:
     """Decide by position and gather the remaining candidates.
 
     Parameters
@@ -119,6 +122,8 @@ def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathere
         k positive events.
     negated : sequence of Negated
         Candidates; an alias with several tables has one entry for each.
+    barred : Barred or None
+        Times at which positive events are stopped.
 
     Raises
     ------
@@ -129,44 +134,65 @@ def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathere
     if any(len(it.begin) != count for it in negated):
         raise ValueError("negated: begin must have one value for each positive event")
     stopped = np.zeros(count, np.bool_)
+    if barred is not None:
+        stopped, barred = merge_barred(positives, barred)
     merged = [merge_windows(it.windows) for it in negated]
     scans = [_make_scan(positives, it, ends) for it, ends in zip(negated, merged, strict=True)]
     for scan in scans:
         _find_stopped_kernel(scan, stopped)
-    parts: list[tuple[Int64s, Int64s]] = []
-    for scan in scans:
+    parts: list[_Part] = []
+    for it, scan, (lo, hi) in zip(negated, scans, merged, strict=True):
         bounds = np.zeros(count + 1, np.int64)
         _list_uncertain_kernel(scan, stopped, bounds, np.zeros(0, np.int64))
         rows = np.empty(bounds[-1], np.int64)
         _list_uncertain_kernel(scan, stopped, bounds, rows)
-        parts.append((np.repeat(np.arange(count), np.diff(bounds)), rows))
-    return Gathered(stopped, _join_parts(positives, negated, merged, parts))
+        owners = np.repeat(np.arange(count), np.diff(bounds))
+        parts.append(_Part(owners, take_instants(it.table, rows), owners, lo, hi))
+    if barred is not None:
+        parts.append(_make_barred(positives, barred, stopped))
+    return Gathered(stopped, _join_parts(positives, parts))
 
 
-def _join_parts(
-    positives: InstantTable,
-    negated: Sequence[Negated],
-    merged: Sequence[tuple[Int64s, Int64s]],
-    parts: Sequence[tuple[Int64s, Int64s]],
-) -> Cases:
+class _Part(NamedTuple):
+    """Candidates of one entry.
+
+    `owner` is the positive event of each candidate, `window` the row of its window in lo and hi.
+    """
+
+    owner: NDArray[np.int64]
+    table: InstantTable
+    window: NDArray[np.int64]
+    lo: NDArray[np.int64]
+    hi: NDArray[np.int64]
+
+
+def _make_barred(positives: InstantTable, barred: Barred, stopped: NDArray[np.bool_]) -> _Part:
+    """Return a candidate for each interval, at the last possible time of the positive event."""
+    open_ = ~stopped[barred.owner]
+    owner, lo, hi = (it[open_] for it in barred)
+    time = positives.latest[owner]
+    rows = np.arange(len(owner))
+    windows = ((time - hi)[:, None], (time - lo)[:, None])
+    return _Part(owner, make_table(time, time), rows, *windows)
+
+
+def _join_parts(positives: InstantTable, parts: Sequence[_Part]) -> Cases:
     """Join the candidates of all entries, sorted by positive event."""
     count = len(positives.latest)
     none = np.zeros(0, np.int64)
-    owners = np.concatenate([none, *(owner for owner, _ in parts)])
-    rows = np.concatenate([none, *(o + j * count for j, (o, _) in enumerate(parts))])
-    tables = [
-        make_table(none, none),
-        *(take_instants(it.table, kept) for it, (_, kept) in zip(negated, parts, strict=True)),
-    ]
+    owners = np.concatenate([none, *(it.owner for it in parts)])
+    before = np.cumsum([0, *(len(it.lo) for it in parts)])
+    rows = np.concatenate([none, *(it.window + n for it, n in zip(parts, before, strict=False))])
+    tables = [make_table(none, none), *(it.table for it in parts)]
     order = np.argsort(owners, kind="stable")
-    width = max((lo.shape[1] for lo, _ in merged), default=0)
+    width = max((it.lo.shape[1] for it in parts), default=0)
     return Cases(
         positives,
         take_instants(join_tables(tables), order),
         as_read_only(np.searchsorted(owners[order], np.arange(count + 1))),
         as_read_only(rows[order]),
-        as_read_only(_stack([lo for lo, _ in merged], width, INFINITE_US)),
-        as_read_only(_stack([hi for _, hi in merged], width, -INFINITE_US)),
+        as_read_only(_stack([it.lo for it in parts], width, INFINITE_US)),
+        as_read_only(_stack([it.hi for it in parts], width, -INFINITE_US)),
     )
 
 

@@ -87,7 +87,7 @@ def analyse_relevance(query: Query, types: Mapping[str, StreamTimes]) -> Relevan
     ------
     InvalidFieldError
         The query has no positive event, a relation mentions two negated events, there are too many
-        clauses or events, or an input is not bounded (`unbounded.UnboundedQueryError`).
+        clauses, or an input is not bounded (`unbounded.UnboundedQueryError`).
     """
     if not query.positive:
         raise InvalidFieldError("on", "must have a positive event", "add an event without `not`")

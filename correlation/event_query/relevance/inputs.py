@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from correlation.errors import InvalidFieldError
 from correlation.event_query.query import And, Query
 from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clause
 from correlation.event_query.relevance.normal_form import Node, disjunctive_normal_form
 from correlation.event_query.relevance.split import split_formula
-
-# Maximum number of events of a query: the analysis of 256 clauses then takes one to three seconds.
-EVENT_LIMIT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +63,14 @@ def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Inpu
     Raises
     ------
     InvalidFieldError
-        A relation mentions two negated events, or there are too many clauses or events.
+        A relation mentions two negated events, or there are too many clauses.
     """
-    if len(query.events) > EVENT_LIMIT:
-        raise InvalidFieldError(
-            "on",
-            f"has {len(query.events)} events; at most {EVENT_LIMIT} are supported",
-            "split the query into several queries",
-        )
     parts = split_formula(query)
     positive = {event.alias: types[event.type] for event in query.positive}
+    uncertain = {event.alias for event in query.events if types[event.type].uncertain}
     of_results = tuple(
-        close_clause(clause, positive) for clause in disjunctive_normal_form(parts.positive)
+        close_clause(clause, positive)
+        for clause in disjunctive_normal_form(parts.positive, uncertain)
     )
     for event in query.events:
         closures = of_results
@@ -86,6 +78,6 @@ def read_inputs(query: Query, types: Mapping[str, StreamTimes]) -> Iterator[Inpu
             relations = And((parts.positive, parts.negated[event.alias]))
             closures = tuple(
                 close_clause(clause, positive | {event.alias: types[event.type]})
-                for clause in disjunctive_normal_form(relations)
+                for clause in disjunctive_normal_form(relations, uncertain)
             )
         yield Input(event.alias, event.type, event.negated, types[event.type], closures)

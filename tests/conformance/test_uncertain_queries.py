@@ -1,0 +1,132 @@
+"""Event queries on uncertain instants in a program against the oracle's exact probabilities."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from correlation.event_query.evaluation import probable, search
+from correlation.event_query.evaluation.operator import EventQueryOperator
+from tests.conformance.test_event_queries import keep_values_plus, take_block
+from tests.oracle.event_queries import Event, JudgedQuery, time_of
+from tests.oracle.uncertain_queries import probabilities
+from tests.support.event_queries import judged
+from tests.support.query_slots import (
+    KEY,
+    QuerySlot,
+    closing_heartbeats,
+    make_query_block,
+    make_streams,
+    order_of_arrival,
+    query_control,
+    true_heartbeat,
+    watermarks_of,
+)
+from tests.support.slots import read_alarms
+from tests.support.uncertain_queries import (
+    UNCERTAIN_STREAMS,
+    UncertainCase,
+    draw_threshold,
+    draw_uncertain,
+    instants_of,
+    uncertain_cases,
+)
+
+SPAN = 12
+COUNT = 14
+# Bound of the error of a reported probability: absence.filter.
+ERROR = 2.0**-36
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class World:
+    """Events in their order of arrival, a threshold, and all probabilities."""
+
+    events: list[Event]
+    expected: dict[Ids, tuple[int, Fraction]]
+    threshold: str
+
+
+def judged_case(case: UncertainCase) -> JudgedQuery:
+    """Return the query in the form of the oracle; a join key is one more variable."""
+    query = judged(case.query, UNCERTAIN_STREAMS)
+    if not case.keyed:
+        return query
+    positive, negated = (
+        [replace(it, variables=(*it.variables, (KEY, KEY))) for it in patterns]
+        for patterns in (query.positive, query.negated)
+    )
+    return replace(query, positive=positive, negated=negated)
+
+
+def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Counter[Ids]:
+    """Run a query over events, and compare the results of each block with the judge's."""
+    rng = random.Random(case.seed)  # noqa: S311 - a reproducible shuffle, no secret
+    streams = make_streams(UNCERTAIN_STREAMS, keyed=case.keyed)
+    used = {it.times.stream for it in case.relevance.inputs}
+    chosen = {it: streams[it] for it in used}
+    events, shapes = draw_uncertain(rng, count, chosen, span=SPAN, keyed=case.keyed)
+    known = probabilities(judged_case(case), events, instants_of(events, shapes, streams))
+    threshold = draw_threshold(rng, known.values())
+    expected = {
+        tuple(it.id for it in found): (time_of(found), value)
+        for found, value in known.items()
+        if value >= Fraction(threshold)
+    }
+    slot = QuerySlot(streams)
+    control = query_control(0, case.query, UNCERTAIN_STREAMS, threshold=threshold)
+    slot.advance(make_query_block([], [control]))
+    rest = [
+        replace(it, shape=shapes.get(it.event.id)) for it in order_of_arrival(rng, events)
+    ]
+    found = Counter[Ids]()
+    while rest:
+        taken, rest = take_block(rng, rest)
+        beats = [true_heartbeat(rng, rng.choice(sorted(used)), rest)]
+        block = make_query_block(taken, heartbeats=beats if rng.random() < 0.4 else [])
+        outcome = slot.advance(block)
+        found.update(read(outcome, expected, checked=checked))
+        progress = {name: mark - 1 for name, mark in watermarks_of(outcome).items()}
+        bound = case.relevance.progress.value(progress)
+        if checked:
+            assert found == Counter(ids for ids, (time, _) in expected.items() if time <= bound)
+        if rng.random() < 0.3:
+            slot.restart()
+    outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(streams)))
+    found.update(read(outcome, expected, checked=checked))
+    if checked:
+        assert found == Counter(expected.keys())
+    return found
+
+
+def read(
+    outcome: Any,  # noqa: ANN401 - outcome of a block
+    expected: dict[Ids, tuple[int, Fraction]],
+    *,
+    checked: bool,
+) -> list[Ids]:
+    """Return the ids of the events of each result, and compare the probabilities."""
+    found = []
+    for alarm in read_alarms(outcome):
+        ids = tuple(int(event["id"]) for event in alarm["events"].values())
+        found.append(ids)
+        if checked:
+            assert ids in expected
+            assert alarm["probability"] == pytest.approx(float(expected[ids][1]), abs=ERROR)
+            assert alarm["probability"] >= alarm["threshold"] - ERROR
+    return found
+
+
+@given(uncertain_cases())
+def test_p_query_uncertain_results_are_the_judges_as_soon_as_they_are_final(
+    case: UncertainCase,
+) -> None:
+    run(case)
