@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, find, given, settings
 
-from correlation.event_query.evaluation import probable, search
+from correlation.event_query.absence.gathering import Negated
+from correlation.event_query.absence.windows import Windows
+from correlation.event_query.evaluation import clauses, compiled, probable, search
+from correlation.event_query.evaluation.clauses import Columns, column_of
 from correlation.event_query.evaluation.operator import EventQueryOperator
-from tests.conformance.test_event_queries import keep_values_plus, take_block
+from correlation.event_query.evaluation.probable import Probabilities
+from correlation.event_query.evaluation.search import Located
+from correlation.event_query.evaluation.tables import Table
+from correlation.event_query.query import Formula
+from correlation.event_query.relevance.normal_form import Clause, Node, disjunctive_normal_form
+from tests.conformance.test_event_queries import keep_values_plus, progress_plus, take_block
 from tests.oracle.event_queries import Event, JudgedQuery, time_of
 from tests.oracle.uncertain_queries import probabilities
 from tests.support.event_queries import judged
@@ -39,7 +47,7 @@ from tests.support.uncertain_queries import (
     uncertain_cases,
 )
 
-SPAN = 12
+SPAN = 9
 COUNT = 14
 # Bound of the error of a reported probability: absence.filter.
 ERROR = 2.0**-36
@@ -84,9 +92,7 @@ def run(case: UncertainCase, count: int = COUNT, *, checked: bool = True) -> Cou
     slot = QuerySlot(streams)
     control = query_control(0, case.query, UNCERTAIN_STREAMS, threshold=threshold)
     slot.advance(make_query_block([], [control]))
-    rest = [
-        replace(it, shape=shapes.get(it.event.id)) for it in order_of_arrival(rng, events)
-    ]
+    rest = [replace(it, shape=shapes.get(it.event.id)) for it in order_of_arrival(rng, events)]
     found = Counter[Ids]()
     while rest:
         taken, rest = take_block(rng, rest)
@@ -130,3 +136,73 @@ def test_p_query_uncertain_results_are_the_judges_as_soon_as_they_are_final(
     case: UncertainCase,
 ) -> None:
     run(case)
+
+
+@given(uncertain_cases())
+def test_p_query_uncertain_results_do_not_depend_on_the_size_of_tables(case: UncertainCase) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "CAPACITY", 3)
+        patch.setattr(probable, "CANDIDATES", 1)
+        run(case)
+
+
+@given(uncertain_cases())
+def test_p_query_uncertain_results_are_equal_without_garbage_collection(
+    case: UncertainCase,
+) -> None:
+    with_collection = run(case, checked=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventQueryOperator, "keep_values", keep_values_plus(-(2**40)))
+        assert run(case, checked=False) == with_collection
+
+
+def whole_microseconds(
+    formula: Formula,
+    uncertain: Collection[str] = (),  # noqa: ARG001 - the argument that the mutation ignores
+) -> tuple[Clause, ...]:
+    """Return wrong clauses: a strict relation of an uncertain instant has c - 1."""
+    return disjunctive_normal_form(formula)
+
+
+def with_own_event(
+    it: Probabilities,
+    table: Table,  # noqa: ARG001 - as the method
+    located: Located,
+    windows: Windows,
+    gone: object,  # noqa: ARG001 - as the method
+) -> Iterator[Negated]:
+    """Yield wrong candidates: the positive event itself is one of them."""
+    instants = located.view.instants(it.search.views, located.segment)
+    yield Negated(instants, located.begin, located.end, windows)
+
+
+def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, latest: bool) -> int:
+    """Return a wrong column: the first and the last possible time are exchanged."""
+    return column_of(point, columns, uncertain, latest=not latest)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        (compiled, "disjunctive_normal_form", whole_microseconds),
+        (Probabilities, "_negated", with_own_event),
+        (clauses, "column_of", exchanged),
+        # Each keep value keeps one microsecond too little.
+        (EventQueryOperator, "keep_values", keep_values_plus(1)),
+        # Results are published one microsecond before they are final.
+        (EventQueryOperator, "_progress", progress_plus(1)),
+    ],
+    ids=["strict", "own event", "exchanged", "keep values", "progress"],
+)
+def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., object]) -> None:
+    def fails(case: UncertainCase) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, name, wrong)
+            try:
+                run(case)
+            except AssertionError:
+                return True
+        return False
+
+    once = settings(max_examples=2000, phases=[Phase.generate], database=None)
+    find(uncertain_cases(), fails, settings=once)

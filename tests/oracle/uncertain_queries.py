@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 from tests.oracle.absence import times
 from tests.oracle.event_queries import (
@@ -103,7 +103,7 @@ class _Case:
         for negated in self.negated:
             u, v = (self.factor(at, *negated) for at in (at_u, at_v))
             slope = 3 * (v - u)
-            if (u, v) != (1, 1):
+            if u != 1 or v != 1:
                 polynomial = times(polynomial, (u - slope / 3, slope))
         return sum((c / (k + 1) for k, c in enumerate(polynomial)), Fraction(0))
 
@@ -141,7 +141,7 @@ class _Case:
         shifts = {Fraction(it.end) % 1 for it in at.values()} | {Fraction(0)}
         for lo, hi, mass in self.instants[event.id]:
             cuts = sorted({it + shift for it in range(lo, hi) for shift in shifts} | {Fraction(hi)})
-            for left, right in zip(cuts, cuts[1:], strict=False):
+            for left, right in pairwise(cuts):
                 yield mass * (right - left) / (hi - lo), _at(event, (left + right) / 2)
 
 

@@ -60,8 +60,8 @@ class UncertainCase:
 @st.composite
 def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
     """Draw a query; if it is not bounded, relations are added."""
-    positive = [f"p{i}" for i in range(draw(st.sampled_from([1, 1, 2, 2, 3])))]
-    negated = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 1, 2, 2, 3])))]
+    positive = [f"p{i}" for i in range(draw(st.sampled_from([1, 1, 1, 2, 2, 3])))]
+    negated = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 1, 1, 2, 3])))]
     types = {it: draw(st.sampled_from(_EXACT)) for it in positive}
     instant = draw(st.sampled_from([*positive, *positive, ""] if negated else positive))
     if instant:
@@ -75,9 +75,9 @@ def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
             others = [instant]
         if others:
             parts += near(draw, alias, draw(st.sampled_from(others)))
-            if alias in negated and draw(st.booleans()):
+            if alias in negated and not draw(st.integers(0, 2)):
                 parts.append(draw(formulas(*others, alias)))
-    if draw(st.booleans()):
+    if not draw(st.integers(0, 2)):
         parts.append(draw(formulas(*positive)))
     patterns = st.lists(st.just(AttributePattern("k", Variable("K"))), max_size=1)
     has_variable = False
@@ -114,7 +114,8 @@ def draw_uncertain(
     found, shapes = [], {}
     for event in draw_events(rng, count, streams, span=span, keyed=keyed):
         limit = streams[event.stream].max_uncertainty_us
-        length = rng.randint(0, limit) if limit else event.end - event.begin
+        # Exact instants of an uncertain stream are rarer.
+        length = rng.choice([0, *range(limit), *[limit] * 3]) if limit else event.end - event.begin
         found.append(replace(event, begin=event.end - length))
         if limit and length > 1 and rng.random() < 1 / 3:
             shapes[event.id] = own_histogram(rng, length)
@@ -129,9 +130,14 @@ def instants_of(
     for it in events:
         if it.begin < it.end and not streams[it.stream].lasts:
             shape = shapes.get(it.id)
-            found[it.id] = [(it.begin, it.end, Fraction(1))] if shape is None else [
-                (lo, hi, Fraction(mass, WHOLE_MASS)) for lo, hi, mass in shape.moved(it.end).buckets
-            ]
+            found[it.id] = (
+                [(it.begin, it.end, Fraction(1))]
+                if shape is None
+                else [
+                    (lo, hi, Fraction(mass, WHOLE_MASS))
+                    for lo, hi, mass in shape.moved(it.end).buckets
+                ]
+            )
     return found
 
 

@@ -26,11 +26,14 @@ class NamedInstant(NamedTuple):
         Id of the event.
     time : Histogram
         Its instant.
+    same : bool
+        Whether it is the positive event itself: it stops it iff 0 is in the window.
     """
 
     alias: str
     id: str
     time: Histogram
+    same: bool = False
 
 
 def describe_absence(
@@ -38,6 +41,7 @@ def describe_absence(
     windows: Mapping[str, tuple[Interval, ...]],
     candidates: Sequence[NamedInstant],
     threshold: Decimal | Fraction,
+    barred: Sequence[Interval] = (),
 ) -> dict[str, Any]:
     """Return the decision about a positive event and the facts from which it follows.
 
@@ -51,6 +55,8 @@ def describe_absence(
         Events of the negated aliases; those outside their window are described too.
     threshold : Decimal or Fraction
         Minimum probability.
+    barred : sequence of Interval
+        Values of T_s at which a relation among the positive events does not hold.
 
     Returns
     -------
@@ -58,11 +64,13 @@ def describe_absence(
         JSON-able. `positive`: its instant; `windows`: per alias the intervals of T_r - T_s, where
         None is infinite, and the first and last times at which an event may stop the positive
         event; `candidates`: their instants, P(in the window) and `place` (inside, outside or
-        uncertain); `probability` of absence, correctly rounded, and `probability_exact` as a
-        fraction if it is short; `threshold`; `reported`. Times in µs.
+        uncertain); `relations`: the probability that all relations among the positive events hold;
+        `probability` of the result, correctly rounded, and `probability_exact` as a fraction if it
+        is short; `threshold`; `reported`. Times in µs.
     """
-    known = [Candidate(it.time, windows[it.alias]) for it in candidates]
-    absent = absence_probability(positive, known)
+    known = [_candidate(it, windows[it.alias]) for it in candidates]
+    barrier = _barrier(positive, barred)
+    absent = absence_probability(positive, [*known, barrier])
     return {
         "positive": _describe_instant(positive),
         "windows": {
@@ -78,10 +86,32 @@ def describe_absence(
             }
             for named, it in zip(candidates, known, strict=True)
         ],
+        **_describe_probability("relations", absence_probability(positive, [barrier])),
         **_describe_probability("probability", absent),
         "threshold": str(threshold),
         "reported": absent >= Fraction(threshold),
     }
+
+
+def _candidate(named: NamedInstant, window: tuple[Interval, ...]) -> Candidate:
+    if named.same:
+        window = (Interval(None, None),) if any(it.holds(0) for it in window) else ()
+    return Candidate(named.time, window)
+
+
+def _barrier(positive: Histogram, barred: Sequence[Interval]) -> Candidate:
+    """Return a candidate that stops the positive event iff T_s is in an interval."""
+    time = positive.latest_us
+    window = tuple(
+        Interval(
+            None if it.hi_us is None else time - it.hi_us,
+            None if it.lo_us is None else time - it.lo_us,
+            it.open_hi,
+            it.open_lo,
+        )
+        for it in barred
+    )
+    return Candidate(Histogram.from_interval(time, time), window)
 
 
 def _describe_instant(time: Histogram) -> dict[str, Any]:

@@ -90,6 +90,38 @@ def _own(bounds: NDArray[np.int64], ends: NDArray[np.int64]) -> Barred:
 
 
 @njit(cache=True)
+def _sort_spans_kernel(
+    times: Int64s,
+    i: int,
+    domain: Spans,
+    instant: tuple[int, int],
+    lows: NDArray[np.int64],
+    highs: NDArray[np.int64],
+) -> int:
+    """Write the intervals in which the relations hold, by their begin; return their number.
+
+    For an exact instant, nothing is written, and the number is that of the clauses that hold.
+    """
+    first, last = instant
+    held = 0
+    for c in range(len(domain.starts) - 1):
+        lo, hi, open_lo, open_hi = _span_kernel(times, i, domain, c)
+        if first == last:
+            held += lo + open_lo <= first <= hi - open_hi
+            continue
+        lo = max(lo, first)
+        hi = min(hi, last)
+        if lo < hi:
+            k = held
+            while k > 0 and lows[k - 1] > lo:
+                lows[k], highs[k] = lows[k - 1], highs[k - 1]
+                k -= 1
+            lows[k], highs[k] = lo, hi
+            held += 1
+    return held
+
+
+@njit(cache=True)
 def _list_gaps_kernel(
     times: Int64s,
     place: int,
@@ -109,21 +141,7 @@ def _list_gaps_kernel(
             continue
         first = times[i, 2 * place]
         last = times[i, 2 * place + 1]
-        held = 0
-        for c in range(clauses):
-            lo, hi, open_lo, open_hi = _span_kernel(times, i, domain, c)
-            if first == last:
-                held += lo + open_lo <= first <= hi - open_hi
-                continue
-            lo = max(lo, first)
-            hi = min(hi, last)
-            if lo < hi:
-                k = held
-                while k > 0 and lows[k - 1] > lo:
-                    lows[k], highs[k] = lows[k - 1], highs[k - 1]
-                    k -= 1
-                lows[k], highs[k] = lo, hi
-                held += 1
+        held = _sort_spans_kernel(times, i, domain, (first, last), lows, highs)
         if held == 0:
             stopped[i] = True
             continue
