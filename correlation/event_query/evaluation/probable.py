@@ -9,7 +9,7 @@ iff the relations among its positive events hold and no negated event stops it, 
 events are independent. P is the mean over T_s (correlation.event_query.absence).
 
 Algorithm. For each combination, the events that may stop it are ranges of positions. Beside u,
-relations to events with exact times become intervals of T_u at which the combination is no result
+relations to events with exact times become intervals of T_u at which the combination is not a result
 (`stops`). The times at which an event with an uncertain instant stops the combination are a window
 relative to T_s: with u it is the same for all combinations, otherwise its ends are those of the
 combination. `absence.decide_absences` decides.
@@ -129,7 +129,7 @@ class Probabilities:
     def _decide_part(
         self, table: Table, gone: NDArray[np.bool_], located: Sequence[Located], gaps: Barred
     ) -> NDArray[np.float64]:
-        """Mark the combinations of a part that are no results, and return P of the others."""
+        """Mark the combinations of a part that are not results; return P of the others."""
         place = self.query.instant
         barred = [gaps]
         for it in located:
@@ -179,7 +179,7 @@ class Probabilities:
         place = self.query.instant
         if place is not None and self.query.positive[place].stream == located.alias.stream:
             own = np.flatnonzero(table.segments[:, place] == located.number)
-            # The position of each row; -1 of rows that are no candidates.
+            # The position of each row; -1 of rows that are not candidates.
             positions = np.full(len(located.segment), -1, np.int64)
             positions[located.view.rows] = np.arange(len(located.view.rows))
             found = np.full(len(table), -1, np.int64)

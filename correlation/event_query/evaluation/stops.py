@@ -1,4 +1,4 @@
-"""Kernels: the values of an uncertain instant T_u at which a combination is no result.
+"""Kernels: the values of an uncertain instant T_u at which a combination is not a result.
 
 Problem. A positive event u has an uncertain instant; the other events of its combination, and some
 negated events, have exact times. Find the values of T_u at which a relation among the positive
