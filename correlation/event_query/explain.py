@@ -354,7 +354,8 @@ def _known(read: ReadEvent) -> KnownEvent:
         time = make_table(
             [event.earliest], [event.latest], DictionaryColumn.from_list([event.shape])
         ).histogram(0)
-    return KnownEvent(str(read.describe()["id"]), event.earliest, event.latest, time)
+    found = read.describe()
+    return KnownEvent(found["stream"], str(found["id"]), event.earliest, event.latest, time)
 
 
 def _chance(numbers: Mapping[str, Any], name: str) -> str:

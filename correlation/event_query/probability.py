@@ -33,14 +33,15 @@ class KnownEvent(NamedTuple):
 
     Attributes
     ----------
-    id : str
-        Its id.
+    stream, id : str
+        Its stream and its id.
     begin, end : int
         Its times, or the first and the last possible time of its instant, in µs.
     time : Histogram
         Its instant; of an event that lasts, its end.
     """
 
+    stream: str
     id: str
     begin: int
     end: int
@@ -107,7 +108,8 @@ class _Combination:
                     windows[it.alias] = self._window(it.alias, positive, positive)
                 continue
             windows[it.alias] = self._window(it.alias, positive, known.time)
-            candidates.append(NamedInstant(it.alias, known.id, known.time, it.alias in own))
+            same = it.alias in own
+            candidates.append(NamedInstant(it.alias, known.id, known.time, same, known.stream))
         found = describe_absence(positive, windows, candidates, threshold, self._barred(positive))
         return {"instant": self._instant, **found}
 

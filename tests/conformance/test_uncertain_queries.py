@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings
+from numpy.typing import NDArray
 
 from correlation.event_query.absence.gathering import Negated
 from correlation.event_query.absence.windows import Windows
@@ -51,6 +53,7 @@ SPAN = 9
 COUNT = 14
 # Bound of the error of a reported probability: absence.filter.
 ERROR = 2.0**-36
+_NEGATED = Probabilities._negated  # noqa: SLF001 - the method that is mutated
 Ids = tuple[int, ...]
 
 
@@ -176,6 +179,14 @@ def with_own_event(
     yield Negated(instants, located.begin, located.end, windows)
 
 
+def as_independent(
+    it: Probabilities, table: Table, located: Located, windows: Windows, gone: NDArray[np.bool_]
+) -> Iterator[Negated]:
+    """Yield wrong candidates: an event that matches two aliases has two independent instants."""
+    for found in _NEGATED(it, table, located, windows, gone):
+        yield replace(found, events=None)
+
+
 def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, latest: bool) -> int:
     """Return a wrong column: the first and the last possible time are exchanged."""
     return column_of(point, columns, uncertain, latest=not latest)
@@ -186,13 +197,14 @@ def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, late
     [
         (compiled, "disjunctive_normal_form", whole_microseconds),
         (Probabilities, "_negated", with_own_event),
+        (Probabilities, "_negated", as_independent),
         (clauses, "column_of", exchanged),
         # Each keep value keeps one microsecond too little.
         (EventQueryOperator, "keep_values", keep_values_plus(1)),
         # Results are published one microsecond before they are final.
         (EventQueryOperator, "_progress", progress_plus(1)),
     ],
-    ids=["strict", "own event", "exchanged", "keep values", "progress"],
+    ids=["strict", "own event", "one event", "exchanged", "keep values", "progress"],
 )
 def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., object]) -> None:
     def fails(case: UncertainCase) -> bool:

@@ -3,8 +3,8 @@
 The instant of an event is exact, or a list of buckets (lo, hi, p): uniform on each bucket. Given
 the instant t of the one uncertain positive event, a combination is a result with the probability ::
 
-    [its relations among positive events hold at t] * product over all negated events r of
-        (1 - P(r satisfies the relations that mention its alias, at t))
+    [its relations among positive events hold at t] * product over all other events r of
+        (1 - P(r satisfies the relations that mention a negated alias which it matches, at t))
 
 Its probability is the mean over t. All times and constants are integers, so between two integers
 the truth of each relation is that at any inner point, and the probability of a relation between two
@@ -71,14 +71,13 @@ class _Case:
         self.instants = instants
         self.combination = combination
         self.uncertain = [it for it, event in combination.items() if event.id in instants]
-        self.negated: list[tuple[str, Event, list[Item]]] = []
+        # An event may match several negated aliases; it has one instant.
+        self.negated: dict[Event, list[tuple[str, list[Item]]]] = {}
         for pattern in query.negated:
             mentioned = [part for part in relations if pattern.alias in aliases_of(part)]
-            self.negated += [
-                (pattern.alias, event, mentioned)
-                for event in candidates(pattern, pool)
-                if self.matches(query, pattern, event)
-            ]
+            for event in candidates(pattern, pool):
+                if self.matches(query, pattern, event):
+                    self.negated.setdefault(event, []).append((pattern.alias, mentioned))
 
     def matches(self, query: JudgedQuery, pattern: Pattern, event: Event) -> bool:
         extended = {**self.combination, pattern.alias: event}
@@ -100,7 +99,7 @@ class _Case:
         if not all(holds(part, at_u) for part in self.among):
             return Fraction(0)
         polynomial = [Fraction(1)]
-        for negated in self.negated:
+        for negated in self.negated.items():
             u, v = (self.factor(at, *negated) for at in (at_u, at_v))
             slope = 3 * (v - u)
             if u != 1 or v != 1:
@@ -110,7 +109,7 @@ class _Case:
     def value_at(self, at: Mapping[str, Event]) -> Fraction:
         """Return the integrand if all positive events have exact times."""
         value = Fraction(all(holds(part, at) for part in self.among))
-        for negated in self.negated:
+        for negated in self.negated.items():
             value *= self.factor(at, *negated)
         return value
 
@@ -118,7 +117,10 @@ class _Case:
         return {**self.combination, alias: _at(self.combination[alias], time)}
 
     def factor(
-        self, at: Mapping[str, Event], alias: str, event: Event, relations: Sequence[Item]
+        self,
+        at: Mapping[str, Event],
+        event: Event,
+        uses: Sequence[tuple[str, Sequence[Item]]],
     ) -> Fraction:
         """Return the probability that an event does not stop the combination."""
         same = [it for it, mine in self.combination.items() if mine.id == event.id]
@@ -132,7 +134,10 @@ class _Case:
         stopped = sum(
             mass
             for mass, moved in times_of_event
-            if all(holds(part, {**at, alias: moved}) for part in relations)
+            if any(
+                all(holds(part, {**at, alias: moved}) for part in relations)
+                for alias, relations in uses
+            )
         )
         return 1 - Fraction(stopped)
 

@@ -35,6 +35,8 @@ Interface in columns. An operator calls:
   others are ends relative to T_s. If one is uncertain, T_s is its time.
 - `Barred` has the values of T_s at which relations to events with exact times stop the combination:
   relations among its positive events that do not hold, and negated events with exact times.
+- An event may be a candidate of several aliases. It has one instant, so its entries need `events`:
+  numbers by which it is recognised, and is in the union of the windows.
 - A candidate must not be the positive event itself: their times are not independent. Such an event
   stops the positive event iff 0 is in the window.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -28,12 +28,16 @@ class NamedInstant(NamedTuple):
         Its instant.
     same : bool
         Whether it is the positive event itself: it stops it iff 0 is in the window.
+    stream : str
+        Its stream. Entries of several aliases with one stream and id are one event; empty: no other
+        entry has the event.
     """
 
     alias: str
     id: str
     time: Histogram
     same: bool = False
+    stream: str = ""
 
 
 def describe_absence(
@@ -70,7 +74,7 @@ def describe_absence(
     """
     known = [_candidate(it, windows[it.alias]) for it in candidates]
     barrier = _barrier(positive, barred)
-    absent = absence_probability(positive, [*known, barrier])
+    absent = absence_probability(positive, [*_distinct(candidates, known), barrier])
     return {
         "positive": _describe_instant(positive),
         "windows": {
@@ -97,6 +101,18 @@ def _candidate(named: NamedInstant, window: tuple[Interval, ...]) -> Candidate:
     if named.same:
         window = (Interval(None, None),) if any(it.holds(0) for it in window) else ()
     return Candidate(named.time, window)
+
+
+def _distinct(
+    candidates: Sequence[NamedInstant], known: Sequence[Candidate]
+) -> Iterable[Candidate]:
+    """Return each event once, with the union of its windows."""
+    found: dict[tuple[object, ...], Candidate] = {}
+    for place, (named, it) in enumerate(zip(candidates, known, strict=True)):
+        key = (named.stream, named.id) if named.stream else (place,)
+        before = found[key].window if key in found else ()
+        found[key] = Candidate(it.time, (*before, *it.window))
+    return found.values()
 
 
 def _barrier(positive: Histogram, barred: Sequence[Interval]) -> Candidate:

@@ -9,13 +9,14 @@ iff the relations among its positive events hold and no negated event stops it, 
 events are independent. P is the mean over T_s (correlation.event_query.absence).
 
 Algorithm. For each combination, the events that may stop it are ranges of positions. Beside u,
-relations to events with exact times become intervals of T_u at which the combination is not a result
-(`stops`). The times at which an event with an uncertain instant stops the combination are a window
-relative to T_s: with u it is the same for all combinations, otherwise its ends are those of the
-combination. `absence.decide_absences` decides.
+relations to events with exact times become intervals of T_u at which the combination is not a
+result (`stops`). The times at which an event with an uncertain instant stops the combination are a
+window relative to T_s: with u it is the same for all combinations, otherwise its ends are those of
+the combination. `absence.decide_absences` decides.
 
-The event u itself may be a candidate of a negated alias of its own stream. Its time is not
-independent of T_u: it stops the combination iff 0 is in the window.
+One event, several aliases. An event may match several negated aliases. It has one instant, so it is
+one candidate with the union of their windows. The event u itself may be a candidate of a negated
+alias of its own stream: it stops the combination iff 0 is in the window.
 
 Proof: docs/proofs.md, P-QUERY-UNCERTAIN. Cost: as in `absence`; memory O(`CANDIDATES`) beside the
 events of one combination.
@@ -176,6 +177,13 @@ class Probabilities:
         """Yield the candidates of a segment, without the events u themselves."""
         instants = located.view.instants(self.search.views, located.segment)
         begin, end = located.begin, located.end
+        events = None
+        if (
+            sum(it.uncertain and it.stream == located.alias.stream for _, it in self.query.negated)
+            > 1
+        ):
+            # The event may match several aliases.
+            events = self._first_number(located) + located.view.rows
         place = self.query.instant
         if place is not None and self.query.positive[place].stream == located.alias.stream:
             own = np.flatnonzero(table.segments[:, place] == located.number)
@@ -186,9 +194,20 @@ class Probabilities:
             found[own] = positions[table.rows[own, place]]
             among = (found >= begin) & (found < end)
             gone |= among & _holds_zero(windows)
-            yield Negated(instants, np.where(among, found + 1, end), end, windows)
+            yield Negated(instants, np.where(among, found + 1, end), end, windows, events)
             end = np.where(among, found, end)
-        yield Negated(instants, begin, end, windows)
+        yield Negated(instants, begin, end, windows, events)
+
+    def _first_number(self, located: Located) -> int:
+        """Return the number of the first event of a segment, among all segments of all streams."""
+        names = sorted({alias.stream for _, alias in self.query.negated})
+        before = 0
+        for name in names:
+            segments = [*self.search.buffered[name], *self.search.fresh[name]]
+            if name == located.alias.stream:
+                return before + sum(map(len, segments[: located.number]))
+            before += sum(map(len, segments))
+        raise ValueError(f"stream {located.alias.stream} is not a stream of a negated event")
 
     def _positives(self, table: Table) -> InstantTable:
         """Return the distribution of T_s of each combination."""
