@@ -9,8 +9,8 @@ the instant t of the one uncertain positive event, a combination is a result wit
 Its probability is the mean over t. All times and constants are integers, so between two integers
 the truth of each relation is that at any inner point, and the probability of a relation between two
 uncertain instants is linear in t. The product is a polynomial there, which is integrated. If all
-positive events are exact, there is only one t. Formulas are evaluated as in `event_queries`; there
-are no windows, buffers, progress or times of arrival. This module imports no package under test.
+positive events are exact, there is only one t. Formulas are evaluated as in `event_queries`,
+without windows, buffers, progress or times of arrival. This module imports no package under test.
 """
 
 from __future__ import annotations

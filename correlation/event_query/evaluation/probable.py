@@ -54,7 +54,8 @@ from correlation.event_query.evaluation.spans import list_spans
 from correlation.event_query.evaluation.stops import list_gaps, list_stops
 from correlation.event_query.evaluation.tables import Table
 
-# Combinations are decided together as long as they have at most this number of candidates.
+# Combinations are decided together as long as they have at most this number of candidates, each
+# counted once for every clause of its alias.
 CANDIDATES = 2**18
 _POSITION = DECIDED_BY[0]
 # Column of a time of all combinations without u: the end of their first event.
@@ -104,7 +105,10 @@ class Probabilities:
         gone = np.zeros(len(left), np.bool_)
         gaps = self._gaps(left, gone)
         located = list(self._locate(left))
-        for part in _split(sum((it.end - it.begin for it in located), np.zeros(len(left), int))):
+        sizes = np.zeros(len(left), np.int64)
+        for it in located:
+            sizes += (it.end - it.begin + 1) * len(it.alias.spans or ())
+        for part in _split(sizes):
             few = _take(left, part)
             inside = slice(*np.searchsorted(gaps.owner, [part.start, part.stop]))
             barred = Barred(*(it[inside] for it in gaps))._replace(

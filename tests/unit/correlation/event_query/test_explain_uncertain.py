@@ -66,7 +66,7 @@ def explain(text: str = REPORTED, threshold: str = "0.5", **given: GivenRecord) 
 def test_probability_follows_from_relations_and_given_negated_events(
     given: dict[str, GivenRecord], exact: str, failed: str | None
 ) -> None:
-    answer = explain(**{"a": LEAK, "d": DOOR, **given})
+    answer = explain(REPORTED, "0.5", **{"a": LEAK, "d": DOOR, **given})
     assert answer["absence"]["probability_exact"] == exact
     assert answer["failed_step"] == failed
     assert answer["verdict"] == ("satisfied" if failed is None else "not_satisfied")
