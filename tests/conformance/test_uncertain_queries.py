@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings
-from numpy.typing import NDArray
 
 from correlation.event_query.absence.gathering import Negated
 from correlation.event_query.absence.windows import Windows
@@ -22,14 +20,15 @@ from correlation.event_query.evaluation.operator import EventQueryOperator
 from correlation.event_query.evaluation.probable import Probabilities
 from correlation.event_query.evaluation.search import Located
 from correlation.event_query.evaluation.tables import Table
-from correlation.event_query.query import Formula
+from correlation.event_query.query import And, EventPattern, Formula, Query, Relation
 from correlation.event_query.relevance.normal_form import Clause, Node, disjunctive_normal_form
 from tests.conformance.test_event_queries import keep_values_plus, progress_plus, take_block
 from tests.oracle.event_queries import Event, JudgedQuery, time_of
 from tests.oracle.uncertain_queries import probabilities
-from tests.support.event_queries import judged
+from tests.support.event_queries import end, judged
 from tests.support.query_slots import (
     KEY,
+    Arrival,
     QuerySlot,
     closing_heartbeats,
     make_query_block,
@@ -53,7 +52,6 @@ SPAN = 9
 COUNT = 14
 # Bound of the error of a reported probability: absence.filter.
 ERROR = 2.0**-36
-_NEGATED = Probabilities._negated  # noqa: SLF001 - the method that is mutated
 Ids = tuple[int, ...]
 
 
@@ -159,6 +157,39 @@ def test_p_query_uncertain_results_are_equal_without_garbage_collection(
         assert run(case, checked=False) == with_collection
 
 
+def test_an_event_of_two_negated_aliases_has_one_instant() -> None:
+    # x is within 2 us before p, y within 2 us after it: an event from 0 to 4 us is one of both.
+    query = Query(
+        "R",
+        (),
+        (
+            EventPattern("p", "E"),
+            EventPattern("x", "A", negated=True),
+            EventPattern("y", "D", negated=True),
+        ),
+        And(
+            (
+                Relation(end("x"), "<=", end("p")),
+                Relation(end("p", -2), "<=", end("x")),
+                Relation(end("p"), "<=", end("y")),
+                Relation(end("y"), "<=", end("p", 2)),
+            )
+        ),
+    )
+    for others, expected in (([(0, 4)], []), ([(0, 2), (2, 4)], []), ([(1, 5)], [0.25])):
+        streams = make_streams(UNCERTAIN_STREAMS, keyed=False)
+        slot = QuerySlot(streams)
+        control = query_control(0, query, UNCERTAIN_STREAMS, threshold="0.0000000001")
+        arrivals = [Arrival(Event("e", 2, 2, (), 0), 0)]
+        arrivals += [
+            Arrival(Event("a", *it, (), number + 1), 0, number) for number, it in enumerate(others)
+        ]
+        slot.advance(make_query_block([], [control]))
+        slot.advance(make_query_block(arrivals))
+        outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(streams)))
+        assert [it["probability"] for it in read_alarms(outcome)] == expected
+
+
 def whole_microseconds(
     formula: Formula,
     uncertain: Collection[str] = (),  # noqa: ARG001 - the argument that the mutation ignores
@@ -179,14 +210,6 @@ def with_own_event(
     yield Negated(instants, located.begin, located.end, windows)
 
 
-def as_independent(
-    it: Probabilities, table: Table, located: Located, windows: Windows, gone: NDArray[np.bool_]
-) -> Iterator[Negated]:
-    """Yield wrong candidates: an event that matches two aliases has two independent instants."""
-    for found in _NEGATED(it, table, located, windows, gone):
-        yield replace(found, events=None)
-
-
 def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, latest: bool) -> int:
     """Return a wrong column: the first and the last possible time are exchanged."""
     return column_of(point, columns, uncertain, latest=not latest)
@@ -197,14 +220,13 @@ def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, late
     [
         (compiled, "disjunctive_normal_form", whole_microseconds),
         (Probabilities, "_negated", with_own_event),
-        (Probabilities, "_negated", as_independent),
         (clauses, "column_of", exchanged),
         # Each keep value keeps one microsecond too little.
         (EventQueryOperator, "keep_values", keep_values_plus(1)),
         # Results are published one microsecond before they are final.
         (EventQueryOperator, "_progress", progress_plus(1)),
     ],
-    ids=["strict", "own event", "one event", "exchanged", "keep values", "progress"],
+    ids=["strict", "own event", "exchanged", "keep values", "progress"],
 )
 def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., object]) -> None:
     def fails(case: UncertainCase) -> bool:

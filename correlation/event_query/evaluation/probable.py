@@ -182,10 +182,8 @@ class Probabilities:
         instants = located.view.instants(self.search.views, located.segment)
         begin, end = located.begin, located.end
         events = None
-        if (
-            sum(it.uncertain and it.stream == located.alias.stream for _, it in self.query.negated)
-            > 1
-        ):
+        streams = [alias.stream for _, alias in self.query.negated]
+        if streams.count(located.alias.stream) > 1:
             # The event may match several aliases.
             events = self._first_number(located) + located.view.rows
         place = self.query.instant
