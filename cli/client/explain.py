@@ -13,6 +13,8 @@ import orjson
 from rich.markup import escape
 from rich.table import Table
 
+from cli.client.absence_picture import LEGEND as ABSENCE_LEGEND
+from cli.client.absence_picture import draw_absence
 from cli.client.lines import printable
 from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
@@ -142,6 +144,11 @@ def show_explanation(answer: Mapping[str, Any], console: Console) -> None:
         console.print("\n".join(LEGEND), markup=False, style="dim", soft_wrap=True)
         console.print()
         console.print(_regions_table(answer))
+    absence = draw_absence(answer)
+    if absence:
+        console.print()
+        console.print("\n".join(absence), markup=False, soft_wrap=True)
+        console.print("\n".join(ABSENCE_LEGEND), markup=False, style="dim", soft_wrap=True)
     if answer.get("decided_by"):
         console.print(f"decided by {_describe_ways(answer)}")
     if answer.get("swapped"):

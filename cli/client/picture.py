@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 WIDTH = 80
-_LABEL = 11
+LABEL = 11
 _TICK_COLUMNS = 12
 _POSSIBLE, _CERTAIN = "─", "━"
 _PROBED, _SATISFIED = "░", "▓"
@@ -30,8 +30,8 @@ _STEPS_US = (
 )
 
 
-class _Scale(NamedTuple):
-    """Mapping of a time range to columns."""
+class Scale(NamedTuple):
+    """Mapping of a time range, in µs, to columns."""
 
     low: int
     high: int
@@ -78,14 +78,14 @@ def draw_pair(answer: Mapping[str, Any]) -> list[str]:
     shown += (ends[0], ends[3]) if ends[0] <= ends[3] else ()
     shown += [a["earliest"] + lower] if lower is not None else []
     shown += [a["latest"] + upper] if upper is not None else []
-    scale = _Scale(min(shown), max(shown), WIDTH - _LABEL)
+    scale = Scale(min(shown), max(shown), WIDTH - LABEL)
     return [
-        *_label("A", scale.bar((a["earliest"], a["latest"], "█"))),
-        *_label("B", scale.bar((b["earliest"], b["latest"], "█"))),
-        *_label("in window", _draw_window(scale, a, lower, upper)),
-        *_label("B may end", _draw_regions(scale, ends)),
-        *_label("B ends", scale.bar((b["latest"], b["latest"], "▲"))),
-        *_draw_axis(scale, zero),
+        *label_line("A", scale.bar((a["earliest"], a["latest"], "█"))),
+        *label_line("B", scale.bar((b["earliest"], b["latest"], "█"))),
+        *label_line("in window", _draw_window(scale, a, lower, upper)),
+        *label_line("B may end", _draw_regions(scale, ends)),
+        *label_line("B ends", scale.bar((b["latest"], b["latest"], "▲"))),
+        *draw_axis(scale, zero),
     ]
 
 
@@ -96,11 +96,12 @@ LEGEND = (
 )
 
 
-def _label(name: str, line: str) -> Iterator[str]:
-    yield f"{name:<{_LABEL}}{line}".rstrip()
+def label_line(name: str, line: str) -> Iterator[str]:
+    """Yield a row with its label."""
+    yield f"{name:<{LABEL}}{line}".rstrip()
 
 
-def _draw_window(scale: _Scale, a: Mapping[str, Any], lower: int | None, upper: int | None) -> str:
+def _draw_window(scale: Scale, a: Mapping[str, Any], lower: int | None, upper: int | None) -> str:
     """Draw the times of B that satisfy the predicate for some, and for every, time of A."""
     begin = (None, None) if lower is None else (a["earliest"] + lower, a["latest"] + lower)
     end = (None, None) if upper is None else (a["latest"] + upper, a["earliest"] + upper)
@@ -114,28 +115,28 @@ def _draw_window(scale: _Scale, a: Mapping[str, Any], lower: int | None, upper: 
     return scale.bar((*possible, _POSSIBLE), (*certain, _CERTAIN))
 
 
-def _draw_regions(scale: _Scale, ends: tuple[int, ...]) -> str:
+def _draw_regions(scale: Scale, ends: tuple[int, ...]) -> str:
     lh, ll, rl, rh = ends
     return scale.bar((lh, rh, _PROBED), (ll, rl, _SATISFIED))
 
 
-def _draw_axis(scale: _Scale, zero: int) -> list[str]:
+def draw_axis(scale: Scale, zero: int) -> list[str]:
     """Draw the axis and its labels, with ticks at round distances from zero."""
     cells = ["─"] * scale.columns
-    labels = [" "] * (scale.columns + _LABEL)
+    labels = [" "] * (scale.columns + LABEL)
     free = 0
     for tick in _ticks(scale, zero):
         column = scale.column(zero + tick)
         cells[column] = "┼"
         text = describe_duration(tick) if tick else "0"
-        begin = min(max(column + _LABEL - len(text) // 2, 0), len(labels) - len(text))
+        begin = min(max(column + LABEL - len(text) // 2, 0), len(labels) - len(text))
         if begin >= free:
             labels[begin : begin + len(text)] = text
             free = begin + len(text) + 1
-    return [" " * _LABEL + "".join(cells), "".join(labels).rstrip()]
+    return [" " * LABEL + "".join(cells), "".join(labels).rstrip()]
 
 
-def _ticks(scale: _Scale, zero: int) -> range:
+def _ticks(scale: Scale, zero: int) -> range:
     """Return the offsets of the ticks from zero, with a step that leaves room for labels."""
     span = scale.high - scale.low
     room = max(1, scale.columns // _TICK_COLUMNS)

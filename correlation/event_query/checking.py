@@ -18,6 +18,7 @@ from correlation.event_query.query import (
 )
 from correlation.event_query.relevance.analysis import Relevance
 from correlation.event_query.relevance.cached import RELEVANCES
+from correlation.event_query.relevance.joint import joint_relations
 from correlation.resources.attributes import AttributeType
 from correlation.resources.streams import Stream
 
@@ -188,6 +189,16 @@ def _check_uncertainty(condition: EventQueryCondition, streams: Mapping[str, Str
         "add a threshold, such as 0.9",
         when=bool(uncertain) and condition.threshold is None,
     )
+    aliases = {alias for alias, name in stream_of.items() if name in uncertain}
+    for negated, instant, other in joint_relations(condition.query, aliases):
+        errors.refuse(
+            _FIELD,
+            f"the instants of the positive event {instant} and of the negated event {negated} are "
+            f"uncertain, and a relation or disjunction of {negated} also mentions {other}; the "
+            "probability of such combinations is not supported",
+            f"relate {negated} to {instant} only",
+            when=True,
+        )
     errors.refuse(
         "threshold",
         "has no meaning: the times of all streams of the query are exact",

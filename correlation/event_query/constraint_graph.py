@@ -150,10 +150,11 @@ def _edges(
     instants = {it.alias for it in inputs if it.is_instant}
     # Bounds of p - v that do not follow from others, by (v, p).
     bounds: dict[tuple[Point, Point], Distance] = {}
-    for p, v, bound_us in closure.atoms:
+    for p, v, bound_us, is_open in closure.atoms:
         if isinstance(p, Point) and isinstance(v, Point) and bound_us <= closure.dist(v, p):
             key = _node(v, instants), _node(p, instants)
-            bounds[key] = min(bound_us, bounds.get(key, math.inf))
+            drawn_us = bound_us - is_open * _STRICT_US
+            bounds[key] = min(drawn_us, bounds.get(key, math.inf))
     order = {node: place for place, node in enumerate(_nodes(inputs))}
     for first, second in dict.fromkeys(tuple(sorted(key, key=order.__getitem__)) for key in bounds):
         v, p = (first, second) if ranks[first] <= ranks[second] else (second, first)

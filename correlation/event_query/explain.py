@@ -11,6 +11,9 @@ job, and the first step that failed:
     absence       a given negated event stops the combination
     threshold     uncertain instants only: the probability is below the threshold
 
+With uncertain instants, `relations` fails if the relations hold with probability 0, and `absence`
+if a given negated event then stops the combination with probability 1.
+
 A negated event that was not given may still stop the combination: `find_stopping` tests the records
 of its topic, and the answer names the progress of the streams after which no further event can
 (docs/proofs.md, P-QUERY-PROGRESS).
@@ -26,11 +29,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from correlation.buffers.columns import DictionaryColumn
+from correlation.event_query.absence.instants import make_table
 from correlation.event_query.checking import is_uncertain, relevance_of
 from correlation.event_query.comparing import round_constants, satisfies
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.language.writer import write_attribute, write_formula
 from correlation.event_query.meaning import Times, bindings, holds, value_of
+from correlation.event_query.probability import KnownEvent, describe_probability
 from correlation.event_query.query import (
     And,
     Comparison,
@@ -42,10 +48,12 @@ from correlation.event_query.relevance.describe import join_words
 from correlation.event_query.relevance.split import split_formula
 from correlation.explaining import GivenRecord, ReadEvent, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
+from correlation.resources.histogram import Histogram
 from correlation.resources.streams import Stream
 from correlation.resources.times import describe_moment
 
 _STEPS = ("contract", "key", "attributes", "variables", "relations", "absence")
+_UNCERTAIN_STEPS = (*_STEPS, "threshold")
 
 
 def explain_combination(
@@ -70,7 +78,8 @@ def explain_combination(
         JSON-able: verdict, failed_step, explanation, steps, notes; `events`: the record of each
         alias that was given; and, if the positive records are events, `time`, the time of the
         result, and `decided_when`: the progress of each stream, in µs, at which the verdict is
-        final (missing: the stream does not matter).
+        final (missing: the stream does not matter). With uncertain instants also `absence`, the
+        probability and the facts from which it follows: see `probability.describe_probability`.
     """
     return _Explanation(condition, streams, given).describe()
 
@@ -122,7 +131,8 @@ class _Explanation:
         )
         self._compared = {event.alias: event.attributes for event in rounded.events}
         self._parts = split_formula(self._query)
-        self._steps = Steps(_STEPS)
+        self._steps = Steps(_STEPS if condition.threshold is None else _UNCERTAIN_STEPS)
+        self._weighed: dict[str, Any] | None = None
 
     def describe(self) -> dict[str, Any]:
         broken = [it.alias for it in self._query.positive if self._read[it.alias].event is None]
@@ -133,12 +143,12 @@ class _Explanation:
         )
         found: dict[str, Any] = {"time": None, "decided_when": None}
         if not broken:
+            exact = self._condition.threshold is None
             for check in (
                 self._check_keys,
                 self._check_attributes,
                 self._check_variables,
-                self._check_relations,
-                self._check_absence,
+                *((self._check_relations, self._check_absence) if exact else self._weigh()),
             ):
                 failure, detail = check()
                 self._steps.take(passed=not failure, detail=failure or detail)
@@ -148,6 +158,7 @@ class _Explanation:
             "events": {alias: it.describe() for alias, it in self._read.items()},
             "type": self._query.type,
             **found,
+            **({} if self._weighed is None else {"absence": self._weighed}),
             "notes": list(self._notes()),
         }
 
@@ -200,21 +211,95 @@ class _Explanation:
             return "", "the query has no negated event"
         return "", "; ".join(reasons) or "no negated event was given"
 
+    def _weigh(self) -> Iterator[Callable[[], tuple[str, str]]]:
+        """Yield the steps of a combination with uncertain instants, and compute its probability."""
+        yield self._check_exact_relations
+        yield self._check_certain_absence
+        yield self._check_threshold
+
+    def _weighing(self) -> dict[str, Any]:
+        """Return the probability and the facts from which it follows."""
+        if self._weighed is None:
+            threshold = self._condition.threshold
+            if threshold is None:
+                raise TypeError("the query has no threshold")
+            stopping = [it.alias for it in self._query.negated if self._may_stop(it)]
+            events = {
+                alias: _known(self._read[alias])
+                for alias in [*(it.alias for it in self._query.positive), *stopping]
+            }
+            self._weighed = describe_probability(
+                self._query, self._uncertain(), events, self._own(stopping), threshold
+            )
+        return self._weighed
+
+    def _uncertain(self) -> set[str]:
+        stream_of = self._condition.stream_of
+        return {it for it, name in stream_of.items() if is_uncertain(self._streams[name])}
+
+    def _own(self, negated: list[str]) -> set[str]:
+        """Return the negated aliases whose event is the uncertain positive event."""
+        uncertain = self._uncertain()
+        mine = [
+            (self._read[it.alias].stream, self._read[it.alias].event)
+            for it in self._query.positive
+            if it.alias in uncertain
+        ]
+        return {it for it in negated if (self._read[it].stream, self._read[it].event) in mine}
+
+    def _may_stop(self, event: EventPattern) -> bool:
+        """Return whether a negated event was given whose key and attributes match."""
+        return event.alias in self._read and not self._mismatch(event)
+
+    def _check_exact_relations(self) -> tuple[str, str]:
+        if not self._uncertain() & {it.alias for it in self._query.positive}:
+            return self._check_relations()
+        weighed = self._weighing()
+        shown = _chance(weighed, "relations")
+        if not weighed["relations"]:
+            return f"the relations among the positive events hold with probability {shown}", ""
+        return "", f"the relations among the positive events hold with probability {shown}"
+
+    def _check_certain_absence(self) -> tuple[str, str]:
+        weighed = self._weighing()
+        reasons = [
+            f"{event.alias} does not stop it: {reason}"
+            for event in self._query.negated
+            if event.alias in self._read and (reason := self._mismatch(event))
+        ]
+        for it in weighed["candidates"]:
+            if it["place"] == "inside":
+                return f"event {it['alias']} ({it['id']}) stops the combination with certainty", ""
+            chance = _chance(it, "in_window")
+            reasons.append(f"{it['alias']} ({it['id']}) stops it with probability {chance}")
+        if not self._query.negated:
+            return "", "the query has no negated event"
+        return "", "; ".join(reasons) or "no negated event was given"
+
+    def _check_threshold(self) -> tuple[str, str]:
+        weighed = self._weighing()
+        shown = f"the probability is {_chance(weighed, 'probability')}"
+        if weighed["reported"]:
+            return "", f"{shown}, the threshold {weighed['threshold']}"
+        return f"{shown}, below the threshold {weighed['threshold']}", ""
+
     def _stopping(self, event: EventPattern) -> str:
         parts = self._parts.negated[event.alias].parts
         return " and ".join(map(write_formula, parts)) or "any event of its stream does"
 
     def _why_not_stopped(self, event: EventPattern) -> str:
         """Return why a given negated event does not stop the combination; "" if it does."""
+        return self._mismatch(event) or self._first_broken(self._parts.negated[event.alias])
+
+    def _mismatch(self, event: EventPattern) -> str:
+        """Return why a given negated event does not meet the combination; "" if it does."""
         if self._read[event.alias].event is None:
             return self._describe_breach(event.alias)
         first = self._query.positive[0].alias
         if self._key(event.alias) != self._key(first):
             return f"its key is {self._key(event.alias)!r}"
-        return (
-            next(self._misfits(event), "")
-            or next(self._clashes((*self._query.positive, event)), "")
-            or self._first_broken(self._parts.negated[event.alias])
+        return next(self._misfits(event), "") or next(
+            self._clashes((*self._query.positive, event)), ""
         )
 
     def _misfits(self, event: EventPattern) -> Iterator[str]:
@@ -283,12 +368,6 @@ class _Explanation:
                 yield f"an event {' or '.join(missing)} that was not given may stop it"
         for alias, read in self._read.items():
             yield from describe_delay(alias, read)
-            if read.event is not None and is_uncertain(read.stream):
-                yield (
-                    f"the instant of {alias} is uncertain by "
-                    f"{describe_duration(read.event.latest - read.event.earliest)}: the relations "
-                    "were checked for its last possible time"
-                )
 
     def _describe_breach(self, alias: str) -> str:
         return f"{alias} {self._read[alias].breach}"
@@ -302,6 +381,28 @@ def _missed_by(part: Formula, times: Mapping[str, Times]) -> str:
         return ": both are equal"
     place = "after" if left > right else "before"
     return f": the left side is {describe_duration(abs(left - right))} {place} the right side"
+
+
+def _known(read: ReadEvent) -> KnownEvent:
+    """Return an event with its times; the record is valid."""
+    event = read.event
+    if event is None:
+        raise TypeError("the record is not a valid event")
+    if read.stream.lasts:
+        time = Histogram.from_interval(event.latest, event.latest)
+    else:
+        time = make_table(
+            [event.earliest], [event.latest], DictionaryColumn.from_list([event.shape])
+        ).histogram(0)
+    found = read.describe()
+    return KnownEvent(found["stream"], str(found["id"]), event.earliest, event.latest, time)
+
+
+def _chance(numbers: Mapping[str, Any], name: str) -> str:
+    """Return a probability as a short fraction, or with six digits."""
+    exact = numbers[f"{name}_exact"]
+    shown = f"{numbers[name]:.6g}"
+    return shown if exact is None or exact in {"0", "1"} else f"{shown} ({exact})"
 
 
 def _shown(value: object) -> str:

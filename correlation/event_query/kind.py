@@ -43,6 +43,18 @@ _WARM_UP = (
       or (y.rt.end < x.rt.end and x.rt.end <= y.rt.end + 100 ms),
       z.rt.end > max(x.rt.end, y.rt.end), z.rt.end <= min(x.rt.end, y.rt.end) + 400 ms END""",
 )
+# An uncertain positive event with a relation, with exact and uncertain negated events; and exact
+# positive events. The first one's own stream is negated.
+_WARM_UP_UNCERTAIN = (
+    """DETECT W ON event x: a event e: c not event y: d not event z: a not event w: b
+    WHERE x.rt.end >= e.rt.end, x.rt.end <= e.rt.end + 200 ms,
+      y.rt.end >= x.rt.end + 20 ms, y.rt.end <= x.rt.end + 30 ms,
+      z.rt.end > x.rt.end, z.rt.end < x.rt.end + 10 ms,
+      w.rt.end > x.rt.end, w.rt.end < x.rt.end + 10 ms END""",
+    """DETECT W {area {var X}} ON event x: c {area {var X}} event y: d {area {var X}} not event z: b
+    WHERE x.rt.end <= y.rt.begin, y.rt.end <= x.rt.end + 300 ms,
+      z.rt.end > x.rt.end + 10 ms, z.rt.end < y.rt.end + 20 ms END""",
+)
 _FIELDS = (
     Field(
         "query",
@@ -81,13 +93,15 @@ def _optional_roles(condition: EventQueryCondition) -> Collection[str]:
 
 
 def _list_warm_up(algorithm: str | None, shapes: str) -> Iterator[Values]:  # noqa: ARG001 - as all kinds
-    """Yield a query for each way of evaluation, on streams of exact instants.
+    """Yield a query for each way of evaluation, on streams of exact and of uncertain instants.
 
-    The algorithm is not chosen by the user, and the shapes are those of other streams.
+    The algorithm is not chosen by the user. Templates take the kernels of histograms.
     """
     if shapes == "intervals":
         for text in _WARM_UP:
             yield {"kind": KIND, "query": text}
+    for text in _WARM_UP_UNCERTAIN:
+        yield {"kind": KIND, "query": text, "threshold": "0.3"}
 
 
 EVENT_QUERY_KIND = ConditionKind(

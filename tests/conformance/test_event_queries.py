@@ -121,7 +121,7 @@ def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
     slot.advance(make_query_block([], [query_control(0, case.query, SMALL_STREAMS)]))
     rest, found = order_of_arrival(rng, events), Counter[tuple[int, ...]]()
     while rest:
-        taken, rest = _take(rng, rest)
+        taken, rest = take_block(rng, rest)
         beats = [true_heartbeat(rng, rng.choice(sorted(used)), rest)]
         block = make_query_block(taken, heartbeats=beats if rng.random() < 0.4 else [])
         outcome = slot.advance(block)
@@ -143,7 +143,7 @@ def run(case: Case, count: int = 24, *, checked: bool = True) -> Found:
     return found
 
 
-def _take(rng: random.Random, rest: list[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
+def take_block(rng: random.Random, rest: list[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
     """Take the events of a block; partitions are not read equally far."""
     place = (rest[0].event.stream, rest[0].partition)
     skip = rng.random() < 0.4

@@ -320,6 +320,41 @@ def test_streams_that_last_and_one_cell_and_one_uncertain_stream_are_accepted(
         assert answer.status_code == 201, answer.text
 
 
+def test_threshold_is_required_and_only_one_integral_is_supported(client: httpx.Client) -> None:
+    vague = absence("Vague", "Vague")
+    missing = said(client.put("/v1/conditions/bad", json=query(vague)))
+    assert missing["threshold"].startswith("is missing: the instants of vague are uncertain")
+    created = client.put("/v1/conditions/vague-absence", json=query(vague, threshold="0.75"))
+    assert created.status_code == 201, created.text
+    assert client.get("/v1/conditions/vague-absence").json()["document"]["threshold"] == "0.75"
+    two = "DETECT A ON event s: Vague event t: Vague WHERE s.rt.end = t.rt.end END"
+    found = said(client.put("/v1/conditions/bad", json=query(two, threshold="0.5")))
+    assert found["query"].startswith("the positive events s and t have uncertain instants")
+    joint = f"""DETECT A ON event s: Vague event d: Smoke not event r: Vague
+    WHERE d.rt.end >= s.rt.end, d.rt.end <= s.rt.end + 1 min, {WITHIN}, r.rt.end < d.rt.end END"""
+    found = said(client.put("/v1/conditions/bad", json=query(joint, threshold="0.5")))
+    assert found == {
+        "query": "the instants of the positive event s and of the negated event r are uncertain, "
+        "and a relation or disjunction of r also mentions d; the probability of such combinations "
+        "is not supported; relate r to s only"
+    }
+
+
+def test_uncertain_combination_is_explained_with_its_exact_probability(
+    client: httpx.Client,
+) -> None:
+    document = query(absence("Vague", "Report"), threshold="0.75")
+    assert client.put("/v1/conditions/chance", json=document).status_code == 201
+    event = {"id": "v1", "key": "k", "earliest": 0, "latest": 2_000_000}
+    report = {"id": "r1", "key": "k", "earliest": 1_500_000, "latest": 1_500_000}
+    answer = client.post("/v1/conditions/chance/explain", json={"s": event, "r": report}).json()
+    # The report is at or after three in four of the possible times.
+    assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "threshold")
+    assert answer["absence"]["probability_exact"] == "1/4"
+    plan = client.get("/v1/conditions/chance/plan").json()
+    assert "Vague" in " ".join(plan["sentences"])
+
+
 def test_derived_numbers_follow_from_the_keep_functions(client: httpx.Client) -> None:
     rates = {"smoke": 10, "report": 2}
     answer = client.post(

@@ -162,7 +162,7 @@ def queries(draw: st.DrawFn) -> Query:
     for number, alias in enumerate([*positive, *negated]):
         if number and draw(st.integers(0, 9)):
             other = draw(st.sampled_from(positive[:number]))
-            parts += _near(draw, alias, other)
+            parts += near(draw, alias, other)
     if draw(st.booleans()):
         parts.append(draw(formulas(*positive)))
     for alias in negated:
@@ -180,7 +180,7 @@ def queries(draw: st.DrawFn) -> Query:
     )
 
 
-def _near(draw: st.DrawFn, alias: str, other: str) -> list[Formula]:
+def near(draw: st.DrawFn, alias: str, other: str) -> list[Formula]:
     """Return relations that bound an event by another on both sides, perhaps with a choice."""
     low, high = draw(_SHIFTS), draw(st.integers(0, 3))
     near: list[Formula] = [

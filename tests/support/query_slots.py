@@ -18,6 +18,7 @@ from correlation.event_query.language.documents import query_to_document
 from correlation.event_query.query import Query
 from correlation.event_query.relevance.closure import StreamTimes
 from correlation.resources.attributes import Attribute, AttributeType, column_name, encode_value
+from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
@@ -40,6 +41,7 @@ class Arrival:
     event: Event
     partition: int
     offset: int = 0
+    shape: Histogram | None = None
 
     @property
     def key(self) -> bytes:
@@ -58,7 +60,7 @@ def make_streams(
         it.stream: Stream(
             it.stream,
             it.stream,
-            0,
+            it.uncertainty_us,
             DELAY,
             mapping=EventMapping() if it.max_length_us == 0 else LASTING,
             partitioning=Partitioning() if keyed else Partitioning("grid"),
@@ -66,6 +68,7 @@ def make_streams(
             attributes=tuple(Attribute(name, (name,), kind) for name, kind in attributes.items()),
             min_length_us=None if it.max_length_us == 0 else it.min_length_us,
             max_length_us=None if it.max_length_us == 0 else it.max_length_us,
+            histograms=it.uncertain,
         )
         for it in types.values()
     }
@@ -79,6 +82,7 @@ def query_control(
     name: str = "q",
     *,
     paused: bool = False,
+    threshold: str | None = None,
 ) -> Control:
     """Return the record of a query in the config topic."""
     used = {event.type for event in query.events}
@@ -87,6 +91,8 @@ def query_control(
         "query": query_to_document(query),
         "types": {name: it.stream for name, it in types.items() if name in used},
     }
+    if threshold is not None:
+        document["threshold"] = threshold
     return control_record(offset, name, document, version, paused=paused)
 
 
@@ -127,7 +133,10 @@ def make_events(arrivals: Sequence[Arrival]) -> Events:
         )
         for name in names
     }
-    return replace(Events.from_rows(arrivals[0].event.stream, rows), columns=columns)
+    shapes = [None if it.shape is None else it.shape.shape_bytes for it in arrivals]
+    shape = DictionaryColumn.from_list(shapes) if any(shapes) else None
+    events = Events.from_rows(arrivals[0].event.stream, rows)
+    return replace(events, columns=columns, shape=shape)
 
 
 class QuerySlot(Slot):

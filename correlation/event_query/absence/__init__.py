@@ -14,7 +14,8 @@ Interface in columns. An operator calls:
     positives = make_table(earliest, latest, shape)           # int64[k], int64[k], shapes
     windows = make_windows(lo, hi, open_lo, open_hi)          # int64[k, w], bool[k, w]
     negated = [Negated(table, begin, end, windows), ...]      # int64[k]: rows begin to end - 1
-    decisions = decide_absences(positives, negated, threshold)
+    barred = Barred(owner, lo, hi)                            # int64[n]; may be left out
+    decisions = decide_absences(positives, negated, threshold, barred)
     decisions.reported, decisions.probability                 # bool[k], float64[k]
     decisions.counts                                          # {"position": …, "filter": …, …}
 
@@ -31,14 +32,17 @@ Interface in columns. An operator calls:
   times the difference must be inside by 1 µs, for others open and closed ends are equivalent. The
   end of an open interval is c itself, not c - 1. Unused intervals have lo > hi.
 - If all positive events of a combination are exact, T_s is any of them, and the relations to the
-  others are ends relative to T_s. One uncertain positive event must be the only one of its
-  combination.
+  others are ends relative to T_s. If one is uncertain, T_s is its time.
+- `Barred` has the values of T_s at which relations to events with exact times stop the combination:
+  relations among its positive events that do not hold, and negated events with exact times.
+- An event may be a candidate of several aliases. It has one instant, so its entries need `events`:
+  numbers by which it is recognised, and is in the union of the windows.
 - A candidate must not be the positive event itself: their times are not independent. Such an event
   stops the positive event iff 0 is in the window.
 
 `describe_absence` returns the same decision with its reasons, for one positive event.
 
 Modules, from top to bottom: `describe`, `deciding`, `filter`, `factors`, `gathering` (decisions by
-position), `gauss`, `exact`, `windows`, `instants`. Proofs: docs/proofs.md, P-ABSENCE,
-P-ABSENCE-POSITION, P-ABSENCE-BOUNDS, P-ABSENCE-FILTER.
+position), `gauss`, `exact`, `barring`, `windows`, `instants`. Proofs: docs/proofs.md, P-ABSENCE,
+P-ABSENCE-POSITION, P-ABSENCE-BARRED, P-ABSENCE-BOUNDS, P-ABSENCE-FILTER.
 """

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from correlation.event_query.absence.barring import Barred
 from correlation.event_query.absence.exact import Candidate, absence_probability
 from correlation.event_query.absence.filter import ABSENT, DOUBTFUL, filter_cases, measure_cases
 from correlation.event_query.absence.gathering import Cases, Negated, gather_cases
@@ -53,7 +54,10 @@ class Decisions(NamedTuple):
 
 
 def decide_absences(
-    positives: InstantTable, negated: Sequence[Negated], threshold: Decimal | Fraction
+    positives: InstantTable,
+    negated: Sequence[Negated],
+    threshold: Decimal | Fraction,
+    barred: Barred | None = None,
 ) -> Decisions:
     """Decide exactly which positive events no candidate stops, and how probable that is.
 
@@ -65,6 +69,8 @@ def decide_absences(
         Candidates of all negated aliases; an alias with several tables has one entry for each.
     threshold : Decimal or Fraction
         Minimum probability, above 0 and at most 1.
+    barred : Barred or None
+        Times at which positive events are stopped with certainty.
 
     Returns
     -------
@@ -79,7 +85,7 @@ def decide_absences(
     minimum = Fraction(threshold)
     if not 0 < minimum <= 1:
         raise ValueError(f"threshold: must be above 0 and at most 1; got {threshold}")
-    stopped, cases = gather_cases(positives, negated)
+    stopped, cases = gather_cases(positives, negated, barred)
     alone = np.diff(cases.starts) == 0
     verdicts = filter_cases(cases, minimum)
     decided_by = np.where(alone, POSITION, FILTER).astype(np.uint8)

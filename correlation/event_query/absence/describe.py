@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -26,11 +26,18 @@ class NamedInstant(NamedTuple):
         Id of the event.
     time : Histogram
         Its instant.
+    same : bool
+        Whether it is the positive event itself: it stops it iff 0 is in the window.
+    stream : str
+        Its stream. Entries of several aliases with one stream and id are one event; empty: no other
+        entry has the event.
     """
 
     alias: str
     id: str
     time: Histogram
+    same: bool = False
+    stream: str = ""
 
 
 def describe_absence(
@@ -38,6 +45,7 @@ def describe_absence(
     windows: Mapping[str, tuple[Interval, ...]],
     candidates: Sequence[NamedInstant],
     threshold: Decimal | Fraction,
+    barred: Sequence[Interval] = (),
 ) -> dict[str, Any]:
     """Return the decision about a positive event and the facts from which it follows.
 
@@ -51,6 +59,8 @@ def describe_absence(
         Events of the negated aliases; those outside their window are described too.
     threshold : Decimal or Fraction
         Minimum probability.
+    barred : sequence of Interval
+        Values of T_s at which a relation among the positive events does not hold.
 
     Returns
     -------
@@ -58,11 +68,13 @@ def describe_absence(
         JSON-able. `positive`: its instant; `windows`: per alias the intervals of T_r - T_s, where
         None is infinite, and the first and last times at which an event may stop the positive
         event; `candidates`: their instants, P(in the window) and `place` (inside, outside or
-        uncertain); `probability` of absence, correctly rounded, and `probability_exact` as a
-        fraction if it is short; `threshold`; `reported`. Times in µs.
+        uncertain); `relations`: the probability that all relations among the positive events hold;
+        `probability` of the result, correctly rounded, and `probability_exact` as a fraction if it
+        is short; `threshold`; `reported`. Times in µs.
     """
-    known = [Candidate(it.time, windows[it.alias]) for it in candidates]
-    absent = absence_probability(positive, known)
+    known = [_candidate(it, windows[it.alias]) for it in candidates]
+    barrier = _barrier(positive, barred)
+    absent = absence_probability(positive, [*_distinct(candidates, known), barrier])
     return {
         "positive": _describe_instant(positive),
         "windows": {
@@ -78,10 +90,44 @@ def describe_absence(
             }
             for named, it in zip(candidates, known, strict=True)
         ],
+        **_describe_probability("relations", absence_probability(positive, [barrier])),
         **_describe_probability("probability", absent),
         "threshold": str(threshold),
         "reported": absent >= Fraction(threshold),
     }
+
+
+def _candidate(named: NamedInstant, window: tuple[Interval, ...]) -> Candidate:
+    if named.same:
+        window = (Interval(None, None),) if any(it.holds(0) for it in window) else ()
+    return Candidate(named.time, window)
+
+
+def _distinct(
+    candidates: Sequence[NamedInstant], known: Sequence[Candidate]
+) -> Iterable[Candidate]:
+    """Return each event once, with the union of its windows."""
+    found: dict[tuple[object, ...], Candidate] = {}
+    for place, (named, it) in enumerate(zip(candidates, known, strict=True)):
+        key = (named.stream, named.id) if named.stream else (place,)
+        before = found[key].window if key in found else ()
+        found[key] = Candidate(it.time, (*before, *it.window))
+    return found.values()
+
+
+def _barrier(positive: Histogram, barred: Sequence[Interval]) -> Candidate:
+    """Return a candidate that stops the positive event iff T_s is in an interval."""
+    time = positive.latest_us
+    window = tuple(
+        Interval(
+            None if it.hi_us is None else time - it.hi_us,
+            None if it.lo_us is None else time - it.lo_us,
+            it.open_hi,
+            it.open_lo,
+        )
+        for it in barred
+    )
+    return Candidate(Histogram.from_interval(time, time), window)
 
 
 def _describe_instant(time: Histogram) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
+from correlation.event_query.absence.barring import Barred, merge_barred
 from correlation.event_query.absence.instants import (
     InstantTable,
     as_read_only,
@@ -30,7 +31,12 @@ from correlation.event_query.absence.instants import (
     make_table,
     take_instants,
 )
-from correlation.event_query.absence.windows import INFINITE_US, Windows, merge_windows
+from correlation.event_query.absence.windows import (
+    INFINITE_US,
+    Windows,
+    make_windows,
+    merge_windows,
+)
 
 OUTSIDE, INSIDE, UNCERTAIN = range(3)
 
@@ -47,6 +53,10 @@ class Negated:
         The candidates of positive event i are the rows begin[i] to end[i] - 1.
     windows : Windows
         The window of each positive event.
+    events : ndarray of int64, shape (n,), or None
+        Number of the event of each row, not negative. Rows of several entries with one number are
+        one event, which has one instant and is in the union of the windows. None: the events are in
+        no other entry.
 
     Raises
     ------
@@ -58,6 +68,7 @@ class Negated:
     begin: Int64s
     end: Int64s
     windows: Windows
+    events: Int64s | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "begin", as_read_only(self.begin))
@@ -110,7 +121,9 @@ class Gathered(NamedTuple):
     cases: Cases
 
 
-def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathered:
+def gather_cases(
+    positives: InstantTable, negated: Sequence[Negated], barred: Barred | None = None
+) -> Gathered:
     """Decide by position and gather the remaining candidates.
 
     Parameters
@@ -119,6 +132,8 @@ def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathere
         k positive events.
     negated : sequence of Negated
         Candidates; an alias with several tables has one entry for each.
+    barred : Barred or None
+        Times at which positive events are stopped.
 
     Raises
     ------
@@ -129,45 +144,99 @@ def gather_cases(positives: InstantTable, negated: Sequence[Negated]) -> Gathere
     if any(len(it.begin) != count for it in negated):
         raise ValueError("negated: begin must have one value for each positive event")
     stopped = np.zeros(count, np.bool_)
+    if barred is not None:
+        stopped, barred = merge_barred(positives, barred)
     merged = [merge_windows(it.windows) for it in negated]
     scans = [_make_scan(positives, it, ends) for it, ends in zip(negated, merged, strict=True)]
     for scan in scans:
         _find_stopped_kernel(scan, stopped)
-    parts: list[tuple[Int64s, Int64s]] = []
-    for scan in scans:
+    parts: list[_Part] = []
+    for it, scan, (lo, hi) in zip(negated, scans, merged, strict=True):
         bounds = np.zeros(count + 1, np.int64)
         _list_uncertain_kernel(scan, stopped, bounds, np.zeros(0, np.int64))
         rows = np.empty(bounds[-1], np.int64)
         _list_uncertain_kernel(scan, stopped, bounds, rows)
-        parts.append((np.repeat(np.arange(count), np.diff(bounds)), rows))
-    return Gathered(stopped, _join_parts(positives, negated, merged, parts))
+        owners = np.repeat(np.arange(count), np.diff(bounds))
+        events = np.full(len(rows), -1) if it.events is None else it.events[rows]
+        parts.append(_Part(owners, take_instants(it.table, rows), owners, lo, hi, events))
+    if barred is not None:
+        parts.append(_make_barred(positives, barred, stopped))
+    return Gathered(stopped, _join_parts(positives, parts))
 
 
-def _join_parts(
-    positives: InstantTable,
-    negated: Sequence[Negated],
-    merged: Sequence[tuple[Int64s, Int64s]],
-    parts: Sequence[tuple[Int64s, Int64s]],
-) -> Cases:
+class _Part(NamedTuple):
+    """Candidates of one entry.
+
+    `owner` is the positive event of each candidate, `window` the row of its window in lo and hi,
+    `event` the number of its event or -1.
+    """
+
+    owner: NDArray[np.int64]
+    table: InstantTable
+    window: NDArray[np.int64]
+    lo: NDArray[np.int64]
+    hi: NDArray[np.int64]
+    event: NDArray[np.int64]
+
+
+def _make_barred(positives: InstantTable, barred: Barred, stopped: NDArray[np.bool_]) -> _Part:
+    """Return a candidate for each interval, at the last possible time of the positive event."""
+    open_ = ~stopped[barred.owner]
+    owner, lo, hi = (it[open_] for it in barred)
+    time = positives.latest[owner]
+    rows = np.arange(len(owner))
+    windows = ((time - hi)[:, None], (time - lo)[:, None])
+    return _Part(owner, make_table(time, time), rows, *windows, np.full(len(owner), -1))
+
+
+def _join_parts(positives: InstantTable, parts: Sequence[_Part]) -> Cases:
     """Join the candidates of all entries, sorted by positive event."""
     count = len(positives.latest)
     none = np.zeros(0, np.int64)
-    owners = np.concatenate([none, *(owner for owner, _ in parts)])
-    rows = np.concatenate([none, *(o + j * count for j, (o, _) in enumerate(parts))])
-    tables = [
-        make_table(none, none),
-        *(take_instants(it.table, kept) for it, (_, kept) in zip(negated, parts, strict=True)),
-    ]
-    order = np.argsort(owners, kind="stable")
-    width = max((lo.shape[1] for lo, _ in merged), default=0)
+    owners = np.concatenate([none, *(it.owner for it in parts)])
+    before = np.cumsum([0, *(len(it.lo) for it in parts)])
+    rows = np.concatenate([none, *(it.window + n for it, n in zip(parts, before, strict=False))])
+    tables = [make_table(none, none), *(it.table for it in parts)]
+    events = np.concatenate([none, *(it.event for it in parts)])
+    width = max((it.lo.shape[1] for it in parts), default=0)
+    lo = _stack([it.lo for it in parts], width, INFINITE_US)
+    hi = _stack([it.hi for it in parts], width, -INFINITE_US)
+    order = np.lexsort((events, owners))
+    owners, rows, events = owners[order], rows[order], events[order]
+    again = (owners[1:] == owners[:-1]) & (events[1:] == events[:-1]) & (events[1:] >= 0)
+    if again.any():
+        heads = np.flatnonzero(np.concatenate([[True], ~again]))
+        lo, hi = _unite_windows(heads, lo[rows], hi[rows])
+        order, owners, rows = order[heads], owners[heads], np.arange(len(heads))
     return Cases(
         positives,
         take_instants(join_tables(tables), order),
-        as_read_only(np.searchsorted(owners[order], np.arange(count + 1))),
-        as_read_only(rows[order]),
-        as_read_only(_stack([lo for lo, _ in merged], width, INFINITE_US)),
-        as_read_only(_stack([hi for _, hi in merged], width, -INFINITE_US)),
+        as_read_only(np.searchsorted(owners, np.arange(count + 1))),
+        as_read_only(rows),
+        as_read_only(lo),
+        as_read_only(hi),
     )
+
+
+def _unite_windows(
+    heads: NDArray[np.intp], lo: NDArray[np.int64], hi: NDArray[np.int64]
+) -> tuple[Int64s, Int64s]:
+    """Return the merged union of the windows of each event.
+
+    Parameters
+    ----------
+    heads : ndarray of int, shape (k,)
+        Event i has the windows heads[i] to heads[i + 1] - 1.
+    lo, hi : ndarray of int64, shape (n, w)
+        The windows.
+    """
+    counts = np.diff(np.append(heads, len(lo)))
+    most, width = int(counts.max()), lo.shape[1]
+    event = np.repeat(np.arange(len(heads)), counts)
+    place = np.arange(len(lo)) - heads[event]
+    united = [np.full((len(heads), most, width), it) for it in (INFINITE_US, -INFINITE_US)]
+    united[0][event, place], united[1][event, place] = lo, hi
+    return merge_windows(make_windows(*(it.reshape(len(heads), -1) for it in united)))
 
 
 def _stack(ends: Sequence[Int64s], width: int, empty: int) -> Int64s:

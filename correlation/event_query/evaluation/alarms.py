@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
@@ -164,11 +171,14 @@ class EventQueryAlarms:
         Whether the join key is the users' own (partitioning by key).
     events : tuple of EventsOfAlias
         Events of the positive aliases, in the order of the query.
+    probability : float64[k] or None
+        Probability of each result, if the condition has a threshold.
     """
 
     condition: EventQueryCondition
     keyed: bool
     events: tuple[EventsOfAlias, ...]
+    probability: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.events[0].rows)
@@ -189,19 +199,21 @@ class EventQueryAlarms:
         condition = self.condition
         name, version = condition.name, condition.version
         start = blake2b(framed(name.encode()) + framed(str(version).encode()), digest_size=16)
-        common = {
+        common: dict[str, object] = {
             "v": ALARM_VERSION,
             "condition": name,
             "version": version,
             "kind": condition.kind,
             "type": condition.query.type,
         }
+        if condition.threshold is not None:
+            common["threshold"] = float(condition.threshold)
         head = encode(common)[:-1]
         keys = self.events[0].keys() if self.keyed else repeat(name.encode(), len(self))
         columns = zip(
             keys,
             np.broadcast_to(detected_at_us, len(self)).tolist(),
-            self._encode_spans(),
+            self._encode_spans(encode),
             self._encode_attributes(encode),
             *self._encode_events(encode),
             strict=True,
@@ -220,15 +232,20 @@ class EventQueryAlarms:
             )
             yield OutputRecord(key, value, ident)
 
-    def _encode_spans(self) -> Iterator[bytes]:
-        """Encode `begin`, `end` and `late` of each result."""
+    def _encode_spans(self, encode: Encode) -> Iterator[bytes]:
+        """Encode `begin`, `end`, `late` and any `probability` of each result."""
         times = [it.times() for it in self.events]
         begin = np.min([first for first, _ in times], axis=0)
         end = np.max([last for _, last in times], axis=0)
         late = np.any([it.late() for it in self.events], axis=0)
         words = (b"false", b"true")
-        for first, last, is_late in zip(begin.tolist(), end.tolist(), late.tolist(), strict=True):
-            yield b'"begin":%d,"end":%d,"late":%b' % (first, last, words[is_late])
+        more: Iterable[bytes] = repeat(b"", len(self))
+        if self.probability is not None:
+            numbers = encode(self.probability.tolist())[1:-1].split(b",")
+            more = (b',"probability":%b' % number for number in numbers)
+        spans = zip(begin.tolist(), end.tolist(), late.tolist(), more, strict=True)
+        for first, last, is_late, rest in spans:
+            yield b'"begin":%d,"end":%d,"late":%b%b' % (first, last, words[is_late], rest)
 
     def _encode_attributes(self, encode: Encode) -> Iterator[bytes]:
         """Encode the attributes of each result, as JSON without braces."""

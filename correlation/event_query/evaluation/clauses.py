@@ -12,13 +12,20 @@ the combination (relevance.closure)::
 The range of v is the hull over the clauses of the intersections over the points. Every event that
 satisfies a clause with the combination is in it (docs/proofs.md, P-QUERY-DIST).
 
+Uncertain instants. Column 2k has the first and column 2k + 1 the last possible time of an uncertain
+instant; v is its last possible time. A relation that may hold has its minimum on the left side and
+its maximum on the right side, so a left point is read from column 2k, a right point from column
+2k + 1, whether the query names the begin or the end. Lower bounds of v use column 2k, upper bounds
+column 2k + 1. So the kernels keep each combination whose relations may hold (docs/proofs.md,
+P-QUERY-UNCERTAIN).
+
 Cost. O(atoms) a decision, O(clauses · points) a range.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +45,8 @@ NO_BOUND = 2**62
 
 # Column of the begin of each alias; its end has the next column.
 Columns = Mapping[str, int]
+# Aliases whose instants are uncertain.
+Uncertain = Collection[str]
 
 
 class Clauses(NamedTuple):
@@ -65,26 +74,44 @@ class Ranges(NamedTuple):
 
     Attributes
     ----------
-    points : ndarray of int64, shape (p,)
-        Columns of the points of the combination.
+    low_points, high_points : ndarray of int64, shape (p,)
+        Columns of the points of the combination for the lower and the upper bound; they differ for
+        uncertain instants.
     low, high : ndarray of int64, shape (c, p)
         dist(v, p) and dist(p, v) of each clause; NO_BOUND if infinite.
     """
 
-    points: Int64s
+    low_points: Int64s
+    high_points: Int64s
     low: Int64s
     high: Int64s
 
 
-def column_of(point: Node, columns: Columns) -> int:
-    """Return the column of a point; the instants of all events are exact."""
-    if not isinstance(point, Point):
-        raise TypeError(f"expected begin or end; got {point!r}")
-    return columns[point.alias] + (point.side == END)
+def column_of(point: Node, columns: Columns, uncertain: Uncertain, *, latest: bool) -> int:
+    """Return the column of a point.
+
+    Parameters
+    ----------
+    point : Node
+        The point.
+    columns : mapping of alias to int
+        Columns of the aliases.
+    uncertain : collection of str
+        Aliases whose instants are uncertain.
+    latest : bool
+        Whether to read the last possible time of an uncertain instant, or the first one.
+    """
+    if isinstance(point, Point):
+        second = latest if point.alias in uncertain else point.side == END
+    else:
+        second = True
+    return columns[point.alias] + second
 
 
-def pack_clauses(clauses: Iterable[Iterable[Atom]], columns: Columns) -> Clauses:
-    """Write clauses as arrays.
+def pack_clauses(
+    clauses: Iterable[Iterable[Atom]], columns: Columns, uncertain: Uncertain
+) -> Clauses:
+    """Write clauses as arrays; open atoms become closed.
 
     Parameters
     ----------
@@ -92,19 +119,25 @@ def pack_clauses(clauses: Iterable[Iterable[Atom]], columns: Columns) -> Clauses
         The clauses; without clauses the formula is false.
     columns : mapping of alias to int
         Columns of the aliases.
+    uncertain : collection of str
+        Aliases whose instants are uncertain.
     """
     atoms: list[tuple[int, int, int]] = []
     ends = []
     for clause in clauses:
-        for p, q, bound_us in sorted(clause, key=repr):
-            if bound_us < _FAR_US:
-                bound = max(bound_us, -_FAR_US - 1)
-                atoms.append((column_of(p, columns), column_of(q, columns), bound))
+        for p, q, bound_us, _ in sorted(clause, key=repr):
+            bound = cut_bound(bound_us)
+            if bound != NO_BOUND:
+                left = column_of(p, columns, uncertain, latest=False)
+                right = column_of(q, columns, uncertain, latest=True)
+                atoms.append((left, right, bound))
         ends.append(len(atoms))
     return Clauses(_frozen(np.array(atoms, np.int64).reshape(-1, 3)), _frozen(ends))
 
 
-def project_closures(closures: Sequence[Closure], columns: Columns) -> Clauses:
+def project_closures(
+    closures: Sequence[Closure], columns: Columns, uncertain: Uncertain
+) -> Clauses:
     """Return necessary relations among some aliases, from the closures of clauses over more.
 
     Parameters
@@ -113,6 +146,8 @@ def project_closures(closures: Sequence[Closure], columns: Columns) -> Clauses:
         Closures that are not contradictory.
     columns : mapping of alias to int
         The aliases and their columns.
+    uncertain : collection of str
+        Aliases whose instants are uncertain.
     """
     return pack_clauses(
         (
@@ -125,10 +160,13 @@ def project_closures(closures: Sequence[Closure], columns: Columns) -> Clauses:
             for closure, points in ((it, _points_of(it, columns)) for it in closures)
         ),
         columns,
+        uncertain,
     )
 
 
-def pack_ranges(closures: Sequence[Closure], stamp: Node, columns: Columns) -> Ranges:
+def pack_ranges(
+    closures: Sequence[Closure], stamp: Node, columns: Columns, uncertain: Uncertain
+) -> Ranges:
     """Write the range of an event's time as arrays.
 
     Parameters
@@ -139,13 +177,16 @@ def pack_ranges(closures: Sequence[Closure], stamp: Node, columns: Columns) -> R
         Time of the event.
     columns : mapping of alias to int
         The aliases of the combination and their columns.
+    uncertain : collection of str
+        Aliases whose instants are uncertain.
     """
     points = _points_of(closures[0], columns) if closures else []
-    low = [[_cut(it.dist(stamp, p)) for p in points] for it in closures]
-    high = [[_cut(it.dist(p, stamp)) for p in points] for it in closures]
+    low = [[cut_bound(it.dist(stamp, p)) for p in points] for it in closures]
+    high = [[cut_bound(it.dist(p, stamp)) for p in points] for it in closures]
     shape = (len(closures), len(points))
     return Ranges(
-        _frozen([column_of(p, columns) for p in points]),
+        _frozen([column_of(p, columns, uncertain, latest=False) for p in points]),
+        _frozen([column_of(p, columns, uncertain, latest=True) for p in points]),
         _frozen(np.array(low, np.int64).reshape(shape)),
         _frozen(np.array(high, np.int64).reshape(shape)),
     )
@@ -155,7 +196,8 @@ def _points_of(closure: Closure, columns: Columns) -> list[Node]:
     return [point for point in closure.points if point.alias in columns]
 
 
-def _cut(distance: Distance) -> int:
+def cut_bound(distance: Distance) -> int:
+    """Return a bound such that all sums fit int64, or NO_BOUND if it always holds, in µs."""
     return NO_BOUND if distance >= _FAR_US else max(int(distance), -_FAR_US - 1)
 
 
@@ -188,12 +230,11 @@ def _range_kernel(times: Int64s, i: int, ranges: Ranges) -> tuple[int, int]:
     first, last = NO_BOUND, -NO_BOUND
     for c in range(ranges.low.shape[0]):
         low, high = -NO_BOUND, NO_BOUND
-        for k in range(len(ranges.points)):
-            time = times[i, ranges.points[k]]
+        for k in range(len(ranges.low_points)):
             if ranges.low[c, k] != NO_BOUND:
-                low = max(low, time - ranges.low[c, k])
+                low = max(low, times[i, ranges.low_points[k]] - ranges.low[c, k])
             if ranges.high[c, k] != NO_BOUND:
-                high = min(high, time + ranges.high[c, k])
+                high = min(high, times[i, ranges.high_points[k]] + ranges.high[c, k])
         if low <= high:
             first, last = min(first, low), max(last, high)
     return first, last

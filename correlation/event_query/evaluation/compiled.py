@@ -7,11 +7,16 @@ Algorithm. The next alias is one that shares a variable with the aliases before 
 one with the narrowest range of times. The range of a bounded query is finite: all times of a result
 are within finite distances of each other (relevance.unbounded). After each join the relations that
 the closures imply among the joined aliases are checked, after the last join the query's own.
+
+Uncertain instants. The search finds the combinations whose relations may hold. At most one positive
+alias u has uncertain instants. The relations that decide are compiled as intervals of T_u (those
+among the positive events, and those of a negated event with exact times), and as intervals of the
+instant of a negated event if that is uncertain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -24,6 +29,7 @@ from correlation.event_query.evaluation.clauses import (
     pack_ranges,
     project_closures,
 )
+from correlation.event_query.evaluation.spans import Spans, pack_spans
 from correlation.event_query.evaluation.views import ViewKey
 from correlation.event_query.query import Query
 from correlation.event_query.relevance.analysis import Relevance
@@ -84,6 +90,12 @@ class Target:
         Range of the times of its events.
     clauses : Clauses
         Relations that the combination and the event satisfy.
+    spans : Spans or None
+        Negated aliases only: the times at which an event stops a combination with a probability,
+        as intervals of its own instant if that is uncertain, otherwise of T_u; None if it stops the
+        combination or not.
+    uncertain : bool
+        Whether the instants of its events are uncertain.
     """
 
     place: int
@@ -93,6 +105,8 @@ class Target:
     new: tuple[tuple[int, str], ...]
     ranges: Ranges
     clauses: Clauses
+    spans: Spans | None = None
+    uncertain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,10 @@ class CompiledQuery:
         One per positive alias.
     negated : tuple of (str, Target)
         Aliases that may stop a combination, and how they are searched.
+    instant : int or None
+        Number of the positive alias u whose instants are uncertain.
+    domain : Spans or None
+        The times of T_u at which the relations among the positive events hold; None without u.
     """
 
     keyed: bool
@@ -134,6 +152,8 @@ class CompiledQuery:
     variables: tuple[str, ...]
     routes: tuple[Route, ...]
     negated: tuple[tuple[str, Target], ...]
+    instant: int | None = None
+    domain: Spans | None = None
 
     def column_of(self, variable: str) -> int:
         """Return the column of a variable; the join key has column 0 if events meet by key."""
@@ -158,7 +178,8 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
     ]
     positive = tuple(side for side in sides if not side.input.negated)
     variables = tuple(dict.fromkeys(chain.from_iterable(side.variables for side in positive)))
-    compiler = _Compiler(positive, variables, keyed=keyed)
+    uncertain = {it.alias for it in relevance.inputs if it.times.uncertain}
+    compiler = _Compiler(positive, variables, uncertain, keyed=keyed)
     satisfiable = bool(positive[0].closures)
     routes = tuple(compiler.route(place) for place in range(len(positive)) if satisfiable)
     # An event whose clauses all contradict those of the combination stops nothing.
@@ -167,16 +188,39 @@ def compile_query(query: Query, relevance: Relevance, *, keyed: bool) -> Compile
         for side in sides
         if side.input.negated and side.closures
     )
-    return CompiledQuery(keyed, positive, variables, routes, negated)
+    return CompiledQuery(
+        keyed, positive, variables, routes, negated, compiler.instant, compiler.domain()
+    )
 
 
 class _Compiler:
-    def __init__(self, positive: Sequence[Side], variables: Sequence[str], *, keyed: bool) -> None:
+    def __init__(
+        self,
+        positive: Sequence[Side],
+        variables: Sequence[str],
+        uncertain: Collection[str],
+        *,
+        keyed: bool,
+    ) -> None:
         self._positive = positive
         self._variables = variables
         self._keyed = keyed
         self._columns = {side.input.alias: 2 * place for place, side in enumerate(positive)}
-        self._all = pack_clauses(positive[0].input.clauses, self._columns)
+        self._uncertain = uncertain
+        self._among = positive[0].input.clauses
+        self._all = pack_clauses(self._among, self._columns, uncertain)
+        aliases = [side.input.alias for side in positive]
+        found = [place for place, alias in enumerate(aliases) if alias in uncertain]
+        if len(found) > 1:
+            raise ValueError("at most one positive event may have an uncertain instant")
+        self.instant = found[0] if found else None
+
+    def domain(self) -> Spans | None:
+        """Return the times of T_u at which the relations among the positive events hold."""
+        if self.instant is None:
+            return None
+        alias = self._positive[self.instant].input.alias
+        return pack_spans(self._among, alias, self._columns)
 
     def route(self, pivot: int) -> Route:
         """Return the joins that begin with a pivot."""
@@ -193,6 +237,13 @@ class _Compiler:
         """Return how the events that stop a combination are searched."""
         alias = side.input.alias
         columns = {**self._columns, alias: 2 * len(self._positive)}
+        clauses = side.input.clauses
+        uncertain = alias in self._uncertain
+        spans = None
+        if uncertain:
+            spans = pack_spans(clauses, alias, columns)
+        elif self.instant is not None:
+            spans = pack_spans(clauses, self._positive[self.instant].input.alias, columns)
         shared = [name for name in self._variables if name in side.variables]
         return Target(
             len(self._positive),
@@ -200,8 +251,10 @@ class _Compiler:
             side.key(shared, keyed=self._keyed),
             self._shared_columns(shared),
             (),
-            pack_ranges(side.closures, side.input.stamp, self._columns),
-            pack_clauses(side.input.clauses, columns),
+            pack_ranges(side.closures, side.input.stamp, self._columns, self._uncertain),
+            pack_clauses(clauses, columns, self._uncertain),
+            spans,
+            uncertain,
         )
 
     def _target(self, place: int, joined: Sequence[int]) -> Target:
@@ -219,10 +272,12 @@ class _Compiler:
             side.key(grouped, keyed=self._keyed),
             self._shared_columns(shared),
             tuple((self._variables.index(it) + self._keyed, side.variables[it]) for it in new),
-            pack_ranges(side.closures, side.input.stamp, self._columns_of(joined)),
+            pack_ranges(side.closures, side.input.stamp, self._columns_of(joined), self._uncertain),
             self._all
             if whole
-            else project_closures(side.closures, self._columns_of([*joined, place])),
+            else project_closures(
+                side.closures, self._columns_of([*joined, place]), self._uncertain
+            ),
         )
 
     def _preference(self, place: int, joined: Sequence[int]) -> tuple[bool, float]:

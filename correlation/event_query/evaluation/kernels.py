@@ -163,3 +163,38 @@ def _stop_kernel(
                 break
             j += 1
     return looked_at
+
+
+@njit(cache=True)
+def _locate_kernel(
+    numbers: Int64s,
+    times: Int64s,
+    groups: Groups,
+    ranges: Ranges,
+    bounds: tuple[int, int],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+) -> None:
+    """Write the range of positions of the events that may stop each combination.
+
+    Parameters
+    ----------
+    numbers, times, groups, ranges, bounds
+        As for `_stop_kernel`.
+    begin, end : ndarray of int64, shape (k,)
+        Combination i has the positions begin[i] to end[i] - 1.
+    """
+    group, searched = _NONE, np.int64(_NONE)
+    for i in range(len(numbers)):
+        begin[i] = end[i] = 0
+        first, last = _range_kernel(times, i, ranges)
+        first, last = max(first, bounds[0]), min(last, bounds[1])
+        if first > last:
+            continue
+        if numbers[i] != searched:
+            searched = numbers[i]
+            group = _find_group_kernel(groups.numbers, searched)
+        if group != _NONE:
+            stop = groups.stops[group]
+            begin[i] = _lower_bound_kernel(groups.end, groups.starts[group], stop, first)
+            end[i] = _lower_bound_kernel(groups.end, begin[i], stop, last + 1)

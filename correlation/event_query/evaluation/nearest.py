@@ -69,8 +69,8 @@ class Anchor:
         sides = np.isin(atoms[:, :2], own).sum(axis=1)
         if len(target.clauses.ends) != 1 or len(target.ranges.low) != 1 or (sides != 1).any():
             return None
-        low = _bounds(target.ranges.points, target.ranges.low[0], instants)
-        high = _bounds(target.ranges.points, target.ranges.high[0], instants)
+        low = _bounds(target.ranges.low_points, target.ranges.low[0], instants)
+        high = _bounds(target.ranges.high_points, target.ranges.high[0], instants)
         before, after = (min((abs(by) for _, by in it), default=NO_BOUND) for it in (low, high))
         return cls(low, high, before <= after)
 

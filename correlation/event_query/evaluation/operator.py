@@ -32,16 +32,14 @@ from typing import cast
 
 import numpy as np
 
-from correlation.buffers.columns import Int64s
-from correlation.errors import InvalidFieldError
 from correlation.event_query.comparing import round_constants
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.evaluation.alarms import EventQueryAlarms, EventsOfAlias, Written
-from correlation.event_query.evaluation.compiled import CompiledQuery, compile_query
+from correlation.event_query.evaluation.compiled import compile_query
+from correlation.event_query.evaluation.decider import Decided, Decider
 from correlation.event_query.evaluation.release import Release
 from correlation.event_query.evaluation.search import Search
 from correlation.event_query.evaluation.sharing import Form, Sharing, Wish
-from correlation.event_query.evaluation.tables import Table
 from correlation.event_query.evaluation.views import Views
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import Distance, StreamTimes
@@ -55,6 +53,8 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "of a search that queries share count for each query that decides them.",
         "query_negated_events_total": "Negated events that were looked at for combinations; those "
         "of a search that queries share count for one of them.",
+        "query_decisions_total": "Combinations decided by their probability, by way of the "
+        "decision: position, filter or exact.",
         "query_undecided_total": "Combinations that were not reported because events that may "
         "stop them were dropped before, or may still come.",
     }
@@ -85,20 +85,13 @@ def make_operator(condition: EventQueryCondition, streams: Mapping[str, Stream])
     Raises
     ------
     InvalidFieldError
-        The query is not bounded, or the instants of a stream are uncertain.
+        The query is not bounded.
     """
-    for name in condition.streams:
-        if not streams[name].lasts and streams[name].max_uncertainty_us:
-            raise InvalidFieldError(
-                "query",
-                f"the instants of stream {name} are uncertain",
-                "declare the stream with max_uncertainty 0",
-            )
     return EventQueryOperator(condition, streams)
 
 
 class EventQueryOperator:
-    """Operator of an event query on events that last and on exact instants.
+    """Operator of an event query.
 
     Parameters
     ----------
@@ -158,28 +151,35 @@ class EventQueryOperator:
         self._release.reset(progress, view.buffers)
         published = self._release.published
         search = self._search(view)
-        decider = _Decider(self._query, search, progress, self._complete_above(view))
+        bounds = progress, self._complete_above(view)
+        decider = Decider.of(self._query, search, bounds, self._condition.threshold)
         wish = self._wish(view, progress)
         due = None if wish is None else sharing.due(wish, search)
         if due is None:
             seals = [self._release.seals(it.stream, view.buffers) for it in self._query.positive]
-            tables = [
+            parts = [
                 decider.results(decider.undecided_before(table, seals))
                 for table in search.combinations(published, max(published, progress))
             ]
         else:
-            tables = [decider.known(due), *map(decider.results, search.late(published))]
+            late = map(decider.results, search.late(published))
+            parts = [decider.known(Decided(due)), *late]
         self._release.advance(progress, view.buffers)
         name = {"condition": self._condition.name}
-        counts = [
+        counts: list[tuple[str, Mapping[str, str], int]] = [
             ("query_combinations_total", name, search.counts.combinations),
             ("query_negated_events_total", name, search.counts.negated),
             ("query_undecided_total", name, decider.unknown),
         ]
-        found = [table for table in tables if len(table)]
+        if decider.probabilities is not None:
+            counts += [
+                ("query_decisions_total", name | {"decided_by": way}, count)
+                for way, count in decider.probabilities.counts.items()
+            ]
+        found = [part for part in parts if len(part.table)]
         if not found:
             return Evaluation(counts=counts)
-        return self._report(view, search, Table.concat(found), counts)
+        return self._report(view, search, Decided.concat(found), counts)
 
     def _progress(self, watermarks: Mapping[str, int]) -> int:
         """Return B, in µs."""
@@ -237,13 +237,13 @@ class EventQueryOperator:
         self,
         view: View,
         search: Search,
-        table: Table,
+        found: Decided,
         counts: Sequence[tuple[str, Mapping[str, str], int]],
     ) -> Evaluation:
         """Return the results in the order of their times."""
-        time = table.time()
+        time = found.table.time()
         order = np.argsort(time, kind="stable")
-        table = table.take(order)
+        table, probability = found.take(order)
         aliases = []
         written = cast("Written", view.shared.setdefault(_WRITTEN, {}))
         stamps = np.full(len(table), UNKNOWN_WATERMARK, np.int64)
@@ -268,70 +268,9 @@ class EventQueryOperator:
             if len(fresh):
                 arrived = view.record_timestamp_us[stream.name][rows[fresh]]
                 stamps[fresh] = np.maximum(stamps[fresh], arrived)
-        alarms = EventQueryAlarms(self._condition, self._query.keyed, tuple(aliases))
+        alarms = EventQueryAlarms(self._condition, self._query.keyed, tuple(aliases), probability)
         completed = stamps[stamps > UNKNOWN_WATERMARK]
         return Evaluation([alarms], len(alarms), counts, time[order], completed)
-
-
-class _Decider:
-    """Decides due combinations.
-
-    Parameters
-    ----------
-    query : CompiledQuery
-        The query.
-    search : Search
-        Search among the events.
-    progress : int
-        B, in µs.
-    complete_above : int
-        The events that may stop a result of a later time are all in the search.
-    """
-
-    def __init__(
-        self, query: CompiledQuery, search: Search, progress: int, complete_above: int
-    ) -> None:
-        self._query = query
-        self._search = search
-        self._progress = progress
-        self._complete_above = complete_above
-        # Combinations that no event stops, as far as is known.
-        self.unknown = 0
-
-    def undecided_before(self, table: Table, seals: Sequence[Int64s | None]) -> Table:
-        """Return the combinations that were not decided before a reset."""
-        found = [
-            column[table.segments[:, place]]
-            for place, column in enumerate(seals)
-            if column is not None
-        ]
-        if not found:
-            return table
-        return table.take(np.flatnonzero(table.time() > np.min(found, axis=0)))
-
-    def results(self, table: Table) -> Table:
-        """Return the combinations that are results."""
-        if not self._query.negated or not len(table):
-            return table
-        stopped = np.zeros(len(table), np.bool_)
-        for _, target in self._query.negated:
-            self._search.mark_stopped(table, target, stopped)
-        return self.known(table.take(np.flatnonzero(~stopped)))
-
-    def known(self, table: Table) -> Table:
-        """Return those of which all events that may stop them are known.
-
-        Parameters
-        ----------
-        table : Table
-            Combinations that no event stops, as far as is known.
-        """
-        if not self._query.negated or not len(table):
-            return table
-        time = table.time()
-        known = np.flatnonzero((time <= self._progress) & (time > self._complete_above))
-        self.unknown += len(table) - len(known)
-        return table if len(known) == len(table) else table.take(known)
 
 
 def _limit(time: Distance) -> int:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from correlation.event_query.evaluation.kernels import (
     ROW,
     _filter_kernel,
     _join_kernel,
+    _locate_kernel,
     _stop_kernel,
 )
 from correlation.event_query.evaluation.tables import Piece, Table
@@ -51,6 +53,35 @@ class Counts:
 
     combinations: int = 0
     negated: int = 0
+
+
+class Located(NamedTuple):
+    """Events of one segment that may stop k combinations.
+
+    Attributes
+    ----------
+    alias : Target
+        Their negated alias.
+    number : int
+        Number of the segment in the list of its stream.
+    segment : Segment
+        The segment.
+    view : View
+        Its view.
+    begin, end : int64[k]
+        Combination i has the positions begin[i] to end[i] - 1 of the view.
+    """
+
+    alias: Target
+    number: int
+    segment: Segment
+    view: View
+    begin: Int64s
+    end: Int64s
+
+    def of(self, rows: slice) -> Located:
+        """Return the events of some combinations."""
+        return self._replace(begin=self.begin[rows], end=self.end[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +169,26 @@ class Search:
             view = self.views.view(segment, target.key)
             if view is not None:
                 yield view
+
+    def locate(self, table: Table, alias: Target) -> Iterator[Located]:
+        """Yield the events of a negated alias that may stop combinations, by segment."""
+        numbers = self._group_numbers(table, alias)
+        for number, segment in self._segments(alias.stream):
+            view = self.views.view(segment, alias.key)
+            if view is not None:
+                begin, end = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
+                _locate_kernel(
+                    numbers,
+                    table.times,
+                    view.groups,
+                    alias.ranges,
+                    (view.first, view.last),
+                    begin,
+                    end,
+                )
+                if (begin < end).any():
+                    self.counts.negated += int((end - begin).sum())
+                    yield Located(alias, number, segment, view, begin, end)
 
     def _segments(self, stream: str, *, fresh: bool = True) -> list[tuple[int, Segment]]:
         """Return the numbered segments of a stream; that of the block is the last one."""

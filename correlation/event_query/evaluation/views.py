@@ -27,6 +27,7 @@ import numpy as np
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.buffers.sorting import count_sort
+from correlation.event_query.absence.instants import InstantTable, make_table, take_instants
 from correlation.event_query.evaluation.candidates import Candidates
 from correlation.event_query.evaluation.interning import Interner
 from correlation.event_query.evaluation.values import (
@@ -89,7 +90,7 @@ class View:
         Row of the segment of each candidate.
     """
 
-    __slots__ = ("_by_time", "first", "groups", "last", "rows")
+    __slots__ = ("_by_time", "_instants", "first", "groups", "last", "rows")
 
     def __init__(self, groups: Groups, rows: Int64s) -> None:
         self.groups = groups
@@ -97,6 +98,13 @@ class View:
         self.first = int(groups.end.min())
         self.last = int(groups.end.max())
         self._by_time: tuple[Int64s, Int64s] | None = None
+        self._instants: InstantTable | None = None
+
+    def instants(self, views: Views, segment: Segment) -> InstantTable:
+        """Return the distributions of the candidates' instants, in the order of the view."""
+        if self._instants is None:
+            self._instants = take_instants(views.instants(segment), self.rows)
+        return self._instants
 
     def between(self, first: int, last: int, *, again: bool) -> Int64s:
         """Return the ascending positions of the candidates with a time from `first` to `last`.
@@ -134,6 +142,7 @@ class _Entry:
     key_numbers: Int64s | None = None
     value_numbers: dict[str, Int64s] = field(default_factory=dict)
     views: dict[ViewKey, View | None] = field(default_factory=dict)
+    instants: InstantTable | None = None
 
     def values(self, segment: Segment, attribute: str) -> AttributeValues:
         """Return the values of an attribute."""
@@ -175,6 +184,13 @@ class Views:
     def numbers_of_rows(self, segment: Segment, attribute: str, rows: Int64s) -> Int64s:
         """Return the number of the value of an attribute in some rows, where it is present."""
         return self._value_numbers(segment, attribute)[attribute_of(segment, attribute).codes[rows]]
+
+    def instants(self, segment: Segment) -> InstantTable:
+        """Return the distributions of the instants of a segment."""
+        entry = self._entry(segment)
+        if entry.instants is None:
+            entry.instants = make_table(segment.earliest, segment.latest, segment.shape)
+        return entry.instants
 
     def _entry(self, segment: Segment) -> _Entry:
         entry = self._entries.get(segment)

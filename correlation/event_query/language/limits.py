@@ -6,8 +6,9 @@ from __future__ import annotations
 MAX_CHARACTERS = 65_536
 # Maximum depth of parentheses, `not`, `min` and `max`, and of the parsed formula.
 MAX_NESTING = 32
-# Maximum number of positive and negated events.
-MAX_EVENTS = 32
+# Maximum number of positive and negated events: the analysis of 256 clauses then takes one to three
+# seconds.
+MAX_EVENTS = 16
 # Maximum number of attributes of an event or a result.
 MAX_ATTRIBUTES = 100
 # Maximum number of characters of a name: that of names of streams.

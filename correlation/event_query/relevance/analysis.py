@@ -92,7 +92,7 @@ def analyse_relevance(
     ------
     InvalidFieldError
         The query has no positive event, a relation mentions two negated events, there are too many
-        clauses or events, they take too much work, or an input is not bounded
+        clauses, they take too much work, or an input is not bounded
         (`unbounded.UnboundedQueryError`).
     """
     if not query.positive:

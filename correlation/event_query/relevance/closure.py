@@ -4,7 +4,8 @@ Definition. dist(v, p) is the smallest upper bound of p - v over all times that 
 the length of the shortest path from v to p in the graph with an edge q -> p of length c for each
 atom ``p - q <= c``. It is +inf without a path. A clause is contradictory iff the graph has a
 negative cycle; then dist is -inf everywhere. All bounds are integers, and integer times attain them
-(docs/proofs.md, P-QUERY-DIST).
+(docs/proofs.md, P-QUERY-DIST). An open atom is taken as closed: dist is then an upper bound, and an
+empty clause may not be contradictory.
 
 Implicit relations. For each event: begin <= end, and the bounds of its length that its stream
 declares. For an event whose instant is uncertain: end <= latest <= end + uncertainty.
@@ -59,6 +60,11 @@ class StreamTimes:
                 "declare 0 <= min_length <= max_length",
             )
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether the instants of the events are uncertain."""
+        return self.uncertainty_us > 0
+
     def stamp(self, alias: str) -> Node:
         """Return the point of an event that progress and keep values refer to."""
         return Latest(alias) if self.uncertainty_us else Point(alias, "end")
@@ -92,7 +98,7 @@ class Closure:
     def __post_init__(self) -> None:
         points = dict.fromkeys(point for atom in self.atoms for point in (atom.p, atom.q))
         rows = {point: row for row, point in enumerate(points)}
-        edges = [(rows[q], rows[p], bound_us) for p, q, bound_us in self.atoms]
+        edges = [(rows[it.q], rows[it.p], it.bound_us) for it in self.atoms]
         object.__setattr__(self, "_rows", rows)
         object.__setattr__(self, "_distances", _shortest_paths(len(rows), edges))
 

@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from correlation.errors import InvalidFieldError
 from correlation.event_query.query import Query
 from correlation.event_query.relevance.closure import Closure, StreamTimes, close_clauses
 from correlation.event_query.relevance.normal_form import Clause, Node, NormalForms
 from correlation.event_query.relevance.split import split_formula
 from correlation.event_query.relevance.work import Work
-
-# Maximum number of events of a query.
-EVENT_LIMIT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +72,14 @@ def read_inputs(
     Raises
     ------
     InvalidFieldError
-        A relation mentions two negated events, there are too many clauses or events, or they take
-        too much work.
+        A relation mentions two negated events, there are too many clauses, or they take too much
+        work.
     """
-    if len(query.events) > EVENT_LIMIT:
-        raise InvalidFieldError(
-            "on",
-            f"has {len(query.events)} events; at most {EVENT_LIMIT} are supported",
-            "split the query into several queries",
-        )
     parts = split_formula(query)
     positive = {event.alias: types[event.type] for event in query.positive}
+    uncertain = {event.alias for event in query.events if types[event.type].uncertain}
     work = Work() if work is None else work
-    forms = NormalForms(work)
+    forms = NormalForms(work, uncertain)
     among = forms.of(parts.positive)
     of_results = forms.clauses(among)
     closed = close_clauses(of_results, positive, work)

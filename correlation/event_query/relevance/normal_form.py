@@ -3,14 +3,17 @@
 Problem. A formula without `Not` becomes an equivalent disjunction of clauses. A clause is a
 conjunction of atoms ``p - q <= c`` over points p, q with a constant c in µs.
 
-- Times are whole µs, so ``p - q < c`` is ``p - q <= c - 1``. An equality is two atoms.
+- Exact times are whole µs, so ``p - q < c`` is ``p - q <= c - 1``. If the instant of p or q is
+  uncertain, times are real numbers: the atom is ``p - q <= c`` with the mark `open`. An equality is
+  two atoms.
 - min and max terms are resolved exactly, on both sides, nested and shifted, for any terms t::
 
       min(a, b) <= t  is  a <= t or b <= t        t <= min(a, b)  is  t <= a and t <= b
       max(a, b) <= t  is  a <= t and b <= t       t <= max(a, b)  is  t <= a or t <= b
 
-- Of two atoms over the same p and q the smaller constant remains. A clause with an atom
-  ``p - p <= c``, c < 0, or with ``p - q <= c`` and ``q - p <= d``, c + d < 0, is omitted.
+- Of two atoms over the same p and q the smaller constant remains, of equal ones the open one. A
+  clause with an atom ``p - p <= c``, c < 0, or with ``p - q <= c`` and ``q - p <= d``, c + d < 0,
+  is omitted; also if c + d = 0 and one of both is open.
 
 Algorithm. The ordered pairs (p, q) of a query are numbered, and a clause is a map from numbers to
 constants while it is built: two clauses are joined by comparing integers. The parts of a
@@ -23,7 +26,7 @@ Cost: O(atoms) a join.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from correlation.errors import InvalidFieldError
@@ -57,28 +60,33 @@ Node = Point | Latest
 
 
 class Atom(NamedTuple):
-    """``p - q <= bound_us``."""
+    """``p - q <= bound_us``, or ``p - q < bound_us`` if open."""
 
     p: Node
     q: Node
     bound_us: int
+    open: bool = False
 
 
 # Distinct atoms, sorted by their points.
 Clause = tuple[Atom, ...]
 TRUE_CLAUSE: Clause = ()
-# A clause that is being built: from the number of a pair (p, q) to the constant. If (p, q) has the
-# number n, (q, p) has the number n ^ 1.
+# A clause that is being built: from the number of a pair (p, q) to 2 · constant - open, so that a
+# smaller number is a tighter bound. If (p, q) has the number n, (q, p) has the number n ^ 1.
 Bounds = dict[int, int]
 
 
-def disjunctive_normal_form(formula: Formula, limit: int = CLAUSE_LIMIT) -> tuple[Clause, ...]:
+def disjunctive_normal_form(
+    formula: Formula, uncertain: Collection[str] = (), limit: int = CLAUSE_LIMIT
+) -> tuple[Clause, ...]:
     """Return the clauses of a formula without `Not`; without clauses it is false.
 
     Parameters
     ----------
     formula : Formula
         Result of `split.push_negations`.
+    uncertain : collection of str
+        Aliases whose instants are uncertain.
     limit : int
         Maximum number of clauses, also of intermediate results.
 
@@ -87,7 +95,7 @@ def disjunctive_normal_form(formula: Formula, limit: int = CLAUSE_LIMIT) -> tupl
     InvalidFieldError
         There are more clauses than the limit, or they take too much work.
     """
-    forms = NormalForms(Work(), limit)
+    forms = NormalForms(Work(), uncertain, limit)
     return forms.clauses(forms.of(formula))
 
 
@@ -98,12 +106,17 @@ class NormalForms:
     ----------
     work : Work
         Counts the steps.
+    uncertain : collection of str
+        Aliases whose instants are uncertain.
     limit : int
         Maximum number of clauses of a formula, also of intermediate results.
     """
 
-    def __init__(self, work: Work, limit: int = CLAUSE_LIMIT) -> None:
+    def __init__(
+        self, work: Work, uncertain: Collection[str] = (), limit: int = CLAUSE_LIMIT
+    ) -> None:
         self._work = work
+        self._uncertain = frozenset(uncertain)
         self._limit = limit
         self._numbers: dict[tuple[Node, Node], int] = {}
         self._pairs: list[tuple[Node, Node]] = []
@@ -147,7 +160,10 @@ class NormalForms:
         by_points = sorted(range(len(self._pairs)), key=lambda number: repr(self._pairs[number]))
         rank = {number: place for place, number in enumerate(by_points)}
         return tuple(
-            tuple(Atom(*self._pairs[it], bounds[it]) for it in sorted(bounds, key=rank.__getitem__))
+            tuple(
+                Atom(*self._pairs[it], (bounds[it] + 1) // 2, bool(bounds[it] % 2))
+                for it in sorted(bounds, key=rank.__getitem__)
+            )
             for bounds in found
         )
 
@@ -157,16 +173,18 @@ class NormalForms:
             case "<=":
                 return self._at_most(left, right, 0)
             case "<":
-                return self._at_most(left, right, -1)
+                return self._at_most(left, right, 0, is_open=True)
             case ">=":
                 return self._at_most(right, left, 0)
             case ">":
-                return self._at_most(right, left, -1)
+                return self._at_most(right, left, 0, is_open=True)
             case "=":
                 return self.both(self._at_most(left, right, 0), self._at_most(right, left, 0))
 
-    def _at_most(self, left: Term, right: Term, bound_us: int) -> list[Bounds]:
-        """Return the clauses of ``left - right <= bound_us``."""
+    def _at_most(
+        self, left: Term, right: Term, bound_us: int, *, is_open: bool = False
+    ) -> list[Bounds]:
+        """Return the clauses of ``left - right <= bound_us``, or < if open."""
         self._work.spend(_STEPS_OF_ATOM)
         while isinstance(left, Shifted):
             bound_us -= left.offset_us
@@ -175,14 +193,17 @@ class NormalForms:
             bound_us += right.offset_us
             right = right.term
         if isinstance(left, Extreme):
-            parts = (self._at_most(term, right, bound_us) for term in left.terms)
+            parts = (self._at_most(it, right, bound_us, is_open=is_open) for it in left.terms)
             return (self._conjunction if left.kind == "max" else self._disjunction)(parts)
         if isinstance(right, Extreme):
-            parts = (self._at_most(left, term, bound_us) for term in right.terms)
+            parts = (self._at_most(left, it, bound_us, is_open=is_open) for it in right.terms)
             return (self._conjunction if right.kind == "min" else self._disjunction)(parts)
-        if left == right:
-            return [{}] if bound_us >= 0 else []
-        return [{self._number(left, right): bound_us}]
+        # Begin and end of an uncertain instant are the same time.
+        if left == right or (left.alias == right.alias and left.alias in self._uncertain):
+            return [{}] if bound_us >= is_open else []
+        if is_open and not {left.alias, right.alias} & self._uncertain:
+            bound_us, is_open = bound_us - 1, False
+        return [{self._number(left, right): 2 * bound_us - is_open}]
 
     def _number(self, p: Node, q: Node) -> int:
         """Return the number of a pair of points."""
@@ -235,9 +256,9 @@ class NormalForms:
 
 def _tighten(bounds: Bounds, further: Bounds) -> bool:
     """Add the atoms of a clause to another; return whether no two of them contradict."""
-    for number, bound_us in further.items():
-        if bound_us < bounds.get(number, bound_us + 1):
-            if bound_us + bounds.get(number ^ 1, -bound_us) < 0:
+    for number, bound in further.items():
+        if bound < bounds.get(number, bound + 1):
+            if bound + bounds.get(number ^ 1, -bound) < 0:
                 return False
-            bounds[number] = bound_us
+            bounds[number] = bound
     return True

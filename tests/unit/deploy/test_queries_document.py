@@ -28,10 +28,10 @@ from service.registry import checked_stream
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "queries.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```([\w .]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(
     # An en dash separates begin and end.
-    r"^\| (\w+) \| (smoke|report|visit) \| ([\d:]+)(?: \u2013 ([\d:]+))? \| (.*) \|$",
+    r"^\| (\w+) \| (smoke|report|visit|leak) \| ([\d:]+)(?: \u2013 ([\d:]+))? \| (.*) \|$",
     re.MULTILINE,
 )
 RESULTS = re.compile(r"^Results: (.*)\.$", re.MULTILINE)
@@ -43,6 +43,7 @@ class Example(NamedTuple):
     """A query, its events and its results."""
 
     query: str
+    threshold: str | None
     events: dict[str, list[dict[str, Any]]]
     results: list[str]
 
@@ -50,16 +51,20 @@ class Example(NamedTuple):
 def _examples() -> list[Example]:
     found = []
     for mark, text, end in BLOCKS:
-        if mark != "query":
+        kind, _, threshold = mark.partition(" threshold ")
+        if kind != "query":
             continue
         line = RESULTS.search(PAGE, end)
         assert line is not None
-        events: dict[str, list[dict[str, Any]]] = {"smoke": [], "report": [], "visit": []}
+        streams = ("smoke", "report", "visit", "leak")
+        events: dict[str, list[dict[str, Any]]] = {it: [] for it in streams}
         for name, stream, first, last, attributes in ROW.findall(PAGE, end, line.start()):
             times = {"from": first, "to": last} if last else {"at": first}
             moments = {field: f"2026-01-01T{it}:00Z" for field, it in times.items()}
             events[stream].append({"id": name, **moments, **yaml.safe_load(f"{{{attributes}}}")})
-        found.append(Example(text, events, re.findall(r"`([^`]*)`", line.group(1))))
+        found.append(
+            Example(text, threshold or None, events, re.findall(r"`([^`]*)`", line.group(1)))
+        )
     return found
 
 
@@ -78,14 +83,16 @@ def _unreported() -> str:
     return str(list(yaml.safe_load_all(RESOURCES))[-1]["query"])
 
 
-def _replay(folder: Path, query: str, events: dict[str, list[dict[str, Any]]]) -> list[Any]:
+def _replay(folder: Path, example: Example) -> list[Any]:
     streams = RESOURCES[: RESOURCES.rindex("---")]
     resources = folder / "resources.yaml"
-    document = json.dumps({"kind": "event_query", "name": "example", "query": query})
-    resources.write_text(f"{streams}---\n{document}\n", encoding="utf-8")
-    assert len(read_resources([resources])) == 4
+    document = {"kind": "event_query", "name": "example", "query": example.query}
+    if example.threshold is not None:
+        document["threshold"] = example.threshold
+    resources.write_text(f"{streams}---\n{json.dumps(document)}\n", encoding="utf-8")
+    assert len(read_resources([resources])) == 5
     given = []
-    for stream, rows in events.items():
+    for stream, rows in example.events.items():
         file = folder / f"{stream}.jsonl"
         file.write_text("".join(json.dumps(it) + "\n" for it in rows), encoding="utf-8")
         given += ["--events", f"{stream}={file}"]
@@ -98,7 +105,7 @@ def _replay(folder: Path, query: str, events: dict[str, list[dict[str, Any]]]) -
 
 @pytest.mark.parametrize("example", _examples(), ids=lambda it: it.query.split()[1])
 def test_query_has_the_results_of_the_page(example: Example, tmp_path: Path) -> None:
-    results = _replay(tmp_path, example.query, example.events)
+    results = _replay(tmp_path, example)
     shown = [" ".join(f"{a}={e['id']}" for a, e in it["events"].items()) for it in results]
     assert sorted(shown) == sorted(example.results)
 
@@ -117,7 +124,7 @@ def test_first_query_is_the_registered_one_and_its_record_is_shown(tmp_path: Pat
     (shown,) = [json.loads(text) for mark, text, _ in BLOCKS if mark == "json result"]
     (result,) = [
         it
-        for it in _replay(tmp_path, example.query, example.events)
+        for it in _replay(tmp_path, example)
         if it["events"]["s"]["id"] == shown["events"]["s"]["id"]
     ]
     unstable = {"condition", "alarm_id", "detected_at"}
@@ -155,5 +162,6 @@ def test_plan_has_the_sentences_and_the_picture_of_the_page() -> None:
 
 
 def test_page_has_examples_of_all_kinds() -> None:
-    assert len(_examples()) >= 6
+    assert len(_examples()) >= 8
+    assert {it.threshold is None for it in _examples()} == {True, False}
     assert len(REFUSED) == 2

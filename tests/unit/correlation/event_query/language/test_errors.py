@@ -290,9 +290,9 @@ def test_text_that_is_long_in_canonical_form_is_refused() -> None:
 
 
 def test_many_events_are_refused() -> None:
-    events = " ".join(f"event a{i}: T" for i in range(33))
+    events = " ".join(f"event a{i}: T" for i in range(17))
     assert refused(f"DETECT A ON {events} END").plain_problem == (
-        "a query must have at most 32 events"
+        "a query must have at most 16 events"
     )
 
 

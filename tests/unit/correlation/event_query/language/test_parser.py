@@ -189,8 +189,8 @@ def test_not_of_a_disjunction_may_mention_several_negated_events() -> None:
 def test_limits_are_allowed() -> None:
     nested = "(" * 32 + "a.rt.end < b.rt.begin" + ")" * 32
     assert _where(nested) == LESS
-    events = " ".join(f"event a{i}: T" for i in range(32))
-    assert len(parse_query(f"DETECT A ON {events} END").events) == 32
+    events = " ".join(f"event a{i}: T" for i in range(16))
+    assert len(parse_query(f"DETECT A ON {events} END").events) == 16
 
 
 def _where(text: str) -> Formula:

@@ -69,7 +69,7 @@ def test_p_query_dist_is_the_least_upper_bound(atoms: list[Atom]) -> None:
     anchored = [Atom(POINTS[0], p, 7) for p in POINTS[1:]]
     closure = Closure((*anchored, *(Atom(p, POINTS[0], 7) for p in POINTS[1:]), *atoms))
     place = {p: i for i, p in enumerate(POINTS)}
-    checks = [(place[p], place[q], bound) for p, q, bound in closure.atoms]  # type: ignore[index]
+    checks = [(place[p], place[q], bound) for p, q, bound, _ in closure.atoms]  # type: ignore[index]
     solutions = [t for t in GRID if all(t[p] - t[q] <= bound for p, q, bound in checks)]
     assert closure.contradictory == (not solutions)
     for v, p in product(POINTS, POINTS):
@@ -85,4 +85,4 @@ def test_p_query_dist_is_attained_for_all_points_at_once(
     times = solution(closure, POINTS[0], 100, highest=highest, within=9)
     assert closure.contradictory == (not times)
     if times:
-        assert all(times[p] - times[q] <= bound for p, q, bound in closure.atoms)
+        assert all(times[p] - times[q] <= bound for p, q, bound, _ in closure.atoms)

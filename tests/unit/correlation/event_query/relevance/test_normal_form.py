@@ -18,6 +18,7 @@ from correlation.event_query.query import (
     Relation,
     Shifted,
 )
+from correlation.event_query.relevance.closure import StreamTimes, close_clause
 from correlation.event_query.relevance.normal_form import (
     TRUE_CLAUSE,
     Atom,
@@ -55,6 +56,42 @@ def test_clauses_of_a_formula(formula: Formula, clauses: list[Clause]) -> None:
     assert [set(clause) for clause in disjunctive_normal_form(formula)] == [*map(set, clauses)]
 
 
+@pytest.mark.parametrize(
+    ("formula", "clauses"),
+    [
+        # Between exact times < is one microsecond less, beside an uncertain instant it is open.
+        (Relation(A, "<", B), [{Atom(A, B, 0, open=True)}]),
+        (Relation(Shifted(C, 2), ">", B), [{Atom(B, C, 2, open=True)}]),
+        (Relation(A, "<", C), [{Atom(A, C, -1)}]),
+        (And((Relation(A, "<", B), Relation(A, "<=", B))), [{Atom(A, B, 0, open=True)}]),
+        (And((Relation(A, "<", B), Relation(A, "<=", Shifted(B, -1)))), [{Atom(A, B, -1)}]),
+        # Between a and a + 1 µs there are times if b is uncertain, and none if it is exact.
+        (
+            And((Relation(A, "<", B), Relation(B, "<", Shifted(A, 1)))),
+            [{Atom(A, B, 0, open=True), Atom(B, A, 1, open=True)}],
+        ),
+        (And((Relation(A, "<", C), Relation(C, "<", Shifted(A, 1)))), []),
+        (And((Relation(A, "<", B), Relation(B, "<=", A))), []),
+        # Begin and end of an instant are equal.
+        (Relation(Point("b", "begin"), "<", B), []),
+        (Relation(Point("b", "begin"), "<=", B), [TRUE_CLAUSE]),
+        (Relation(Point("b", "begin"), "<", Shifted(B, 1)), [TRUE_CLAUSE]),
+    ],
+)
+def test_clauses_of_a_formula_with_an_uncertain_instant(
+    formula: Formula, clauses: list[Clause]
+) -> None:
+    assert [set(it) for it in disjunctive_normal_form(formula, {"b"})] == [*map(set, clauses)]
+
+
+def test_two_strict_relations_of_uncertain_instants_bound_a_chain_openly() -> None:
+    chain = And((Relation(A, "<", B), Relation(B, "<", C)))
+    (clause,) = disjunctive_normal_form(chain, {"a", "b", "c"})
+    closure = close_clause(clause, {name: StreamTimes(name, 0, 0, 5) for name in "abc"})
+    # With whole microseconds the bound would be -2.
+    assert closure.dist(C, A) == 0
+
+
 TIMES = st.tuples(st.integers(-5, 5), st.integers(-5, 5))
 
 
@@ -68,7 +105,7 @@ def test_clauses_hold_when_the_formula_holds(
     }
     clauses = disjunctive_normal_form(push_negations(formula))
     by_clauses = any(
-        all(at[p] - at[q] <= bound for p, q, bound in clause)  # type: ignore[index]
+        all(at[p] - at[q] <= bound for p, q, bound, _ in clause)  # type: ignore[index]
         for clause in clauses
     )
     assert by_clauses == holds(as_item(formula), events)

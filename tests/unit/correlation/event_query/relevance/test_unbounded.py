@@ -172,12 +172,6 @@ def test_a_query_without_positive_events_is_refused() -> None:
         analyse_relevance(query("r", TRUE), INSTANTS)
 
 
-def test_a_query_with_too_many_events_is_refused() -> None:
-    events = tuple(EventPattern(f"e{i}", "A") for i in range(17))
-    with pytest.raises(InvalidFieldError, match="on: has 17 events; at most 16 are supported"):
-        analyse_relevance(Query("Result", (), events), INSTANTS)
-
-
 @given(queries())
 def test_a_refused_query_is_accepted_with_the_relations_that_its_refusal_names(
     found: Query,

@@ -1,0 +1,151 @@
+"""Event queries on streams of uncertain instants for tests: random queries, events, thresholds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from correlation.errors import InvalidFieldError
+from correlation.event_query.language.checks import find_problems
+from correlation.event_query.query import (
+    And,
+    AttributePattern,
+    EventPattern,
+    Formula,
+    Query,
+    Relation,
+    Shifted,
+    Variable,
+)
+from correlation.event_query.relevance.analysis import Relevance, analyse_relevance
+from correlation.event_query.relevance.closure import StreamTimes
+from correlation.event_query.relevance.joint import joint_relations
+from correlation.event_query.relevance.unbounded import UnboundedQueryError
+from correlation.resources.histogram import WHOLE_MASS, Histogram
+from correlation.resources.streams import Stream
+from tests.oracle.event_queries import Event
+from tests.oracle.uncertain_queries import Bucket
+from tests.support.event_queries import formulas, near
+from tests.support.histogram_slots import own_histogram
+from tests.support.query_slots import draw_events
+
+LONGEST = 4
+# Uncertain instants in two types, events that last, and exact instants.
+UNCERTAIN_STREAMS = {
+    "A": StreamTimes("a", 0, 0, LONGEST),
+    "B": StreamTimes("b", 0, 2),
+    "D": StreamTimes("a", 0, 0, LONGEST),
+    "E": StreamTimes("e", 0, 0),
+}
+_EXACT = ("B", "E")
+_INSTANTS = ("A", "D")
+_PLACES = 10
+
+
+@dataclass(frozen=True)
+class UncertainCase:
+    """A bounded query with at most one positive event of an uncertain instant."""
+
+    query: Query
+    relevance: Relevance
+    keyed: bool
+    seed: int
+
+
+@st.composite
+def uncertain_cases(draw: st.DrawFn) -> UncertainCase:
+    """Draw a query; if it is not bounded, relations are added."""
+    positive = [f"p{i}" for i in range(draw(st.sampled_from([1, 1, 1, 2, 2, 3])))]
+    negated = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 1, 1, 2, 3])))]
+    types = {it: draw(st.sampled_from(_EXACT)) for it in positive}
+    instant = draw(st.sampled_from([*positive, *positive, ""] if negated else positive))
+    if instant:
+        types[instant] = draw(st.sampled_from(_INSTANTS))
+    types |= {it: draw(st.sampled_from([*_EXACT, *_INSTANTS, *_INSTANTS])) for it in negated}
+    assume(any(it in _INSTANTS for it in types.values()))
+    parts: list[Formula] = []
+    for number, alias in enumerate([*positive, *negated]):
+        others = positive[:number]
+        if alias in negated and types[alias] in _INSTANTS and instant:
+            others = [instant]
+        if others:
+            parts += near(draw, alias, draw(st.sampled_from(others)))
+            if alias in negated and not draw(st.integers(0, 2)):
+                parts.append(draw(formulas(*others, alias)))
+    if not draw(st.integers(0, 2)):
+        parts.append(draw(formulas(*positive)))
+    patterns = st.lists(st.just(AttributePattern("k", Variable("K"))), max_size=1)
+    has_variable = False
+    events = []
+    for alias in [*positive, *negated]:
+        chosen = tuple(draw(patterns)) if alias in positive or has_variable else ()
+        has_variable |= bool(chosen)
+        events.append(EventPattern(alias, types[alias], chosen, negated=alias in negated))
+    query = Query("R", (), tuple(events), And(tuple(parts)))
+    return _bounded(query, keyed=draw(st.booleans()), seed=draw(st.integers(0, 2**32)))
+
+
+def _bounded(query: Query, *, keyed: bool, seed: int) -> UncertainCase:
+    try:
+        relevance = analyse_relevance(query, UNCERTAIN_STREAMS)
+    except InvalidFieldError as error:
+        parts = [query.where]
+        for problem in error.problems:
+            assume(isinstance(problem, UnboundedQueryError))
+            assert isinstance(problem, UnboundedQueryError)
+            parts += [Relation(p, "<=", Shifted(v, 2)) for p, v in problem.missing]
+        query = replace(query, where=And(tuple(parts)))
+        relevance = analyse_relevance(query, UNCERTAIN_STREAMS)
+    assume(not list(find_problems(query)))
+    aliases = {it.alias for it in query.events if UNCERTAIN_STREAMS[it.type].uncertain}
+    assume(not list(joint_relations(query, aliases)))
+    return UncertainCase(query, relevance, keyed, seed)
+
+
+def draw_uncertain(
+    rng: random.Random, count: int, streams: Mapping[str, Stream], *, span: int, keyed: bool
+) -> tuple[list[Event], dict[int, Histogram]]:
+    """Draw events, and the histograms of some; of the uncertain instants some are exact."""
+    found, shapes = [], {}
+    for event in draw_events(rng, count, streams, span=span, keyed=keyed):
+        limit = streams[event.stream].max_uncertainty_us
+        # Exact instants of an uncertain stream are rarer.
+        length = rng.choice([0, *range(limit), *[limit] * 3]) if limit else event.end - event.begin
+        found.append(replace(event, begin=event.end - length))
+        if limit and length > 1 and rng.random() < 1 / 3:
+            shapes[event.id] = own_histogram(rng, length)
+    return found, shapes
+
+
+def instants_of(
+    events: Iterable[Event], shapes: Mapping[int, Histogram], streams: Mapping[str, Stream]
+) -> dict[int, Sequence[Bucket]]:
+    """Return the buckets of the uncertain instants for the oracle."""
+    found: dict[int, Sequence[Bucket]] = {}
+    for it in events:
+        if it.begin < it.end and not streams[it.stream].lasts:
+            shape = shapes.get(it.id)
+            found[it.id] = (
+                [(it.begin, it.end, Fraction(1))]
+                if shape is None
+                else [
+                    (lo, hi, Fraction(mass, WHOLE_MASS))
+                    for lo, hi, mass in shape.moved(it.end).buckets
+                ]
+            )
+    return found
+
+
+def draw_threshold(rng: random.Random, found: Iterable[Fraction]) -> str:
+    """Return a threshold: often a probability that occurs, if it is a decimal."""
+    places = 10**_PLACES
+    ties = sorted({it for it in found if it > 0 and places % it.denominator == 0})
+    if ties and rng.random() < 0.6:
+        tie = rng.choice(ties)
+        return f"{tie.numerator * places // tie.denominator / places:.{_PLACES}f}"
+    return rng.choice(["0.0000000001", "0.1", "0.3", "0.5", "0.7", "0.9", "1"])
