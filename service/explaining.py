@@ -265,8 +265,8 @@ def _describe_place(finding: Finding, topic: str, span: Span) -> str:
 def _describe_search(role: str, topic: str, span: Span, finding: Finding) -> str:
     where = _describe_place(finding, topic, span)
     if finding.record is None:
-        return f"no event {role} stops the combination {where}"
-    return f"{finding.matches} events {role} stop it {where}; the newest is shown"
+        return f"no event {role} can stop the combination {where}"
+    return f"{finding.matches} events {role} can stop it {where}; the newest is shown"
 
 
 def _describe_matches(role: str, finding: Finding) -> list[str]:

@@ -29,14 +29,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from correlation.buffers.columns import DictionaryColumn
-from correlation.event_query.absence.instants import make_table
 from correlation.event_query.checking import is_uncertain, relevance_of
 from correlation.event_query.comparing import round_constants, satisfies
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.language.writer import write_attribute, write_formula
 from correlation.event_query.meaning import Times, bindings, holds, value_of
-from correlation.event_query.probability import KnownEvent, describe_probability
+from correlation.event_query.probability import describe_probability, known_event, show_chance
 from correlation.event_query.query import (
     And,
     Comparison,
@@ -48,7 +46,6 @@ from correlation.event_query.relevance.describe import join_words
 from correlation.event_query.relevance.split import split_formula
 from correlation.explaining import GivenRecord, ReadEvent, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
-from correlation.resources.histogram import Histogram
 from correlation.resources.streams import Stream
 from correlation.resources.times import describe_moment
 
@@ -89,7 +86,7 @@ def find_stopping(
     streams: Mapping[str, Stream],
     given: Mapping[str, GivenRecord],
 ) -> dict[str, Callable[[GivenRecord], bool]]:
-    """Return a test for each negated alias that was not given: whether a record stops the events.
+    """Return a test for each negated alias without an event: whether a record may stop the others.
 
     Parameters
     ----------
@@ -163,10 +160,15 @@ class _Explanation:
         }
 
     def is_stopped_by(self, event: EventPattern, record: GivenRecord) -> bool:
-        """Return whether a record of a negated event stops the positive ones, a combination."""
+        """Return whether a record of a negated event may stop the positive ones, a combination."""
         stream = self._streams[self._condition.stream_of[event.alias]]
         self._read[event.alias] = read_given(stream, record)
-        stops = not self._why_not_stopped(event)
+        if self._condition.threshold is None:
+            stops = not self._why_not_stopped(event)
+        else:
+            self._weighed = None
+            found = self._weighing()["candidates"] if self._may_stop(event) else []
+            stops = any(it["alias"] == event.alias and it["in_window"] > 0 for it in found)
         del self._read[event.alias]
         return stops
 
@@ -225,7 +227,7 @@ class _Explanation:
                 raise TypeError("the query has no threshold")
             stopping = [it.alias for it in self._query.negated if self._may_stop(it)]
             events = {
-                alias: _known(self._read[alias])
+                alias: known_event(self._read[alias])
                 for alias in [*(it.alias for it in self._query.positive), *stopping]
             }
             self._weighed = describe_probability(
@@ -255,7 +257,7 @@ class _Explanation:
         if not self._uncertain() & {it.alias for it in self._query.positive}:
             return self._check_relations()
         weighed = self._weighing()
-        shown = _chance(weighed, "relations")
+        shown = show_chance(weighed, "relations")
         if not weighed["relations"]:
             return f"the relations among the positive events hold with probability {shown}", ""
         return "", f"the relations among the positive events hold with probability {shown}"
@@ -270,7 +272,7 @@ class _Explanation:
         for it in weighed["candidates"]:
             if it["place"] == "inside":
                 return f"event {it['alias']} ({it['id']}) stops the combination with certainty", ""
-            chance = _chance(it, "in_window")
+            chance = show_chance(it, "in_window")
             reasons.append(f"{it['alias']} ({it['id']}) stops it with probability {chance}")
         if not self._query.negated:
             return "", "the query has no negated event"
@@ -278,7 +280,7 @@ class _Explanation:
 
     def _check_threshold(self) -> tuple[str, str]:
         weighed = self._weighing()
-        shown = f"the probability is {_chance(weighed, 'probability')}"
+        shown = f"the probability is {show_chance(weighed, 'probability')}"
         if weighed["reported"]:
             return "", f"{shown}, the threshold {weighed['threshold']}"
         return f"{shown}, below the threshold {weighed['threshold']}", ""
@@ -381,28 +383,6 @@ def _missed_by(part: Formula, times: Mapping[str, Times]) -> str:
         return ": both are equal"
     place = "after" if left > right else "before"
     return f": the left side is {describe_duration(abs(left - right))} {place} the right side"
-
-
-def _known(read: ReadEvent) -> KnownEvent:
-    """Return an event with its times; the record is valid."""
-    event = read.event
-    if event is None:
-        raise TypeError("the record is not a valid event")
-    if read.stream.lasts:
-        time = Histogram.from_interval(event.latest, event.latest)
-    else:
-        time = make_table(
-            [event.earliest], [event.latest], DictionaryColumn.from_list([event.shape])
-        ).histogram(0)
-    found = read.describe()
-    return KnownEvent(found["stream"], str(found["id"]), event.earliest, event.latest, time)
-
-
-def _chance(numbers: Mapping[str, Any], name: str) -> str:
-    """Return a probability as a short fraction, or with six digits."""
-    exact = numbers[f"{name}_exact"]
-    shown = f"{numbers[name]:.6g}"
-    return shown if exact is None or exact in {"0", "1"} else f"{shown} ({exact})"
 
 
 def _shown(value: object) -> str:

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from correlation.buffers.columns import DictionaryColumn
 from correlation.event_query.absence.describe import NamedInstant, describe_absence
+from correlation.event_query.absence.instants import make_table
 from correlation.event_query.absence.windows import Interval
 from correlation.event_query.evaluation.clauses import NO_BOUND
 from correlation.event_query.evaluation.probable import relative_windows
@@ -23,6 +25,7 @@ from correlation.event_query.evaluation.spans import list_spans, pack_spans
 from correlation.event_query.query import And, Query
 from correlation.event_query.relevance.normal_form import disjunctive_normal_form
 from correlation.event_query.relevance.split import split_formula
+from correlation.explaining import ReadEvent
 from correlation.resources.histogram import Histogram
 
 _Ends = tuple[int, int, int, int]
@@ -168,3 +171,25 @@ class _Combination:
     def _relative(self, spans: Sequence[_Ends], time_us: int) -> tuple[Interval, ...]:
         ends = np.array(spans, np.int64).reshape(1, -1, 4)
         return relative_windows(ends, np.array([time_us], np.int64)).intervals(0)
+
+
+def known_event(read: ReadEvent) -> KnownEvent:
+    """Return an event with its times; the record is valid."""
+    event = read.event
+    if event is None:
+        raise TypeError("the record is not a valid event")
+    if read.stream.lasts:
+        time = Histogram.from_interval(event.latest, event.latest)
+    else:
+        time = make_table(
+            [event.earliest], [event.latest], DictionaryColumn.from_list([event.shape])
+        ).histogram(0)
+    found = read.describe()
+    return KnownEvent(found["stream"], str(found["id"]), event.earliest, event.latest, time)
+
+
+def show_chance(numbers: Mapping[str, Any], name: str) -> str:
+    """Return a probability as a short fraction, or with six digits."""
+    exact = numbers[f"{name}_exact"]
+    shown = f"{numbers[name]:.6g}"
+    return shown if exact is None or exact in {"0", "1"} else f"{shown} ({exact})"

@@ -83,7 +83,7 @@ def test_the_event_that_stops_a_combination_is_found(service: Service) -> None:
     assert answer["events"]["r"]["place"]["topic"].endswith("-report")
     assert "event r (r2) stops the combination" in answer["explanation"]
     (searched,) = [note for note in answer["notes"] if "events r" in note]
-    assert searched.startswith("2 events r stop it among 7 records of topic ")
+    assert searched.startswith("2 events r can stop it among 7 records of topic ")
 
 
 def test_without_a_stopping_event_the_answer_names_the_records_searched(service: Service) -> None:
@@ -91,8 +91,8 @@ def test_without_a_stopping_event_the_answer_names_the_records_searched(service:
     assert answer["verdict"] == "satisfied"
     assert answer["roles"] == ["s"]
     notes = " ".join(answer["notes"])
-    assert "no event r stops the combination among 7 records" in notes
-    assert "no event v stops the combination among 0 records" in notes
+    assert "no event r can stop the combination among 7 records" in notes
+    assert "no event v can stop the combination among 0 records" in notes
 
 
 def test_nothing_is_searched_for_given_events_and_for_events_that_are_no_combination(
@@ -101,7 +101,7 @@ def test_nothing_is_searched_for_given_events_and_for_events_that_are_no_combina
     given = explain(service, s={"id": "s1"}, r={"id": "early"})
     assert given["verdict"] == "satisfied"
     assert given["events"]["r"]["id"] == "early"
-    assert "no event v stops" in " ".join(given["notes"])
+    assert "no event v can stop" in " ".join(given["notes"])
     other = explain(service, s={"id": "s1", "area": "lab"})
     assert other["failed_step"] == "contract"
     assert not [note for note in other["notes"] if "records" in note]

@@ -67,7 +67,8 @@ class Side:
 
     def key(self, variables: Sequence[str], *, keyed: bool) -> ViewKey:
         """Return the key of its view grouped by some variables."""
-        return ViewKey(self.candidates, keyed, tuple(self.variables[it] for it in variables))
+        attributes = tuple(self.variables[it] for it in variables)
+        return ViewKey(self.candidates, keyed, attributes, self.input.times.is_exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ Cost. See `search`, `views` and `sharing`. A block without due events costs O(1)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
 
@@ -86,8 +87,22 @@ def make_operator(condition: EventQueryCondition, streams: Mapping[str, Stream])
     ------
     InvalidFieldError
         The query is not bounded.
+
+    Notes
+    -----
+    A query without a threshold is one of exact instants. `streams` also covers the buffered events
+    of earlier declarations: those with an uncertain instant are left out.
     """
+    if condition.threshold is None:
+        streams = {name: _exact(streams[name]) for name in condition.streams}
     return EventQueryOperator(condition, streams)
+
+
+def _exact(stream: Stream) -> Stream:
+    """Return a stream of instants as one of exact instants."""
+    if stream.lasts:
+        return stream
+    return replace(stream, min_uncertainty_us=0, max_uncertainty_us=0)
 
 
 class EventQueryOperator:

@@ -172,7 +172,7 @@ class Search:
 
     def locate(self, table: Table, alias: Target) -> Iterator[Located]:
         """Yield the events of a negated alias that may stop combinations, by segment."""
-        numbers = self._group_numbers(table, alias)
+        numbers = self.group_numbers(table, alias)
         for number, segment in self._segments(alias.stream):
             view = self.views.view(segment, alias.key)
             if view is not None:

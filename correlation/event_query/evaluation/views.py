@@ -52,11 +52,15 @@ class ViewKey:
         Whether events of a group have the same join key.
     attributes : tuple of str
         Attributes of which the events of a group have the same values.
+    only_exact : bool
+        Whether events with a length or an uncertain instant are left out: the query expects exact
+        instants, but older events of the stream may be buffered.
     """
 
     candidates: Candidates
     keyed: bool
     attributes: tuple[str, ...]
+    only_exact: bool = False
 
 
 class Groups(NamedTuple):
@@ -207,6 +211,8 @@ class Views:
 
     def _build(self, segment: Segment, key: ViewKey) -> View | None:
         rows = self._rows(segment, key.candidates)
+        if key.only_exact and segment.max_uncertainty:
+            rows = rows[segment.earliest[rows] == segment.latest[rows]]
         if not len(rows):
             return None
         if not key.keyed and len(segment.group_keys) > 1:

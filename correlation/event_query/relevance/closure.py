@@ -65,6 +65,11 @@ class StreamTimes:
         """Whether the instants of the events are uncertain."""
         return self.uncertainty_us > 0
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the events are exact instants."""
+        return self.max_length_us == 0 and not self.uncertain
+
     def stamp(self, alias: str) -> Node:
         """Return the point of an event that progress and keep values refer to."""
         return Latest(alias) if self.uncertainty_us else Point(alias, "end")

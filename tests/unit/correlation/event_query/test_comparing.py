@@ -120,7 +120,7 @@ def test_constants_of_the_result_and_of_other_attributes_stay_as_written() -> No
 
 
 VALUES = (0.1, 0.3, 1, 1.5, 2**53, 2**53 + 2, 1e22)
-CONSTANTS = (
+CONSTANTS: tuple[Constant, ...] = (
     *map(Decimal, ("0.1", "0.30000000000000001", "1.0", "1.4999999999999999999")),
     2**53 + 1,
     10**22,
