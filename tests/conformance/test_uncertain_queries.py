@@ -14,15 +14,18 @@ from hypothesis import Phase, find, given, settings
 
 from correlation.event_query.absence.gathering import Negated
 from correlation.event_query.absence.windows import Windows
-from correlation.event_query.evaluation import clauses, compiled, probable, search
+from correlation.event_query.evaluation import clauses, operator, probable, search
 from correlation.event_query.evaluation.clauses import Columns, column_of
 from correlation.event_query.evaluation.operator import EventQueryOperator
 from correlation.event_query.evaluation.probable import Probabilities
 from correlation.event_query.evaluation.search import Located
 from correlation.event_query.evaluation.tables import Table
-from correlation.event_query.query import And, EventPattern, Formula, Query, Relation
+from correlation.event_query.query import And, EventPattern, Query, Relation
+from correlation.event_query.relevance import inputs
+from correlation.event_query.relevance.cached import RelevanceCache
 from correlation.event_query.relevance.closure import StreamTimes
-from correlation.event_query.relevance.normal_form import Clause, Node, disjunctive_normal_form
+from correlation.event_query.relevance.normal_form import Node, NormalForms
+from correlation.event_query.relevance.work import Work
 from tests.conformance.test_event_queries import keep_values_plus, progress_plus, take_block
 from tests.oracle.event_queries import Event, JudgedQuery, time_of
 from tests.oracle.uncertain_queries import probabilities
@@ -193,11 +196,11 @@ def test_an_event_of_two_negated_aliases_has_one_instant() -> None:
 
 
 def whole_microseconds(
-    formula: Formula,
+    work: Work,
     uncertain: Collection[str] = (),  # noqa: ARG001 - the argument that the mutation ignores
-) -> tuple[Clause, ...]:
-    """Return wrong clauses: a strict relation of an uncertain instant has c - 1."""
-    return disjunctive_normal_form(formula)
+) -> NormalForms:
+    """Return wrong normal forms: a strict relation of an uncertain instant has c - 1."""
+    return NormalForms(work)
 
 
 def with_own_event(
@@ -220,7 +223,7 @@ def exchanged(point: Node, columns: Columns, uncertain: Collection[str], *, late
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
-        (compiled, "disjunctive_normal_form", whole_microseconds),
+        (inputs, "NormalForms", whole_microseconds),
         (Probabilities, "_negated", with_own_event),
         (clauses, "column_of", exchanged),
         # Each keep value keeps one microsecond too little.
@@ -234,6 +237,8 @@ def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., obj
     def fails(case: UncertainCase) -> bool:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(owner, name, wrong)
+            # Analyses of the mutation are not kept.
+            patch.setattr(operator, "RELEVANCES", RelevanceCache())
             try:
                 run(case)
             except AssertionError:

@@ -12,9 +12,9 @@ the block. Let R be the bound before. A combination is due if
 Every due combination has one pivot, so it is found once.
 
 Algorithm. The pivot's events are joined with those of the other aliases (`compiled.Route`), in
-tables of at most `CAPACITY` combinations. Tables are produced one by one, depth first, so the search
-needs memory for `CAPACITY` rows per alias, whatever the number of combinations. The results of a
-block are kept until it ends.
+tables of at most `CAPACITY` combinations. Tables are produced one by one, depth first, so the
+search needs memory for `CAPACITY` rows per alias, whatever the number of combinations. The results
+of a block are kept until it ends.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from correlation.resources.streams import Stream
 from service.api.body import parse_json
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, TemplateDocument
-from service.explaining import Explainer
+from service.explaining import Asked, Explainer
 from service.fold import Stored
 from service.lookup import Span
 from service.settings import Settings
@@ -68,6 +68,6 @@ def test_explain_reads_the_times_of_a_request_exactly() -> None:
     stored = Stored(Resource("condition", "c", 1, 0, document), 0)
     asked = b'{"a": {"k": "n", "at": 17179869184.123457}, "b": {"k": "n", "at": 1.0000001}}'
     body: Any = parse_json(asked)
-    answer = Explainer(Settings()).explain(stored, {"s": stream}, body, Span())
+    answer = Explainer(Settings()).explain(stored, {"s": stream}, Asked(body), Span())
     spans = sorted((answer[role]["earliest"], answer[role]["latest"]) for role in "ab")
     assert spans == [(1_000_000, 1_000_001), (17_179_869_184_123_457, 17_179_869_184_123_457)]
