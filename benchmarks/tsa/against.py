@@ -8,8 +8,8 @@ from benchmarks.path import baseline_process, count_read, measure_process, measu
 from benchmarks.plotting import make_axes
 from benchmarks.report import Picture, Report
 from benchmarks.stack import bench, wait_for
+from benchmarks.tsa.path_texts import AGAINST
 from benchmarks.tsa.running import check_results
-from benchmarks.tsa.texts import AGAINST
 from benchmarks.tsa.workload import (
     DEADLINE_US,
     DELAY_US,

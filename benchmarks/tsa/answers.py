@@ -21,8 +21,8 @@ from benchmarks.report import Picture, Report
 from benchmarks.spark_join import IDLE
 from benchmarks.stack import bench, consumed, job_process, wait_for, wait_until_warm
 from benchmarks.tsa.against import OURS, Join, read_alarms
+from benchmarks.tsa.path_texts import ANSWERS
 from benchmarks.tsa.running import DifferentResultsError
-from benchmarks.tsa.texts import ANSWERS
 from benchmarks.tsa.workload import (
     DEADLINE_US,
     DELAY_US,

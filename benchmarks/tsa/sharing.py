@@ -10,7 +10,7 @@ from benchmarks.report import Picture, Report
 from benchmarks.stack import bench
 from benchmarks.tsa.against import MEASURED, RATES, draw_load
 from benchmarks.tsa.many import DEADLINES, KINDS, query_texts
-from benchmarks.tsa.texts import SHARING
+from benchmarks.tsa.path_texts import SHARING
 from benchmarks.tsa.workload import STREAMS, query_resource, stream_resources
 
 if TYPE_CHECKING:
