@@ -347,7 +347,8 @@ def test_uncertain_combination_is_explained_with_its_exact_probability(
     assert client.put("/v1/conditions/chance", json=document).status_code == 201
     event = {"id": "v1", "key": "k", "earliest": 0, "latest": 2_000_000}
     report = {"id": "r1", "key": "k", "earliest": 1_500_000, "latest": 1_500_000}
-    answer = client.post("/v1/conditions/chance/explain", json={"s": event, "r": report}).json()
+    asked = {"events": {"s": event, "r": report}}
+    answer = client.post("/v1/conditions/chance/explain", json=asked).json()
     # The report is at or after three in four of the possible times.
     assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "threshold")
     assert answer["absence"]["probability_exact"] == "1/4"
