@@ -227,6 +227,8 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
             "clock": "live",
             "templates": {},
             "histograms": False,
+            "attributes": {},
+            "where": None,
         }
         assert fresh["seen"]["events"] == 0
         assert fresh["advice"] == ["no event was read since the declaration was last changed"]
@@ -264,6 +266,8 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
         assert report["seen"]["near_limits"] == {
             "min_uncertainty": 0,
             "max_uncertainty": 0.5,
+            "min_length": None,
+            "max_length": None,
             "max_delay": 0,
         }
         assert report["seen"]["delays"]["max_us"] == 800_000
