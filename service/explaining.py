@@ -138,8 +138,8 @@ class Explainer:
 def _check_roles(kind: ConditionKind, condition: Condition, asked: Asked) -> Mapping[str, Document]:
     """Return the event of each role; there is one for each, except optional ones, and no others."""
     roles, optional = kind.roles(condition), kind.optional_roles(condition)
-    given: Mapping[str, Document] = asked.fields
-    others: list[str] = [] if asked.events is None else ["events"]
+    given: Mapping[str, Document] = {**asked.fields, **(asked.events or {})}
+    others: list[str] = []
     prefix, remedy = "", f"use {', '.join(roles)}"
     if kind.names_events:
         given, others = asked.events or {}, [*asked.fields]
