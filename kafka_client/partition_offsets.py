@@ -16,10 +16,11 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import OffsetSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from concurrent.futures import Future
 
     from confluent_kafka import Consumer
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo
 
 _Answer = TypeVar("_Answer")
 Place = tuple[str, int]
@@ -89,23 +90,6 @@ def list_offsets(
     KafkaException
         The broker does not answer in time, or returns an error.
     """
-    places = list(places)
-
-    def ask(left: float) -> dict[Place, int]:
-        return _list_offsets(admin, places, edge, left, skip_unknown=skip_unknown)
-
-    return _with_leaders(admin, ask, timeout_seconds)
-
-
-def _list_offsets(
-    admin: AdminClient,
-    places: Iterable[Place],
-    edge: Edge,
-    timeout_seconds: float,
-    *,
-    skip_unknown: bool,
-) -> dict[Place, int]:
-    """Send the request of `list_offsets` once."""
     spec = OffsetSpec.earliest() if edge is Edge.BEGIN else OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
     level = IsolationLevel.READ_UNCOMMITTED
     if edge is Edge.COMMITTED_END:
@@ -113,9 +97,23 @@ def _list_offsets(
     asked = {TopicPartition(topic, number): spec for topic, number in places}
     if not asked:
         return {}
+
+    def ask(left: float) -> dict[Place, int]:
+        found = admin.list_offsets(asked, isolation_level=level, request_timeout=left)
+        return _take_offsets(found, left, skip_unknown=skip_unknown)
+
+    return _with_leaders(admin, ask, timeout_seconds)
+
+
+def _take_offsets(
+    found: Mapping[TopicPartition, Future[ListOffsetsResultInfo]],
+    timeout_seconds: float,
+    *,
+    skip_unknown: bool,
+) -> dict[Place, int]:
+    """Wait for the offsets of a request."""
     offsets: dict[Place, int] = {}
     late = "the broker did not list the offset in time"
-    found = admin.list_offsets(asked, isolation_level=level, request_timeout=timeout_seconds)
     for place, future in found.items():
         key = (place.topic, place.partition)
         try:
@@ -156,8 +154,7 @@ def list_ranges(
     deadline = time.monotonic() + timeout_seconds
     ranges = {}
     for place in places:
-        partition = TopicPartition(*place)
-        ask = partial(consumer.get_watermark_offsets, partition)
+        ask = partial(consumer.get_watermark_offsets, TopicPartition(*place))
         left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
         ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left))
     return ranges
@@ -178,16 +175,19 @@ def _with_leaders(
         Maximum time for all attempts.
     """
     deadline = time.monotonic() + timeout_seconds
+
+    def left() -> float:
+        return max(deadline - time.monotonic(), _SHORTEST_SECONDS)
+
     while True:
-        left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
         try:
-            return ask(left)
+            return ask(left())
         except KafkaException as error:
             if error.args[0].code() not in _LEADER_CHANGED or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)
         # librdkafka uses the outdated leader until it reads the metadata again.
-        client.list_topics(timeout=left)
+        client.list_topics(timeout=left())
 
 
 def is_timeout(error: KafkaException) -> bool:

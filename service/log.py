@@ -136,7 +136,7 @@ class TopicLog:
             "coincide-service",
             auto_offset_reset="error",
         )
-        self._admin = self._new_admin()
+        self._admin = AdminClient(self._settings.client_properties("coincide-service"))
         # Checked before the first record is read, so that all records are of this topic.
         self._identity.check(self._admin, self._settings.broker_timeout_seconds)
         self._consumer.assign([self._partition])
@@ -185,7 +185,7 @@ class TopicLog:
                 raise
             except KafkaException as error:
                 # A topic that was just created may still be unknown.
-                unknown = _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART
+                unknown = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
                 ended = not unknown or time.monotonic() > deadline
                 if ended or self._stopping.wait(_POLL_SECONDS):
                     raise BrokerError(f"the broker does not answer: {_sentence(error)}") from error
@@ -268,9 +268,6 @@ class TopicLog:
             raise BrokerError(f"the record was not written: {error_code.str()}")
         return message.offset()
 
-    def _new_admin(self) -> AdminClient:
-        return AdminClient(self._settings.client_properties("coincide-service"))
-
     def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
         place = (self._partition.topic, self._partition.partition)
         # Not read through the consumer: its calls are serialised, and it is always polling.
@@ -332,11 +329,6 @@ class TopicLog:
         with self._moved:
             self._position = max(position, self._position)
             self._moved.notify_all()
-
-
-def _code(error: Exception) -> int | None:
-    found = error.args[0] if error.args else None
-    return found.code() if isinstance(found, KafkaError) else None
 
 
 def _sentence(error: Exception) -> str:
