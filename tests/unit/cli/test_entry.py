@@ -6,14 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import sysconfig
+from pathlib import Path
 
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Python reports each import on standard error, as it ends.
 _REPORT = "import time:"
@@ -25,7 +23,9 @@ def test_interrupt_during_imports_ends_quietly(module: str, tmp_path: Path) -> N
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     arguments = ["replay", "-f", str(fifo), "--events", "a=a.jsonl"]
-    command = [sys.executable, "-X", "importtime", "-m", "cli.entry", *arguments]
+    # Not `python -m`: Python may then end by the signal, although the program exits with a code.
+    script = Path(sysconfig.get_path("scripts"), "coincide")
+    command = [sys.executable, "-X", "importtime", str(script), *arguments]
     with subprocess.Popen(  # noqa: S603 - the command under test
         command, stderr=subprocess.PIPE, text=True, cwd=tmp_path
     ) as process:
