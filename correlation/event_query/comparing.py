@@ -39,7 +39,8 @@ COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = MappingProxyType(
         "=": operator.eq,
     }
 )
-_FLOAT64 = Decimal(sys.float_info.max)
+# Decimal's minus would round it to fewer digits.
+_MIN_FLOAT, _MAX_FLOAT = Decimal(-sys.float_info.max), Decimal(sys.float_info.max)
 
 
 def satisfies(value: AttributeValue | Decimal | None, comparison: Comparison) -> bool:
@@ -81,7 +82,7 @@ def round_constants(query: Query, streams: Mapping[str, Stream]) -> Query:
 def nearest_float(number: int | Decimal) -> float:
     """Return the nearest float64, or infinity if the number exceeds all of them."""
     exact = Decimal(number)
-    if -_FLOAT64 <= exact <= _FLOAT64:
+    if _MIN_FLOAT <= exact <= _MAX_FLOAT:
         return float(exact)
     return math.copysign(math.inf, exact)
 

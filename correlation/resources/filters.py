@@ -32,7 +32,8 @@ from correlation.resources.attributes import Attribute, AttributeValue, column_n
 
 # Attributes of type integer are 64-bit numbers.
 _INT64 = range(-(2**63), 2**63)
-_MAX_FLOAT = Decimal(sys.float_info.max)
+# Decimal's minus would round it to fewer digits.
+_MIN_FLOAT, _MAX_FLOAT = Decimal(-sys.float_info.max), Decimal(sys.float_info.max)
 _SHOWN = 40
 _WRITE = 'write a constant, a list of constants, or {"min": …, "max": …, "not": …}'
 # Description of the constants of each type of attribute, and how to write them.
@@ -322,7 +323,7 @@ def _read_constant(value: object, field: str) -> AttributeValue:
         raise InvalidFieldError(field, "must be a string, number, true or false", _WRITE)
     number = Decimal(value)
     # Comparisons look at the exponents first; the absolute value of a huge number overflows.
-    if number.is_nan() or not -_MAX_FLOAT <= number <= _MAX_FLOAT:
+    if number.is_nan() or not _MIN_FLOAT <= number <= _MAX_FLOAT:
         raise InvalidFieldError(field, "must be a finite number", "use a smaller number")
     is_whole = number == int(number) and int(number) in _INT64
     return int(number) if is_whole else float(number)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from correlation.event_query.comparing import round_constants, satisfies
@@ -65,6 +66,8 @@ def rounded(comparison: Comparison, kind: AttributeType) -> Comparison:
 
 
 @given(value=numbers, constant=constants, kind=st.sampled_from(["integer", "number"]))
+@example(value=-sys.float_info.max, constant=int(-sys.float_info.max), kind="number")
+@example(value=sys.float_info.max, constant=int(sys.float_info.max), kind="number")
 def test_numbers_are_compared_as_by_filters(
     value: float, constant: int | Decimal, kind: AttributeType
 ) -> None:
