@@ -150,6 +150,14 @@ def _no_search(
     return {}
 
 
+def _as_held(
+    condition: Any,  # noqa: ANN401, ARG001 - as typed
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as typed
+    held: Mapping[str, Stream],
+) -> Mapping[str, Stream]:
+    return held
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -171,6 +179,10 @@ class ConditionKind:
         `(condition, streams)`; raises InvalidFieldError when the condition cannot use the streams.
     operator : callable
         `(condition, streams) -> Operator`.
+    operator_streams : callable
+        `(condition, streams, held) -> streams` that the operator is built with. `streams` are those
+        in force, which `check` accepts; `held` have the limits of all buffered events, of which
+        some were read before a declaration changed. Default: `held`.
     derive : callable
         `(condition, streams, load) -> dict`: the cost of the condition. The dict contains
         `buffer_horizon_us`: how long the events of each stream are kept, in µs.
@@ -234,6 +246,9 @@ class ConditionKind:
     ] = _no_search
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
     names_events: bool = False
+    operator_streams: Callable[
+        [Any, Mapping[str, Stream], Mapping[str, Stream]], Mapping[str, Stream]
+    ] = _as_held
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.
