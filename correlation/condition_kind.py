@@ -195,7 +195,8 @@ class ConditionKind:
     explain : callable
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
         correlation.explaining. The dict describes the given record of a role under its name; with
-        `names_events` under its name in `events`.
+        `names_events` under its name in `events`. A kind with `search` has one more parameter,
+        `found`, with a default: the records of each role that were found, newest first.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
@@ -214,8 +215,9 @@ class ConditionKind:
     optional_roles : callable
         `(condition) -> roles` that `explain` can do without.
     search : callable
-        `(condition, streams, given) -> {role: test}`: optional roles that were not given and whose
-        events may change the verdict, each with a test of a record that does.
+        `(condition, streams, given) -> {role: test}`: optional roles, given or not, whose further
+        events may change the verdict from satisfied to not satisfied; each with a test of a record
+        that may.
     picture : callable or None
         `(condition, streams) -> str`: the plan as an SVG document; None: the plan has no picture.
     names_events : bool
@@ -233,7 +235,7 @@ class ConditionKind:
     horizon_field: Callable[[Any, str], str]
     plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
     roles: Callable[[Any], Mapping[str, str]]
-    explain: Callable[[Any, Mapping[str, Stream], Mapping[str, GivenRecord]], dict[str, Any]]
+    explain: Callable[..., dict[str, Any]]
     example: Mapping[str, Any]
     open_reader: Callable[[], ResultReader] | None = None
     warm_up: Callable[[str | None, str], Iterable[Values]] = _no_documents
