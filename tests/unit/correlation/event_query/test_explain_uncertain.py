@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,7 +120,7 @@ def at(offset: int, record: GivenRecord, topic: str = "report") -> GivenRecord:
 
 
 def explain_with(
-    found: Sequence[GivenRecord], threshold: str = "0.5", **given: GivenRecord
+    found: Sequence[GivenRecord], given: Mapping[str, GivenRecord], threshold: str = "0.5"
 ) -> dict[str, Any]:
     condition = build_condition("q", 1, {"query": LATE, "threshold": threshold})
     return explain_combination(condition, STREAMS, given, {"r": found})
@@ -145,14 +145,14 @@ def explain_with(
 def test_probability_follows_from_all_events_that_were_found(
     found: list[GivenRecord], given: dict[str, GivenRecord], exact: str
 ) -> None:
-    answer = explain_with(found, a=A3, **given)
+    answer = explain_with(found, {"a": A3, **given})
     assert answer["absence"]["probability_exact"] == exact
     reported = float(answer["absence"]["probability"]) >= 0.5
     assert answer["verdict"] == ("satisfied" if reported else "not_satisfied")
 
 
 def test_events_that_were_found_are_candidates_and_in_the_answer() -> None:
-    answer = explain_with([at(1, R4), at(0, R3)], "0.45", a=A3)
+    answer = explain_with([at(1, R4), at(0, R3)], {"a": A3}, "0.45")
     assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "threshold")
     assert answer["explanation"] == "the probability is 0.4 (2/5), below the threshold 0.45"
     assert [it["id"] for it in answer["found"]["r"]] == ["r4", "r3"]
@@ -171,7 +171,7 @@ def test_an_event_with_uncertain_copies_in_kafka_is_several_events() -> None:
     answer = explain_combination(condition, STREAMS, {"a": a}, {"b": copies})
     assert answer["absence"]["probability_exact"] == "1/3"
     tests = find_stopping(condition, STREAMS, {"a": a, "b": copies[0]})
-    # The leak is no later than itself.
+    # The leak is at most its own time.
     assert [tests["b"](it) for it in (a, *copies, event("x", 11, 20))] == [True, True, True, False]
 
 
