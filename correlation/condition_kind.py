@@ -150,6 +150,14 @@ def _no_search(
     return {}
 
 
+def _as_held(
+    condition: Any,  # noqa: ANN401, ARG001 - as typed
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as typed
+    held: Mapping[str, Stream],
+) -> Mapping[str, Stream]:
+    return held
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -171,6 +179,10 @@ class ConditionKind:
         `(condition, streams)`; raises InvalidFieldError when the condition cannot use the streams.
     operator : callable
         `(condition, streams) -> Operator`.
+    operator_streams : callable
+        `(condition, streams, held) -> streams` that the operator is built with. `streams` are those
+        in force, which `check` accepts; `held` have the limits of all buffered events, of which
+        some were read before a declaration changed. Default: `held`.
     derive : callable
         `(condition, streams, load) -> dict`: the cost of the condition. The dict contains
         `buffer_horizon_us`: how long the events of each stream are kept, in µs.
@@ -183,7 +195,8 @@ class ConditionKind:
     explain : callable
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
         correlation.explaining. The dict describes the given record of a role under its name; with
-        `names_events` under its name in `events`.
+        `names_events` under its name in `events`. A kind with `search` has one more parameter,
+        `found`, with a default: the records of each role that were found, newest first.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
@@ -202,8 +215,9 @@ class ConditionKind:
     optional_roles : callable
         `(condition) -> roles` that `explain` can do without.
     search : callable
-        `(condition, streams, given) -> {role: test}`: optional roles that were not given and whose
-        events may change the verdict, each with a test of a record that does.
+        `(condition, streams, given) -> {role: test}`: optional roles, given or not, whose further
+        events may change the verdict from satisfied to not satisfied; each with a test of a record
+        that may.
     picture : callable or None
         `(condition, streams) -> str`: the plan as an SVG document; None: the plan has no picture.
     names_events : bool
@@ -221,7 +235,7 @@ class ConditionKind:
     horizon_field: Callable[[Any, str], str]
     plan: Callable[[Any, Mapping[str, Stream]], dict[str, Any]]
     roles: Callable[[Any], Mapping[str, str]]
-    explain: Callable[[Any, Mapping[str, Stream], Mapping[str, GivenRecord]], dict[str, Any]]
+    explain: Callable[..., dict[str, Any]]
     example: Mapping[str, Any]
     open_reader: Callable[[], ResultReader] | None = None
     warm_up: Callable[[str | None, str], Iterable[Values]] = _no_documents
@@ -234,6 +248,9 @@ class ConditionKind:
     ] = _no_search
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
     names_events: bool = False
+    operator_streams: Callable[
+        [Any, Mapping[str, Stream], Mapping[str, Stream]], Mapping[str, Stream]
+    ] = _as_held
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

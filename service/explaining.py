@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Document = Mapping[str, Any]
 
+# Max number of found records per role. With uncertain instants, the probability is computed from
+# all of them together; its cost grows faster than their square.
+_FOUND = 100
 _FORMS: tuple[Form, ...] = ("record", "event")
 _MORE = {"record_key", "record_timestamp"}
 # Integers that the job's parser reads as integers.
@@ -114,16 +117,24 @@ class Explainer:
                     given[role] = finding.record
                 notes += _describe_matches(role, finding)
         searched = {
-            role: Wanted(streams[all_roles[role]].topic, decides)
+            role: Wanted(streams[all_roles[role]].topic, decides, most=_FOUND)
             for role, decides in kind.search(condition, streams, given).items()
         }
-        findings = self._finder.find(searched, span) if searched else {}
-        for role, finding in findings.items():
-            if finding.record is not None:
-                given[role] = finding.record
-                roles[role] = all_roles[role]
-            notes.append(_describe_search(role, searched[role].topic, span, finding))
-        answer = kind.explain(condition, streams, given)
+        if not searched:
+            answer = kind.explain(condition, streams, given)
+        else:
+            findings = self._finder.find(searched, span)
+            found = {role: finding.records for role, finding in findings.items()}
+            answer = kind.explain(condition, streams, given, found)
+            for role, records in found.items():
+                if records and role not in given:
+                    given[role] = records[0]
+                    roles[role] = all_roles[role]
+            notes += [
+                _describe_search(role, searched[role].topic, span, finding)
+                for role, finding in findings.items()
+            ]
+            answer |= _limit_verdict(answer, findings.values(), span)
         notes += _describe_condition(stored, given)
         return {
             "condition": condition.name,
@@ -264,9 +275,31 @@ def _describe_place(finding: Finding, topic: str, span: Span) -> str:
 
 def _describe_search(role: str, topic: str, span: Span, finding: Finding) -> str:
     where = _describe_place(finding, topic, span)
-    if finding.record is None:
+    if not finding.matches:
         return f"no event {role} can stop the combination {where}"
-    return f"{finding.matches} events {role} can stop it {where}; the newest is shown"
+    used = "" if _has_all(finding) else f"; the newest {len(finding.records)} are used"
+    return f"{finding.matches} events {role} can stop it {where}{used}"
+
+
+def _has_all(finding: Finding) -> bool:
+    """Return whether all records that match are used."""
+    return finding.matches == len(finding.records)
+
+
+def _limit_verdict(
+    answer: Mapping[str, Any], findings: Iterable[Finding], span: Span
+) -> dict[str, Any]:
+    """Return whether all records were searched, and an explanation that says so if it matters.
+
+    Further records cannot change a verdict that is not satisfied.
+    """
+    complete = span == Span() and all(
+        it.exhaustive and it.in_time and _has_all(it) for it in findings
+    )
+    if complete or answer["verdict"] != "satisfied":
+        return {"complete": complete}
+    limit = "only a part of the records was searched, and others may stop the combination"
+    return {"complete": False, "explanation": f"{answer['explanation']}; {limit}"}
 
 
 def _describe_matches(role: str, finding: Finding) -> list[str]:

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -61,11 +61,14 @@ class Wanted(NamedTuple):
         `(record) -> bool`: whether a record is the one.
     event_id : bytes or None
         Its id; None if it is not looked up by id.
+    most : int
+        Max number of matching records to return, the newest.
     """
 
     topic: str
     matches: Callable[[GivenRecord], bool]
     event_id: bytes | None = None
+    most: int = 1
 
 
 def wanted_by_id(topic: str, mapping: EventMapping, event_id: bytes) -> Wanted:
@@ -87,8 +90,10 @@ class Finding:
 
     Parameters
     ----------
-    record : GivenRecord or None
-        The newest record that matches.
+    most : int
+        Max number of records to keep.
+    records : list of GivenRecord
+        The newest records that match, newest first.
     matches : int
         Number of records that match.
     searched : int
@@ -99,11 +104,24 @@ class Finding:
         False when the time limit ended the search.
     """
 
-    record: GivenRecord | None = None
+    most: int = 1
+    records: list[GivenRecord] = field(default_factory=list)
     matches: int = 0
     searched: int = 0
     exhaustive: bool = True
     in_time: bool = True
+
+    @property
+    def record(self) -> GivenRecord | None:
+        """The newest record that matches."""
+        return self.records[0] if self.records else None
+
+    def add(self, record: GivenRecord) -> None:
+        """Count a record that matches, and keep it if it is among the newest."""
+        self.matches += 1
+        newer = sum(_age(it) > _age(record) for it in self.records)
+        self.records.insert(newer, record)
+        del self.records[self.most :]
 
 
 class RecordFinder:
@@ -231,7 +249,7 @@ class _Search:
 
     def _read(self, wanted: Mapping[str, Wanted], ranges: Ranges) -> dict[str, Finding]:
         """Read ranges of offsets and test their records."""
-        found = {name: Finding() for name in wanted}
+        found = {name: Finding(it.most) for name, it in wanted.items()}
         tests = [(found[name], it.matches) for name, it in wanted.items()]
         try:
             for message in read_ranges(self._consumer, ranges, self._deadline):
@@ -251,9 +269,7 @@ def _test(message: Message, tests: list[tuple[Finding, Callable[[GivenRecord], b
     for finding, matches in tests:
         finding.searched += 1
         if record is not None and matches(record):
-            finding.matches += 1
-            if finding.record is None or _age(finding.record) <= _age(record):
-                finding.record = record
+            finding.add(record)
 
 
 def _parse(message: Message, place: Place) -> GivenRecord | None:

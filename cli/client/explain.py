@@ -18,9 +18,9 @@ from cli.client.absence_picture import draw_absence
 from cli.client.lines import printable
 from cli.client.picture import LEGEND, draw_pair
 from cli.errors import UsageError
+from correlation.resources.attributes import describe_attributes
 from correlation.resources.durations import describe_duration
 from correlation.resources.times import describe_moment
-from correlation.timing.reading import describe_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,7 +183,7 @@ def _events_table(events: Mapping[str, Any]) -> Table:
             "id": event["id"] or "no id",
             "key": event.get("key") or "",
             "time": _describe_time(event),
-            "attributes": _describe_attributes(event),
+            "attributes": describe_attributes(event.get("attributes") or {}),
         }
         table.add_row(*(escape(printable(str(cells[column]))) for column in columns))
     return table
@@ -196,19 +196,12 @@ def _describe_time(event: Mapping[str, Any]) -> str:
     return first if first == last else f"{first} … {last}"
 
 
-def _describe_attributes(event: Mapping[str, Any]) -> str:
-    found = event.get("attributes") or {}
-    return ", ".join(
-        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in found.items()
-    )
-
-
 def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
     key = f" @{event['key']}" if event.get("key") else ""
     place = event.get("place")
     where = f"  {place['topic']}-{place['partition']}@{place['offset']}" if place else ""
     head = f"{role}  {event['stream']}:{event['id'] or 'no id'}{key}{where}"
-    attributes = describe_attributes(event).strip()
+    attributes = describe_attributes(event.get("attributes") or {})
     shown = [f"   {attributes}"] if attributes else []
     if event.get("reason"):
         return [head, f"   {event['reason']}: {event['detail']}", *shown]

@@ -48,7 +48,8 @@ class Registered:
             else:
                 kind = KINDS[self.condition.kind]
                 kind.check(self.condition, streams)
-                self.operator = kind.operator(self.condition, held)
+                chosen = kind.operator_streams(self.condition, streams, held)
+                self.operator = kind.operator(self.condition, chosen)
         except CorrelationError as error:
             self.state, self.detail = "failed", str(error)
 

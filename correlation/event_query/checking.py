@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 from correlation.errors import FieldErrors, InvalidFieldError
@@ -86,6 +87,38 @@ def check_streams(condition: EventQueryCondition, streams: Mapping[str, Stream])
 def is_uncertain(stream: Stream) -> bool:
     """Return whether the instants of a stream's events are uncertain."""
     return not stream.lasts and stream.max_uncertainty_us > 0
+
+
+def choose_streams(
+    condition: EventQueryCondition, streams: Mapping[str, Stream], held: Mapping[str, Stream]
+) -> Mapping[str, Stream]:
+    """Return the streams that the operator of a query is built with.
+
+    They have the limits of all buffered events if the query can be evaluated on them. Otherwise the
+    streams whose instants are declared exact are exact: the operator leaves out their older events
+    with uncertain instants.
+
+    Parameters
+    ----------
+    condition : EventQueryCondition
+        The condition.
+    streams : mapping of name to Stream
+        The streams in force, which `check_streams` accepts.
+    held : mapping of name to Stream
+        The same streams with the limits of all buffered events.
+    """
+    try:
+        _check_uncertainty(condition, held)
+    except InvalidFieldError:
+        return {name: _as_declared(streams[name], held[name]) for name in condition.streams}
+    return held
+
+
+def _as_declared(stream: Stream, held: Stream) -> Stream:
+    """Return a stream with the limits of its buffered events, but exact if it is declared so."""
+    if stream.lasts or is_uncertain(stream):
+        return held
+    return replace(held, min_uncertainty_us=0, max_uncertainty_us=0)
 
 
 def _check_partitioning(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.event_query.building import build_condition, named_streams, stored_query
-from correlation.event_query.checking import check_streams
+from correlation.event_query.checking import check_streams, choose_streams
 from correlation.event_query.condition import KIND
-from correlation.event_query.evaluation.operator import METRICS, make_operator
+from correlation.event_query.evaluation.operator import METRICS, EventQueryOperator
 from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
@@ -110,7 +110,8 @@ EVENT_QUERY_KIND = ConditionKind(
     fields=_FIELDS,
     build=build_condition,
     check=check_streams,
-    operator=make_operator,
+    operator=EventQueryOperator,
+    operator_streams=choose_streams,
     derive=derive_costs,
     horizon_field=_horizon_field,
     plan=plan_query,

@@ -9,20 +9,21 @@ Cost. As absence.exact: this is one combination.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from correlation.buffers.columns import DictionaryColumn
-from correlation.event_query.absence.describe import NamedInstant, describe_absence
+from correlation.buffers.columns import DictionaryColumn, Int64s
+from correlation.event_query.absence.describe import NamedInstant, describe_absence, may_stop
 from correlation.event_query.absence.instants import make_table
 from correlation.event_query.absence.windows import Interval
 from correlation.event_query.evaluation.clauses import NO_BOUND
 from correlation.event_query.evaluation.probable import relative_windows
-from correlation.event_query.evaluation.spans import list_spans, pack_spans
-from correlation.event_query.query import And, Query
+from correlation.event_query.evaluation.spans import Spans, list_spans, pack_spans
+from correlation.event_query.query import Query
 from correlation.event_query.relevance.normal_form import disjunctive_normal_form
 from correlation.event_query.relevance.split import split_formula
 from correlation.explaining import ReadEvent
@@ -36,29 +37,32 @@ class KnownEvent(NamedTuple):
 
     Attributes
     ----------
-    stream, id : str
-        Its stream and its id.
+    id : str
+        Its id.
     begin, end : int
         Its times, or the first and the last possible time of its instant, in µs.
     time : Histogram
         Its instant; of an event that lasts, its end.
+    identity : hashable
+        Equal for entries that are one event.
     """
 
-    stream: str
     id: str
     begin: int
     end: int
     time: Histogram
+    identity: Hashable
 
 
-def describe_probability(
-    query: Query,
-    uncertain: Collection[str],
-    events: Mapping[str, KnownEvent],
-    own: Collection[str],
-    threshold: Decimal,
-) -> dict[str, Any]:
-    """Return the probability of a combination and how it is decided.
+class NegatedEvent(NamedTuple):
+    """A negated event whose attributes and key match a combination."""
+
+    alias: str
+    event: KnownEvent
+
+
+class Probability:
+    """The probability of a combination.
 
     Parameters
     ----------
@@ -66,85 +70,100 @@ def describe_probability(
         The parsed query, with at most one positive event with an uncertain instant.
     uncertain : collection of str
         Aliases whose instants are uncertain.
-    events : mapping of alias to KnownEvent
-        The positive events, and the negated events whose attributes and key match.
-    own : collection of str
-        Negated aliases whose event is the uncertain positive event itself.
-    threshold : Decimal
-        Minimum probability.
-
-    Returns
-    -------
-    dict
-        JSON-able, as `describe_absence`; also `instant`: the alias whose instant is uncertain, or
-        null if the positive events have exact times.
+    positive : mapping of alias to KnownEvent
+        The positive events.
     """
-    return _Combination(query, uncertain, events).describe(own, threshold)
 
-
-class _Combination:
     def __init__(
-        self, query: Query, uncertain: Collection[str], events: Mapping[str, KnownEvent]
+        self, query: Query, uncertain: Collection[str], positive: Mapping[str, KnownEvent]
     ) -> None:
         self._query = query
         self._uncertain = uncertain
-        self._events = events
         self._parts = split_formula(query)
+        self._packed: dict[tuple[str | None, str], Spans] = {}
         aliases = [*(it.alias for it in query.positive), *(it.alias for it in query.negated)]
         self._columns = {alias: 2 * place for place, alias in enumerate(aliases)}
         found = [it.alias for it in query.positive if it.alias in uncertain]
         self._instant = found[0] if found else None
+        self._uncertain_event = positive[found[0]] if found else None
+        self._time = positive[self._instant or query.positive[0].alias].time
         self._times = np.zeros((1, 2 * len(aliases)), np.int64)
-        for alias, it in events.items():
+        for alias, it in positive.items():
             first = self._columns[alias]
             self._times[0, first : first + 2] = it.begin, it.end
 
-    def describe(self, own: Collection[str], threshold: Decimal) -> dict[str, Any]:
-        first = self._query.positive[0].alias
-        positive = self._events[self._instant or first].time
+    def describe(self, negated: Sequence[NegatedEvent], threshold: Decimal) -> dict[str, Any]:
+        """Return the probability and how it is decided.
+
+        Parameters
+        ----------
+        negated : sequence of NegatedEvent
+            The negated events whose attributes and key match.
+        threshold : Decimal
+            Minimum probability.
+
+        Returns
+        -------
+        dict
+            JSON-able, as `describe_absence`; also `instant`: the alias whose instant is uncertain,
+            or null if the positive events have exact times. The windows of an alias are those of
+            all its events.
+        """
+        candidates = [self._candidate(it) for it in negated]
         windows: dict[str, tuple[Interval, ...]] = {}
-        candidates = []
         for it in self._query.negated:
-            known = self._events.get(it.alias)
-            if known is None:
-                if it.alias in self._uncertain:
-                    windows[it.alias] = self._window(it.alias, positive, positive)
-                continue
-            windows[it.alias] = self._window(it.alias, positive, known.time)
-            same = it.alias in own
-            candidates.append(NamedInstant(it.alias, known.id, known.time, same, known.stream))
-        found = describe_absence(positive, windows, candidates, threshold, self._barred(positive))
+            mine = [found.window or () for found in candidates if found.alias == it.alias]
+            if mine:
+                windows[it.alias] = tuple(dict.fromkeys(chain.from_iterable(mine)))
+            elif it.alias in self._uncertain:
+                windows[it.alias] = self._window(it.alias, None)
+        found = describe_absence(self._time, windows, candidates, threshold, self._barred())
         return {"instant": self._instant, **found}
 
-    def _window(self, alias: str, positive: Histogram, known: Histogram) -> tuple[Interval, ...]:
-        """Return the window of T_r - T_s of a negated event with the time T_r."""
-        relations = self._parts.negated[alias]
+    def is_reduced_by(self, negated: NegatedEvent) -> bool:
+        """Return whether a negated event alone stops the combination with a chance above 0."""
+        return may_stop(self._time, self._candidate(negated))
+
+    def _candidate(self, negated: NegatedEvent) -> NamedInstant:
+        alias, event = negated
+        own = self._uncertain_event is not None and (
+            event.identity == self._uncertain_event.identity
+        )
+        window = self._window(alias, event)
+        return NamedInstant(alias, event.id, event.time, own, event.identity, window)
+
+    def _window(self, alias: str, event: KnownEvent | None) -> tuple[Interval, ...]:
+        """Return the window of T_r - T_s of a negated event; None: of an uncertain instant."""
         if alias in self._uncertain:
             if self._instant is None:
-                return self._relative(self._spans(relations, alias), positive.latest_us)
-            zero = np.zeros_like(self._times)
-            return self._relative(self._spans(relations, alias, zero), 0)
+                return self._relative(self._spans(alias, alias, self._times), self._time.latest_us)
+            return self._relative(self._spans(alias, alias, np.zeros_like(self._times)), 0)
+        if event is None:
+            raise TypeError("the window of exact times depends on the event")
+        times = self._times.copy()
+        first = self._columns[alias]
+        times[0, first : first + 2] = event.begin, event.end
         if self._instant is None:
             # All times are exact: the event stops the combination or not.
-            stops = self._spans(relations, self._query.positive[0].alias)
-            time = positive.latest_us
+            stops = self._spans(alias, self._query.positive[0].alias, times)
+            time = self._time.latest_us
             held = any(lo + open_lo <= time <= hi - open_hi for lo, hi, open_lo, open_hi in stops)
             return (Interval(None, None),) if held else ()
         mirrored = [
             (-hi, -lo, open_hi, open_lo)
-            for lo, hi, open_lo, open_hi in self._spans(relations, self._instant)
+            for lo, hi, open_lo, open_hi in self._spans(alias, self._instant, times)
             if lo <= hi
         ]
-        return self._relative(mirrored, -known.latest_us)
+        return self._relative(mirrored, -event.time.latest_us)
 
-    def _barred(self, positive: Histogram) -> tuple[Interval, ...]:
+    def _barred(self) -> tuple[Interval, ...]:
         """Return the times of T_s at which a relation among the positive events does not hold."""
         if self._instant is None:
             return ()
-        exact = positive.length_us == 0
+        exact = self._time.length_us == 0
         held = sorted(
             (lo + (open_lo if exact else 0), hi - (open_hi if exact else 0))
-            for lo, hi, open_lo, open_hi in self._spans(self._parts.positive, self._instant)
+            for lo, hi, open_lo, open_hi in self._spans(None, self._instant, self._times)
         )
         found = []
         reached: int | None = None
@@ -162,10 +181,16 @@ class _Combination:
             found.append(Interval(reached, None, open_lo=True))
         return tuple(found)
 
-    def _spans(self, relations: And, alias: str, times: Any = None) -> list[_Ends]:  # noqa: ANN401 - a matrix
-        clauses = disjunctive_normal_form(relations, self._uncertain)
-        spans = pack_spans(clauses, alias, self._columns)
-        ends = list_spans(self._times if times is None else times, spans)
+    def _spans(self, negated: str | None, alias: str, times: Int64s) -> list[_Ends]:
+        """Return the times of an alias at which relations hold.
+
+        They are those of a negated event; None: those among the positive events.
+        """
+        if (negated, alias) not in self._packed:
+            relations = self._parts.positive if negated is None else self._parts.negated[negated]
+            clauses = disjunctive_normal_form(relations, self._uncertain)
+            self._packed[negated, alias] = pack_spans(clauses, alias, self._columns)
+        ends = list_spans(times, self._packed[negated, alias])
         return [tuple(it) for it in ends[0].tolist()]
 
     def _relative(self, spans: Sequence[_Ends], time_us: int) -> tuple[Interval, ...]:
@@ -173,7 +198,7 @@ class _Combination:
         return relative_windows(ends, np.array([time_us], np.int64)).intervals(0)
 
 
-def known_event(read: ReadEvent) -> KnownEvent:
+def known_event(read: ReadEvent, identity: Hashable) -> KnownEvent:
     """Return an event with its times; the record is valid."""
     event = read.event
     if event is None:
@@ -184,8 +209,7 @@ def known_event(read: ReadEvent) -> KnownEvent:
         time = make_table(
             [event.earliest], [event.latest], DictionaryColumn.from_list([event.shape])
         ).histogram(0)
-    found = read.describe()
-    return KnownEvent(found["stream"], str(found["id"]), event.earliest, event.latest, time)
+    return KnownEvent(str(read.describe()["id"]), event.earliest, event.latest, time, identity)
 
 
 def show_chance(numbers: Mapping[str, Any], name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from correlation.event_query.condition import KIND
+from correlation.resources.attributes import describe_attributes
 from correlation.resources.times import describe_moment
 
 _FIELDS: dict[str, type] = {
@@ -32,12 +33,13 @@ class QueryResultReader:
     def read(self, record: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         """Return the result of a record; see `ResultReader.read`."""
         valid = all(isinstance(record.get(name), kind) for name, kind in _FIELDS.items())
+        valid = valid and isinstance(record.get("probability"), int | float | None)
         if not valid or not all(map(_is_event, record["events"].values())):
             raise ValueError("not a result of an event query")
         return [dict(record)]
 
     def describe(self, result: Mapping[str, Any]) -> str:
-        """Return type, attributes, time, probability and events of a result."""
+        """Return type, attributes, time and probability of a result, and its events."""
         parts = [result["type"]]
         parts += [f"{name}={_shown(value)}" for name, value in result["attributes"].items()]
         parts.append(_describe_span(result["begin"], result["end"]))
@@ -53,7 +55,8 @@ def _is_event(event: object) -> bool:
     if not isinstance(event, dict):
         return False
     named = all(isinstance(event.get(name), str) for name in ("stream", "id"))
-    return named and _span(event) is not None
+    has_attributes = isinstance(event.get("attributes", {}), dict)
+    return named and has_attributes and _span(event) is not None
 
 
 def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -67,8 +70,10 @@ def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
 def _describe_event(alias: str, event: Mapping[str, Any]) -> str:
     key = f" @{event['key']}" if event.get("key") else ""
     span = _span(event)
-    shown = "" if span is None else f" {_describe_span(*span)}"
-    return f"{alias}={event['stream']}:{event['id']}{key}{shown}"
+    shown = "" if span is None else _describe_span(*span)
+    attributes = describe_attributes(event.get("attributes", {}))
+    name = f"{alias}={event['stream']}:{event['id']}{key}"
+    return " ".join(filter(None, [name, shown, attributes]))
 
 
 def _describe_span(begin: int, end: int) -> str:

@@ -155,6 +155,21 @@ def decode_value(encoded: bytes) -> AttributeValue:
     return value
 
 
+def describe_attributes(values: Mapping[str, object]) -> str:
+    """Return the values of attributes as text, without missing ones.
+
+    Examples
+    --------
+    >>> describe_attributes({"area": "lab", "level": 3, "wet": None})
+    'area="lab" level=3'
+    """
+    return " ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in values.items()
+        if value is not None
+    )
+
+
 def check_attributes(names: Iterable[str]) -> None:
     """Raise InvalidFieldError if there are too many attributes, or two with the same name."""
     counts = Counter(names)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from correlation.resources.attributes import describe_attributes
 from correlation.resources.times import describe_moment
 from correlation.timing.factored.expanding import Expander, is_factored
 
@@ -87,17 +87,6 @@ def _describe_match(alarm: Mapping[str, Any]) -> list[str]:
 
 def _describe_event(event: Mapping[str, Any]) -> str:
     key = f" @{event['key']}" if event.get("key") else ""
-    return (
-        f"{event['stream']}:{event['id']}{key} "
-        f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
-        f"{describe_attributes(event)}"
-    )
-
-
-def describe_attributes(event: Mapping[str, Any]) -> str:
-    """Return the attributes of an event that are not missing, each after a space."""
-    return "".join(
-        f" {name}={json.dumps(value, ensure_ascii=False)}"
-        for name, value in event.get("attributes", {}).items()
-        if value is not None
-    )
+    interval = f"[{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}]"
+    attributes = describe_attributes(event.get("attributes", {}))
+    return " ".join(filter(None, [f"{event['stream']}:{event['id']}{key}", interval, attributes]))

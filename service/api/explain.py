@@ -104,6 +104,11 @@ class ExplainAnswer(BaseModel):
     verdict: str = Field(
         description="satisfied or not_satisfied, decided exactly as the job decides."
     )
+    complete: bool | None = Field(
+        default=None,
+        description="Event queries only: whether all records that may stop the combination were "
+        "searched; if false, satisfied refers to those that were.",
+    )
     failed_step: str | None = Field(description="The first step that failed.")
     explanation: str = Field(description="The verdict in a sentence.")
     steps: list[ExplainedStep] = Field(description="Every step, in order.")

@@ -23,7 +23,6 @@ from correlation.event_query.evaluation.tables import Table
 from correlation.event_query.query import And, EventPattern, Query, Relation
 from correlation.event_query.relevance import inputs
 from correlation.event_query.relevance.cached import RelevanceCache
-from correlation.event_query.relevance.closure import StreamTimes
 from correlation.event_query.relevance.normal_form import Node, NormalForms
 from correlation.event_query.relevance.work import Work
 from tests.conformance.test_event_queries import keep_values_plus, progress_plus, take_block
@@ -39,7 +38,6 @@ from tests.support.query_slots import (
     make_streams,
     order_of_arrival,
     query_control,
-    read_results,
     true_heartbeat,
     watermarks_of,
 )
@@ -247,28 +245,3 @@ def test_a_mutation_is_caught(owner: object, name: str, wrong: Callable[..., obj
 
     once = settings(max_examples=2000, phases=[Phase.generate], database=None)
     find(uncertain_cases(), fails, settings=once)
-
-
-def test_older_uncertain_events_are_left_out_of_a_query_of_exact_instants() -> None:
-    """The declared uncertainty of a stream was lowered while older events are buffered."""
-    fire = EventPattern("s", "Smoke")
-    report = EventPattern("r", "Report", negated=True)
-    near = (Relation(end("s"), "<=", end("r")), Relation(end("r"), "<=", end("s", 100)))
-    query = Query("Alarm", (), (fire, report), And(near))
-    types = {"Smoke": StreamTimes("smoke", 0, 0, 50), "Report": StreamTimes("report", 0, 0, 50)}
-    slot = QuerySlot(make_streams(types, keyed=False))
-    first = query_control(0, query, types, threshold="0.5")
-    events = [
-        Arrival(Event("smoke", 460, 500, (), 1), 0, 0),
-        Arrival(Event("smoke", 500, 500, (), 2), 0, 1),
-        Arrival(Event("report", 560, 590, (), 3), 0, 0),
-    ]
-    slot.advance(make_query_block(events, [first]))
-    exact = {name: replace(it, uncertainty_us=0) for name, it in types.items()}
-    slot.streams = make_streams(exact, keyed=False)
-    slot.restart()
-    controls = [query_control(1, query, exact, 2)]
-    outcome = slot.advance(make_query_block([], controls))
-    assert outcome.metrics["conditions"]["q"]["state"] == "running"
-    outcome = slot.advance(make_query_block([], heartbeats=closing_heartbeats(slot.streams)))
-    assert read_results(outcome) == [(2,)]

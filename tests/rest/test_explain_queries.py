@@ -84,24 +84,33 @@ def test_the_event_that_stops_a_combination_is_found(service: Service) -> None:
     assert "event r (r2) stops the combination" in answer["explanation"]
     (searched,) = [note for note in answer["notes"] if "events r" in note]
     assert searched.startswith("2 events r can stop it among 7 records of topic ")
+    assert [it["id"] for it in answer["found"]["r"]] == ["r2", "r1"]
+    assert (answer["found"]["v"], answer["complete"]) == ([], True)
 
 
 def test_without_a_stopping_event_the_answer_names_the_records_searched(service: Service) -> None:
     answer = explain(service, s={"id": "s2"})
     assert answer["verdict"] == "satisfied"
     assert answer["roles"] == ["s"]
+    assert answer["complete"] is True
     notes = " ".join(answer["notes"])
     assert "no event r can stop the combination among 7 records" in notes
     assert "no event v can stop the combination among 0 records" in notes
 
 
-def test_nothing_is_searched_for_given_events_and_for_events_that_are_no_combination(
-    service: Service,
-) -> None:
+def test_other_events_than_the_given_one_are_found(service: Service) -> None:
     given = explain(service, s={"id": "s1"}, r={"id": "early"})
-    assert given["verdict"] == "satisfied"
+    assert (given["verdict"], given["failed_step"]) == ("not_satisfied", "absence")
     assert given["events"]["r"]["id"] == "early"
-    assert "no event v can stop" in " ".join(given["notes"])
+    assert [it["id"] for it in given["found"]["r"]] == ["r2", "r1"]
+    assert given["explanation"].startswith("event r (r2) stops the combination: ")
+    assert "; r does not stop it: s.rt.end <= r.rt.begin does not hold" in given["explanation"]
+
+
+def test_nothing_is_searched_if_a_given_event_decides(service: Service) -> None:
+    given = explain(service, s={"id": "s1"}, r={"id": "r1"})
+    assert given["failed_step"] == "absence"
+    assert "complete" not in given
     other = explain(service, s={"id": "s1", "area": "lab"})
     assert other["failed_step"] == "contract"
     assert not [note for note in other["notes"] if "records" in note]
@@ -111,11 +120,57 @@ def test_a_time_range_and_the_limit_of_records_bound_the_search(service: Service
     answer = explain(service, s=event("s9", 10), until=1)
     assert answer["verdict"] == "satisfied"
     assert "among 0 records" in " ".join(answer["notes"])
+    assert answer["complete"] is False
+    assert answer["explanation"].endswith(
+        "; only a part of the records was searched, and others may stop the combination"
+    )
     send(service, "report", *(event(f"x{number}", 1000) for number in range(50)))
     answer = explain(service, s=event("s9", 10))
     assert answer["verdict"] == "satisfied"
     assert "among 50 records" in " ".join(answer["notes"])
     assert "the newest" in " ".join(answer["notes"])
+    assert answer["complete"] is False
+
+
+LEAKS = """DETECT Unreported {area {var X}} ON event a: Leak {area {var X}}
+   not event c: Call {area {var X}}
+WHERE a.rt.end <= c.rt.end, c.rt.end <= a.rt.end + 5 min END"""
+
+
+def test_the_probability_follows_from_all_events_found(service: Service) -> None:
+    """The example of docs/queries.md: one report leaves 0.5 or 0.6, both leave 0.4."""
+    for name, uncertainty in (("leak", "10min"), ("call", "0s")):
+        topic = f"{service.settings.prefix}-{name}"
+        create_topics(service.settings.bootstrap, {topic: 1})
+        document = {
+            "topic": topic,
+            "max_uncertainty": uncertainty,
+            "max_delay": "1s",
+            "clock": "replay",
+            "attributes": {"area": "area"},
+        }
+        assert service.client.put(f"/v1/streams/{name}", json=document).status_code == 201
+    query = {"kind": "event_query", "query": LEAKS, "threshold": 0.45}
+    assert service.client.put("/v1/conditions/leaks", json=query).status_code == 201
+    leak = {**event("a3", 50), "earliest": 40 * MINUTE}
+    send(service, "leak", leak)
+    send(service, "call", event("r3", 46), event("r4", 44), event("r5", 39))
+    for given in (None, {"id": "r3"}, {"id": "r4"}, event("r4", 44), {"id": "r5"}):
+        if given is None:
+            answer = explain(service, "leaks", a={"id": "a3"})
+        else:
+            answer = explain(service, "leaks", a={"id": "a3"}, c=given)
+        assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "threshold")
+        assert answer["absence"]["probability_exact"] == "2/5"
+        assert {it["id"] for it in answer["found"]["c"]} == {"r3", "r4"}
+        assert answer["complete"] is True
+    send(service, "call", *(event(f"x{number}", 45) for number in range(45)))
+    answer = explain(service, "leaks", a={"id": "a3"})
+    assert answer["absence"]["probability_exact"] == "2/5"
+    send(service, "call", *(event(f"y{number}", 1000) for number in range(50)))
+    answer = explain(service, "leaks", a={"id": "a3"})
+    assert (answer["verdict"], answer["complete"]) == ("satisfied", False)
+    assert "others may stop the combination" in answer["explanation"]
 
 
 FIELDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -28,16 +28,18 @@ class NamedInstant(NamedTuple):
         Its instant.
     same : bool
         Whether it is the positive event itself: it stops it iff 0 is in the window.
-    stream : str
-        Its stream. Entries of several aliases with one stream and id are one event; empty: no other
-        entry has the event.
+    identity : hashable or None
+        Entries with an equal identity are one event; None: no other entry has the event.
+    window : tuple of Interval or None
+        Its window; None: that of its alias.
     """
 
     alias: str
     id: str
     time: Histogram
     same: bool = False
-    stream: str = ""
+    identity: Hashable = None
+    window: tuple[Interval, ...] | None = None
 
 
 def describe_absence(
@@ -97,7 +99,14 @@ def describe_absence(
     }
 
 
+def may_stop(positive: Histogram, named: NamedInstant) -> bool:
+    """Return whether an event with a window stops the positive event with a chance above 0."""
+    return absence_probability(positive, [_candidate(named, ())]) < 1
+
+
 def _candidate(named: NamedInstant, window: tuple[Interval, ...]) -> Candidate:
+    """Return an event with its window, or with that of its alias."""
+    window = window if named.window is None else named.window
     if named.same:
         window = (Interval(None, None),) if any(it.holds(0) for it in window) else ()
     return Candidate(named.time, window)
@@ -107,9 +116,9 @@ def _distinct(
     candidates: Sequence[NamedInstant], known: Sequence[Candidate]
 ) -> Iterable[Candidate]:
     """Return each event once, with the union of its windows."""
-    found: dict[tuple[object, ...], Candidate] = {}
+    found: dict[Hashable, Candidate] = {}
     for place, (named, it) in enumerate(zip(candidates, known, strict=True)):
-        key = (named.stream, named.id) if named.stream else (place,)
+        key = ("entry", place) if named.identity is None else ("event", named.identity)
         before = found[key].window if key in found else ()
         found[key] = Candidate(it.time, (*before, *it.window))
     return found.values()

@@ -19,6 +19,10 @@ Beginning. A new condition begins with R = B. Of the events that arrived before 
 have dropped some: a combination that one of them might have stopped is not reported. The same holds
 after a reset and for a changed version whose window is wider. Such combinations are counted.
 
+Exact instants. In a stream of exact instants, older events with uncertain instants may be buffered,
+from before its declaration changed. They are in no combination. Whether a negated one stops a
+combination is not known, as if it was dropped.
+
 Sharing. Queries with equal positive parts share the search of a block (`sharing`).
 
 Cost. See `search`, `views` and `sharing`. A block without due events costs O(1) per segment.
@@ -27,7 +31,6 @@ Cost. See `search`, `views` and `sharing`. A block without due events costs O(1)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
 
@@ -45,7 +48,7 @@ from correlation.event_query.evaluation.views import Views
 from correlation.event_query.relevance.cached import RELEVANCES
 from correlation.event_query.relevance.closure import Distance, StreamTimes
 from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
-from correlation.operators import Evaluation, Operator, View
+from correlation.operators import Evaluation, View
 from correlation.resources.streams import Stream
 
 METRICS: Mapping[str, str] = MappingProxyType(
@@ -57,7 +60,8 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "query_decisions_total": "Combinations decided by their probability, by way of the "
         "decision: position, filter or exact.",
         "query_undecided_total": "Combinations that were not reported because events that may "
-        "stop them were dropped before, or may still come.",
+        "stop them were dropped before, may still come, or have uncertain instants in a stream "
+        "that is now declared exact.",
     }
 )
 # Views of the segments of all slots of the process.
@@ -73,38 +77,6 @@ def stream_times(stream: Stream) -> StreamTimes:
     return StreamTimes(stream.name, 0, 0, stream.max_uncertainty_us)
 
 
-def make_operator(condition: EventQueryCondition, streams: Mapping[str, Stream]) -> Operator:
-    """Build the operator of an event query.
-
-    Parameters
-    ----------
-    condition : EventQueryCondition
-        The condition to evaluate.
-    streams : mapping of name to Stream
-        The streams.
-
-    Raises
-    ------
-    InvalidFieldError
-        The query is not bounded.
-
-    Notes
-    -----
-    A query without a threshold is one of exact instants. `streams` also covers the buffered events
-    of earlier declarations: those with an uncertain instant are left out.
-    """
-    if condition.threshold is None:
-        streams = {name: _exact(streams[name]) for name in condition.streams}
-    return EventQueryOperator(condition, streams)
-
-
-def _exact(stream: Stream) -> Stream:
-    """Return a stream of instants as one of exact instants."""
-    if stream.lasts:
-        return stream
-    return replace(stream, min_uncertainty_us=0, max_uncertainty_us=0)
-
-
 class EventQueryOperator:
     """Operator of an event query.
 
@@ -114,6 +86,11 @@ class EventQueryOperator:
         The condition to evaluate.
     streams : mapping of name to Stream
         The streams; those of the condition have equal partitioning.
+
+    Raises
+    ------
+    InvalidFieldError
+        The query is not bounded.
     """
 
     def __init__(self, condition: EventQueryCondition, streams: Mapping[str, Stream]) -> None:
@@ -166,7 +143,7 @@ class EventQueryOperator:
         self._release.reset(progress, view.buffers)
         published = self._release.published
         search = self._search(view)
-        bounds = progress, self._complete_above(view)
+        bounds = progress, self._complete_above(view, search)
         decider = Decider.of(self._query, search, bounds, self._condition.threshold)
         wish = self._wish(view, progress)
         due = None if wish is None else sharing.due(wish, search)
@@ -236,8 +213,8 @@ class EventQueryOperator:
         fresh = {name: [view.fresh[name]] if name in view.fresh else [] for name in self._streams}
         return Search(self._query, buffered, fresh, _VIEWS)
 
-    def _complete_above(self, view: View) -> int:
-        """Return a time such that the events that may stop a later result are all buffered.
+    def _complete_above(self, view: View, search: Search) -> int:
+        """Return a time such that the events that may stop a later result are all searched.
 
         By P-QUERY-KEEP, events up to the keep value at b stop no result of time T > b.
         """
@@ -245,7 +222,10 @@ class EventQueryOperator:
         found = [UNKNOWN_WATERMARK]
         for alias, target in self._query.negated:
             offset = relevance.keeps[alias].value({relevance.result: 0})
-            found.append(_limit(view.buffers[target.stream].forgotten_below - 1 - offset))
+            lost = view.buffers[target.stream].forgotten_below - 1
+            if target.key.only_exact:
+                lost = max(lost, search.last_uncertain(target.stream))
+            found.append(_limit(lost - offset))
         return max(found)
 
     def _report(

@@ -41,6 +41,7 @@ from correlation.event_query.evaluation.kernels import (
 from correlation.event_query.evaluation.tables import Piece, Table
 from correlation.event_query.evaluation.values import read_only
 from correlation.event_query.evaluation.views import View, Views
+from correlation.limits import UNKNOWN_WATERMARK
 
 # Maximum number of rows of a table.
 CAPACITY = 2**15
@@ -190,6 +191,11 @@ class Search:
                 if (begin < end).any():
                     self.counts.negated += int((end - begin).sum())
                     yield Located(alias, number, segment, view, begin, end)
+
+    def last_uncertain(self, stream: str) -> int:
+        """Return the max `latest` of a stream's events that are not exact instants, in µs."""
+        found = (self.views.last_uncertain(it) for _, it in self._segments(stream))
+        return max(found, default=UNKNOWN_WATERMARK)
 
     def _segments(self, stream: str, *, fresh: bool = True) -> list[tuple[int, Segment]]:
         """Return the numbered segments of a stream; that of the block is the last one."""

@@ -35,6 +35,7 @@ from correlation.event_query.evaluation.values import (
     attribute_of,
     read_only,
 )
+from correlation.limits import UNKNOWN_WATERMARK
 
 # Sorting of an element takes as long as the comparison of this number of times.
 _SCANNED = 16
@@ -147,6 +148,7 @@ class _Entry:
     value_numbers: dict[str, Int64s] = field(default_factory=dict)
     views: dict[ViewKey, View | None] = field(default_factory=dict)
     instants: InstantTable | None = None
+    last_uncertain: int | None = None
 
     def values(self, segment: Segment, attribute: str) -> AttributeValues:
         """Return the values of an attribute."""
@@ -195,6 +197,15 @@ class Views:
         if entry.instants is None:
             entry.instants = make_table(segment.earliest, segment.latest, segment.shape)
         return entry.instants
+
+    def last_uncertain(self, segment: Segment) -> int:
+        """Return the max `latest` of the events that a view of exact instants leaves out, in µs."""
+        if not segment.max_uncertainty:
+            return UNKNOWN_WATERMARK
+        entry = self._entry(segment)
+        if entry.last_uncertain is None:
+            entry.last_uncertain = int(segment.latest[segment.earliest < segment.latest].max())
+        return entry.last_uncertain
 
     def _entry(self, segment: Segment) -> _Entry:
         entry = self._entries.get(segment)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from correlation.explaining import GivenRecord
 from correlation.resources.mapping import EventMapping
 from service.errors import NotReadyError
-from service.lookup import RecordFinder, Span, wanted_by_id
+from service.lookup import Finding, RecordFinder, Span, wanted_by_id
 from service.settings import Settings
 
 
@@ -20,3 +21,12 @@ def test_lookup_waits_no_longer_than_its_limit_for_others() -> None:
         finder.find(wanted, Span())
     assert told.value.problems[0].remedy == "send the event itself"
     assert not running.acquire(blocking=False)
+
+
+def test_the_newest_records_are_kept_newest_first() -> None:
+    finding = Finding(most=3)
+    for number, timestamp_us in enumerate([5, 9, 1, 9, 7]):
+        finding.add(GivenRecord(number, record_timestamp_us=timestamp_us))
+    assert [it.value for it in finding.records] == [3, 1, 4]
+    assert finding.record is finding.records[0]
+    assert finding.matches == 5

@@ -127,6 +127,18 @@ def test_readers_expands_factored_records() -> None:
     ]
 
 
+@pytest.mark.parametrize("probability", [[], {}, "0.5"])
+def test_a_query_result_with_another_probability_is_not_a_result(probability: object) -> None:
+    event = {"id": "s1", "stream": "smoke", "key": None, "earliest": 0, "latest": 0}
+    record = {"kind": "event_query", "condition": "q", "version": 1, "type": "Alarm"}
+    record |= {"attributes": {}, "begin": 0, "end": 0, "detected_at": 5, "events": {"s": event}}
+    readers = ResultReaders()
+    (found,) = readers.read(orjson.dumps(record | {"probability": 0.5}))
+    assert "p=0.500" in found.description
+    with pytest.raises(ValueError, match="not a result of an event query"):
+        list(readers.read(orjson.dumps(record | {"probability": probability})))
+
+
 _NASTY = "\x1b[2J\nfake\r\u202e\u2028\x9b"
 _ESCAPED = r"\x1b[2J\nfake\r\u202e\u2028\x9b"
 

@@ -15,7 +15,7 @@ SMOKE: dict[str, Any] = {
     "key": "k",
     "earliest": 0,
     "latest": 0,
-    "attributes": {"area": "lab", "level": None},
+    "attributes": {"area": "lab", "level": 3, "wet": None},
 }
 ANSWER: dict[str, Any] = {
     "condition": "fire",
@@ -63,8 +63,8 @@ def test_events_are_shown_in_a_table() -> None:
         "· absence",
         "",
         "event    stream  id     key  time                  attributes",
-        'verdict  smoke   s[1]   k    1970-01-01T00:00:00Z  area="lab", level=null',
-        'steps    door    no id  k    bad: x                area="lab", level=null',
+        'verdict  smoke   s[1]   k    1970-01-01T00:00:00Z  area="lab" level=3',
+        'steps    door    no id  k    bad: x                area="lab" level=3',
     ]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from correlation.event_query.building import build_condition
-from correlation.event_query.explain import explain_combination
-from correlation.explaining import GivenRecord
+from correlation.event_query.explain import explain_combination, find_stopping
+from correlation.explaining import GivenRecord, Place
 from correlation.resources.attributes import Attribute
 from correlation.resources.streams import Stream
 
@@ -104,3 +106,87 @@ def test_one_event_of_two_aliases_has_one_instant() -> None:
     assert answer["absence"]["probability_exact"] == "0"
     two = explain(text, d=door, b=LEAK, c=event("a2", 0, 10))
     assert two["absence"]["probability_exact"] == "1/4"
+
+
+# The events a3, r3 and r4 of docs/queries.md, in minutes after 10:00.
+LATE = """DETECT Unreported {area {var X}} ON event a: Leak {area {var X}}
+   not event r: Report {area {var X}}
+WHERE a.rt.end <= r.rt.end, r.rt.end <= a.rt.end + 5 min END"""
+A3, R3, R4 = event("a3", 40, 50), event("r3", 46), event("r4", 44)
+
+
+def at(offset: int, record: GivenRecord, topic: str = "report") -> GivenRecord:
+    return replace(record, place=Place(topic, 0, offset))
+
+
+def explain_with(
+    found: Sequence[GivenRecord], given: Mapping[str, GivenRecord], threshold: str = "0.5"
+) -> dict[str, Any]:
+    condition = build_condition("q", 1, {"query": LATE, "threshold": threshold})
+    return explain_combination(condition, STREAMS, given, {"r": found})
+
+
+@pytest.mark.parametrize(
+    ("found", "given", "exact"),
+    [
+        ([at(1, R4), at(0, R3)], {}, "2/5"),
+        ([at(0, R3)], {"r": R4}, "2/5"),
+        # A given event is found again.
+        ([at(1, R4), at(0, R3)], {"r": at(1, R4)}, "2/5"),
+        ([at(1, R4), at(0, R3)], {"r": R3}, "2/5"),
+        ([at(0, R3)], {}, "1/2"),
+        ([at(1, R4)], {}, "3/5"),
+        # Two records with one content are two events, with one exact time.
+        ([at(1, R4), at(2, R4)], {}, "3/5"),
+        ([at(1, event("r5", 41)), at(0, R3)], {}, "2/5"),
+        ([at(0, event("r6", 46, area="hall"))], {}, "1"),
+    ],
+)
+def test_probability_follows_from_all_events_that_were_found(
+    found: list[GivenRecord], given: dict[str, GivenRecord], exact: str
+) -> None:
+    answer = explain_with(found, {"a": A3, **given})
+    assert answer["absence"]["probability_exact"] == exact
+    reported = float(answer["absence"]["probability"]) >= 0.5
+    assert answer["verdict"] == ("satisfied" if reported else "not_satisfied")
+
+
+def test_events_that_were_found_are_candidates_and_in_the_answer() -> None:
+    answer = explain_with([at(1, R4), at(0, R3)], {"a": A3}, "0.45")
+    assert (answer["verdict"], answer["failed_step"]) == ("not_satisfied", "threshold")
+    assert answer["explanation"] == "the probability is 0.4 (2/5), below the threshold 0.45"
+    assert [it["id"] for it in answer["found"]["r"]] == ["r4", "r3"]
+    assert answer["events"]["r"]["id"] == "r4"
+    shown = {it["id"]: it["in_window_exact"] for it in answer["absence"]["candidates"]}
+    assert shown == {"r4": "2/5", "r3": "1/2"}
+    assert not [note for note in answer["notes"] if "not given" in note]
+
+
+def test_an_event_with_uncertain_copies_in_kafka_is_several_events() -> None:
+    text = """DETECT A ON event a: Leak not event b: Leak
+    WHERE b.rt.end <= a.rt.end, b.rt.end >= a.rt.end - 1 h END"""
+    condition = build_condition("q", 1, {"query": text, "threshold": "0.4"})
+    a = at(0, LEAK, "leak")
+    copies = [at(2, LEAK, "leak"), at(1, LEAK, "leak")]
+    answer = explain_combination(condition, STREAMS, {"a": a}, {"b": copies})
+    assert answer["absence"]["probability_exact"] == "1/3"
+    tests = find_stopping(condition, STREAMS, {"a": a, "b": copies[0]})
+    # The leak is at most its own time.
+    assert [tests["b"](it) for it in (a, *copies, event("x", 11, 20))] == [True, True, True, False]
+
+
+def test_events_are_searched_for_unless_the_verdict_is_certain() -> None:
+    condition = build_condition("q", 1, {"query": LATE, "threshold": "0.55"})
+    for given, searched in (
+        ({}, True),
+        ({"r": R4}, True),
+        # The probability is below the threshold, but not yet that of all events.
+        ({"r": R3}, True),
+        ({"r": event("r", 45), "a": event("a", 45)}, False),
+    ):
+        tests = find_stopping(condition, STREAMS, {"a": A3, **given})
+        assert (set(tests) == {"r"}) == searched
+        if searched:
+            assert [tests["r"](it) for it in (R3, R4, event("r", 40), event("r", 39))] == [
+                *(True, True, False, False)
+            ]

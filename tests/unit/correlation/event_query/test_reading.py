@@ -18,7 +18,14 @@ RESULT: dict[str, Any] = {
     "begin": 0,
     "end": 2_000_000,
     "events": {
-        "s": {"id": "s1", "stream": "smoke", "key": "k", "earliest": 0, "latest": 0},
+        "s": {
+            "id": "s1",
+            "stream": "smoke",
+            "key": "k",
+            "earliest": 0,
+            "latest": 0,
+            "attributes": {"area": "lab", "level": 3, "wet": None},
+        },
         "v": {"id": "v1", "stream": "visit", "key": None, "begin": 0, "end": 2_000_000},
     },
     "late": False,
@@ -33,7 +40,7 @@ def test_result_is_one_line() -> None:
     span = "[1970-01-01T00:00:00Z … 1970-01-01T00:00:02Z]"
     assert reader.describe(found) == (
         f'Alarm  area="lab"  level=3  open=null  {span}  '
-        f"s=smoke:s1 @k [1970-01-01T00:00:00Z]  v=visit:v1 {span}"
+        f's=smoke:s1 @k [1970-01-01T00:00:00Z] area="lab" level=3  v=visit:v1 {span}'
     )
     uncertain = {**found, "probability": 0.91, "late": True}
     shown = reader.describe(uncertain)
@@ -47,7 +54,11 @@ def test_result_is_one_line() -> None:
         {"events": []},
         {"events": {"s": {"id": "s1"}}},
         {"events": {"s": {"id": 1, "stream": "s", "begin": 0, "end": 0}}},
+        {"events": {"s": {"id": "s", "stream": "s", "begin": 0, "end": 0, "attributes": []}}},
         {"begin": "now"},
+        {"probability": []},
+        {"probability": {}},
+        {"probability": "0.5"},
         {"type": None},
         {"detected_at": None},
     ],
