@@ -87,9 +87,13 @@ class ExplainRequest(BaseModel):
 
 
 class ExplainedStep(BaseModel):
-    """A step of the evaluation of a pair."""
+    """A step of the decision on the events."""
 
-    step: str = Field(description="contract, filter, same_event, key, expired or threshold.")
+    step: str = Field(
+        description="Name of the step; the kind of the condition defines the steps. Timing "
+        "conditions: contract, filter, same_event, key, expired, threshold. Event queries: "
+        "contract, key, attributes, variables, relations, absence, threshold."
+    )
     passed: bool | None = Field(description="Result; null: an earlier step failed.")
     detail: str | None = Field(description="Explanation of the result.")
 
