@@ -209,6 +209,8 @@ class ConditionKind:
     names_events : bool
         Whether the roles are names that users choose. Requests and answers of `explain` then have
         the field `events`, so that no name collides with another field.
+    horizon_remedy : str
+        What a user can do so that events are kept for a shorter time: part of an error message.
     """
 
     name: str
@@ -234,6 +236,7 @@ class ConditionKind:
     ] = _no_search
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
     names_events: bool = False
+    horizon_remedy: str = "reduce max_delay"
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.
