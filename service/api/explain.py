@@ -70,6 +70,12 @@ class ExplainRequest(BaseModel):
                     "b": {"id": "geo-7", "key": "k", "time": 150000, "before": "100ms"},
                 },
                 {"events": {"s": {"id": "smoke-2"}, "r": {"id": "report-7"}}},
+                {
+                    "events": {
+                        "s": {"id": "smoke-2", "key": "k", "earliest": 0, "latest": 0},
+                        "r": {"id": "report-7", "key": "k", "earliest": 400000, "latest": 600000},
+                    }
+                },
             ]
         },
     )
