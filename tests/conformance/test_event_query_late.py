@@ -69,7 +69,7 @@ class Blocks:
         assert self.found == self.expected
 
     def check_known(self) -> None:
-        """Check that there are no other results, and that all without a late event are there."""
+        """Check that only expected results are found, and all that have only events in time."""
         for found, expected in zip(self.found, self.expected, strict=True):
             assert found <= expected
             assert all(self.late & set(ids) for ids in expected - found)
