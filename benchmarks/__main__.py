@@ -41,6 +41,7 @@ _PERFORMANCE = Page(
     (
         "kernel",
         "buffer",
+        "attributes",
         "factored",
         "path",
         "sharing",

@@ -223,6 +223,8 @@ class ConditionKind:
     names_events : bool
         Whether the roles are names that users choose. Requests and answers of `explain` then have
         the field `events`, so that no name collides with another field.
+    horizon_remedy : str
+        What a user can do so that events are kept for a shorter time: part of an error message.
     """
 
     name: str
@@ -251,6 +253,7 @@ class ConditionKind:
     operator_streams: Callable[
         [Any, Mapping[str, Stream], Mapping[str, Stream]], Mapping[str, Stream]
     ] = _as_held
+    horizon_remedy: str = "reduce max_delay"
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

@@ -1,14 +1,11 @@
-"""Explanation of why a pair of events is reported or not: the part shared by all kinds.
+"""Explanation of why events are reported or not: the part shared by all kinds.
 
-The user gives two records, in the form of their topics or as canonical events. They are read as the
-job reads them. `ConditionKind.explain` then evaluates the pair and names the first failed step:
+The user gives a record for each role of the kind: the two events of a pair, or the events of a
+query by alias. A record has the form of its topic, or is a canonical event, and is read as the job
+reads it. `ConditionKind.explain` then decides on the events and names the first failed step. Each
+kind defines its steps (`timing.explain`, `event_query.explain`); the first is common to all:
 
     contract      a record is not a valid event of its stream and goes to the dead-letter topic
-    filter        an event does not match a filter of the condition
-    same_event    self-join: both records are the same record
-    key           the events have different join keys and are never compared
-    expired       the events are too far apart: the job drops one before it reads the other
-    threshold     the condition was evaluated and does not hold
 """
 
 from __future__ import annotations
@@ -112,7 +109,7 @@ class ReadEvent:
 
     @property
     def delay_us(self) -> int | None:
-        """Kafka's timestamp minus `latest`, in µs; None if unknown or the clock is not live."""
+        """Kafka's timestamp minus the latest time or end; None if unknown or no live clock."""
         if (
             self.event is None
             or self.given.record_timestamp_us is None
@@ -122,8 +119,13 @@ class ReadEvent:
         return self.given.record_timestamp_us - self.event.latest
 
     def describe(self) -> dict[str, Any]:
-        """Return the record and its event as a JSON-able dict."""
+        """Return the record and its event as a JSON-able dict.
+
+        The times of an event that lasts are `begin` and `end`, those of an instant `earliest` and
+        `latest`, as in the results and in canonical events.
+        """
         event, given = self.event, self.given
+        first, last = ("begin", "end") if self.stream.lasts else ("earliest", "latest")
         return {
             "stream": self.stream.name,
             "read_as": self.form,
@@ -131,8 +133,8 @@ class ReadEvent:
             "key": None
             if event is None or self.stream.partitioning.by != "key"
             else _text(event.key),
-            "earliest": None if event is None else event.earliest,
-            "latest": None if event is None else event.latest,
+            first: None if event is None else event.earliest,
+            last: None if event is None else event.latest,
             **({"attributes": dict(self.attributes)} if self.stream.attributes else {}),
             "length_us": None if event is None else event.latest - event.earliest,
             "record_timestamp": given.record_timestamp_us,
@@ -254,7 +256,9 @@ class Steps:
         }
 
 
-def describe_delay(role: str, read: ReadEvent, missed: str = "the combination") -> list[str]:
+def describe_delay(
+    role: str, read: ReadEvent, lost: str = "the job may have decided without it"
+) -> list[str]:
     """Return a note if a record reached Kafka later than its stream promises.
 
     Parameters
@@ -263,15 +267,15 @@ def describe_delay(role: str, read: ReadEvent, missed: str = "the combination") 
         Name of the event.
     read : ReadEvent
         The record.
-    missed : str
-        What the job missed if it had dropped the other events.
+    lost : str
+        Possible consequence.
     """
     delay_us, promised_us = read.delay_us, read.stream.max_delay_us
     if delay_us is None or delay_us <= promised_us:
         return []
-    late = f"{describe_duration(delay_us)} after its latest time"
+    end = "end" if read.stream.lasts else "latest time"
+    late = f"{describe_duration(delay_us)} after its {end}"
     promise = f"max_delay is {describe_duration(promised_us)}"
-    lost = f"{missed} was missed if the job had dropped the other event"
     return [f"{role} reached Kafka {late}, but {promise}: {lost}"]
 
 

@@ -190,10 +190,18 @@ def _events_table(events: Mapping[str, Any]) -> Table:
 
 
 def _describe_time(event: Mapping[str, Any]) -> str:
-    if event.get("earliest") is None:
+    span = _span(event)
+    if span is None:
         return f"{event.get('reason') or 'not an event'}: {event.get('detail')}"
-    first, last = describe_moment(event["earliest"]), describe_moment(event["latest"])
+    first, last = map(describe_moment, span)
     return first if first == last else f"{first} … {last}"
+
+
+def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return begin and end of an event that lasts, or the first and last time of an instant."""
+    names = ("begin", "end") if "begin" in event else ("earliest", "latest")
+    first, last = map(event.get, names)
+    return None if first is None or last is None else (first, last)
 
 
 def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
@@ -205,9 +213,10 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
     shown = [f"   {attributes}"] if attributes else []
     if event.get("reason"):
         return [head, f"   {event['reason']}: {event['detail']}", *shown]
-    if event["earliest"] is None:
+    span = _span(event)
+    if span is None:
         return [head, f"   {event['detail']}", *shown]
-    interval = f"{describe_moment(event['earliest'])} … {describe_moment(event['latest'])}"
+    interval = " … ".join(map(describe_moment, span))
     return [head, f"   {interval}  {describe_duration(event['length_us'])} long", *shown]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -10,6 +10,9 @@ from rich.console import Console
 
 from cli.client.lines import write_json_line
 from cli.settings import read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _EVENT_HELP = "Event: a file with one JSON document, - for standard input, JSON, or an id."
 
@@ -47,15 +50,7 @@ def explain(
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
     pair = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
-    events = {}
-    for text in event or ():
-        alias, equals, given = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(
-                f"{text!r} is not valid; write ALIAS=EVENT", param_hint="--event"
-            )
-        events[alias] = given
-    request = read_request(pair, since, until, events)
+    request = read_request(pair, since, until, _read_events(event or ()))
     with (
         ServiceClient(read_settings(url=url).url) as service,
         suggesting(service, {("condition", condition)}),
@@ -67,3 +62,19 @@ def explain(
         show_explanation(answer, Console(highlight=False))
     if answer["verdict"] != "satisfied":
         raise typer.Exit(1)
+
+
+def _read_events(given: Iterable[str]) -> dict[str, str]:
+    """Return the events of the options `--event` by alias."""
+    events: dict[str, str] = {}
+    for text in given:
+        alias, equals, event = text.partition("=")
+        problem = ""
+        if not equals:
+            problem = f"{text!r} is not valid; write ALIAS=EVENT"
+        elif alias in events:
+            problem = f"{alias} has several events; write one --event for each alias"
+        if problem:
+            raise typer.BadParameter(problem, param_hint="--event")
+        events[alias] = event
+    return events

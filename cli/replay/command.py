@@ -66,7 +66,9 @@ def replay(
     ] = False,
     thresholds: Annotated[
         str | None,
-        typer.Option(help="Count the pairs at 0.5,0.6 or 0.5..0.9:0.1 instead of writing alarms."),
+        typer.Option(
+            help="Count the results at 0.5,0.6 or 0.5..0.9:0.1 instead of writing alarms."
+        ),
     ] = None,
     alarms: Annotated[
         Path | None, typer.Option(help="File of the alarms; standard output by default.")

@@ -12,19 +12,23 @@ from cli.client.lines import counted, printable
 from cli.replay.options import EventFile
 from cli.replay.slots import Labels, Totals
 from cli.replay.thresholds import name_at
+from correlation.kinds import KINDS
 from correlation.timing.intervals.pairs import DECIDED_BY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
     from rich.console import Console
 
     from cli.replay.merging import Source
     from cli.replay.setup import Setup
+    from correlation.condition_kind import ConditionKind
     from correlation.resources.streams import Stream
 
 Document = dict[str, Any]
+# Counter of the kinds whose results are pairs; the results of all others are `results`.
+_PAIRS = "pairs_total"
 
 
 def summarise(
@@ -45,7 +49,7 @@ def summarise(
     totals
         Counters of all slots.
     thresholds
-        Thresholds at which pairs were counted; empty: those of the conditions.
+        Thresholds at which results were counted; empty: those of the conditions.
     seconds
         Duration of the replay.
     """
@@ -66,15 +70,18 @@ def summarise(
             "late": sum(it["late"] for it in read),
             "rejected": sum(sum(it["rejected"].values()) for it in read),
         }
+        kind = KINDS[resource.document["kind"]]
+        pairs = _PAIRS in kind.metrics
         if thresholds:
-            found["pairs_at"] = {
+            found["pairs_at" if pairs else "results_at"] = {
                 format(threshold, "f"): _count(
                     totals, "alarms_total", condition=name_at(number, threshold)
                 )
                 for threshold in thresholds
             }
         else:
-            found |= _pairs_report(totals, resource.name)
+            name = resource.name
+            found |= _pairs_report(totals, name) if pairs else _results_report(totals, name, kind)
         report["conditions"][resource.name] = found
     return report
 
@@ -100,6 +107,18 @@ def _stream_report(stream: Stream, sources: Sequence[Source]) -> Document:
     if files:
         return {"files": files, **report}
     return {"topic": stream.topic, **report, "lost": sum(it.lost for it in counts)}
+
+
+def _results_report(totals: Totals, name: str, kind: ConditionKind) -> Document:
+    """Return the number of results, and the metrics of the kind with their labels."""
+    metrics = dict.fromkeys(kind.metrics, 0)
+    for (metric, labels), count in sorted(totals.items()):
+        if metric in kind.metrics and ("condition", name) in labels:
+            metrics[metric] += count
+            others = [f"{label}={value}" for label, value in labels if label != "condition"]
+            if others:
+                metrics[f"{metric}{{{','.join(others)}}}"] = count
+    return {"results": _count(totals, "alarms_total", condition=name), "metrics": metrics}
 
 
 def _pairs_report(totals: Totals, name: str) -> Document:
@@ -130,22 +149,7 @@ def show_report(report: Document, console: Console) -> None:
     console
         Console to print to.
     """
-    table = Table(box=None, pad_edge=False)
-    table.add_column("condition")
-    for title in ("events", "pairs", "hit ratio", "late", "rejected"):
-        table.add_column(title, justify="right")
-    for name, found in report["conditions"].items():
-        by_threshold = "pairs_at" in found
-        ratio = found.get("hit_ratio")
-        table.add_row(
-            name,
-            f"{found['events']:,}",
-            f"{found['pairs']:,}" if not by_threshold else "see above",
-            "" if by_threshold else "no probing" if ratio is None else f"{ratio:.3f}",
-            f"{found['late']:,}",
-            f"{found['rejected']:,}",
-        )
-    console.print(table)
+    _show_conditions(report["conditions"], console)
     rate = f"{report['events_per_second']:,} events/s"
     console.print(f"{counted(report['events'], 'event')} in {report['seconds']:.1f} s, {rate}")
     for name, found in report["streams"].items():
@@ -169,6 +173,38 @@ def show_report(report: Document, console: Console) -> None:
                 f"[red]{name}: {counted(found['lost'], 'record')} lost[/]: removed by the "
                 f"retention of {escape(found['topic'])} before they were read"
             )
+
+
+def _show_conditions(conditions: Mapping[str, Document], console: Console) -> None:
+    """Print a table with the columns that the conditions need, and the metrics of their kinds."""
+    rows = [_row_of(name, found) for name, found in conditions.items()]
+    table = Table(box=None, pad_edge=False)
+    for title in ("condition", "events", "pairs", "results", "hit ratio", "late", "rejected"):
+        if any(title in row for row in rows):
+            table.add_column(title, justify="left" if title == "condition" else "right")
+    for row in rows:
+        table.add_row(*(row.get(str(column.header), "") for column in table.columns))
+    console.print(table)
+    for name, found in conditions.items():
+        counts = [f"{it} {count:,}" for it, count in found.get("metrics", {}).items()]
+        if counts:
+            console.print(escape(f"{name}: {', '.join(counts)}"))
+
+
+def _row_of(name: str, found: Document) -> dict[str, str]:
+    """Return the cells of a condition by the titles of their columns."""
+    row = {"condition": name, "events": f"{found['events']:,}"}
+    for title in ("pairs", "results"):
+        if title in found:
+            row[title] = f"{found[title]:,}"
+        elif f"{title}_at" in found:
+            row[title] = "see above"
+    if "pairs" in found:
+        ratio = found["hit_ratio"]
+        row["hit ratio"] = "no probing" if ratio is None else f"{ratio:.3f}"
+    elif "pairs" in row:
+        row["hit ratio"] = ""
+    return row | {title: f"{found[title]:,}" for title in ("late", "rejected")}
 
 
 def show_rejected(report: Document, console: Console, *, letters: bool, strict: bool) -> None:
@@ -196,8 +232,11 @@ def show_rejected(report: Document, console: Console, *, letters: bool, strict: 
 
 
 def show_thresholds(report: Document, console: Console) -> None:
-    """Print the number of pairs of each condition at each threshold."""
-    counts = {name: found["pairs_at"] for name, found in report["conditions"].items()}
+    """Print the number of results of each condition at each threshold."""
+    counts = {
+        name: found.get("pairs_at") or found["results_at"]
+        for name, found in report["conditions"].items()
+    }
     table = Table(box=None, pad_edge=False)
     table.add_column("threshold", justify="right")
     for name in counts:

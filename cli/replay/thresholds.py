@@ -1,4 +1,4 @@
-"""Number of pairs of each condition at several thresholds, in one replay.
+"""Number of results of each condition at several thresholds, in one replay.
 
 Each threshold is a separate condition over the same buffers, so every count is exact for every
 kind of condition. Files are read once.
@@ -84,7 +84,8 @@ def at_thresholds(setup: Setup, thresholds: tuple[Decimal, ...]) -> Setup:
     """
     resources = []
     for number, resource in enumerate(setup.conditions):
-        if _FIELD not in resource.document:
+        # A condition without a threshold may have the field, with null: a query of exact instants.
+        if resource.document.get(_FIELD) is None:
             raise UsageError(
                 f"condition {resource.name}: threshold is missing; choose other conditions with "
                 "--condition"

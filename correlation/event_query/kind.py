@@ -77,6 +77,9 @@ _FIELDS = (
     ),
     Field("output_topic", "topic", "Topic of the results.", required=False),
 )
+_HORIZON_REMEDY = (
+    "narrow the relations of the query, or reduce max_delay, or max_length of events that last"
+)
 
 
 def _horizon_field(condition: EventQueryCondition, stream: str) -> str:  # noqa: ARG001 - as all kinds
@@ -126,4 +129,5 @@ EVENT_QUERY_KIND = ConditionKind(
     search=find_stopping,
     picture=draw_constraints,
     names_events=True,
+    horizon_remedy=_HORIZON_REMEDY,
 )

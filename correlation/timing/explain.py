@@ -1,7 +1,14 @@
 """Explanation why a timing condition reports a pair, or not.
 
 Problem. For two records, find the job's verdict on them as a pair of the condition, and the first
-step that failed (correlation.explaining).
+step that failed:
+
+    contract      a record is not a valid event of its stream
+    filter        an event does not match a filter of the condition
+    same_event    self-join: both records are the same record
+    key           the events have different join keys and are never compared
+    expired       the events are too far apart: the job drops one before it reads the other
+    threshold     the condition was evaluated and does not hold
 
 Definitions. s = max_B - max_A. *Reach*: the min and max s of any satisfied pair of the two streams,
 from which the keep values follow (docs/proofs.md, P-KEEP, P-HISTOGRAM-KEEP). Beyond the reach, one
@@ -50,6 +57,8 @@ if TYPE_CHECKING:
     from correlation.timing.intervals.window import TimingWindow
 
 _STEPS = ("key", "expired", "threshold")
+# Consequence of a delay.
+_LATE = "the pair was missed if the job had dropped the other event"
 _SIGNIFICANT_DIGITS = 6
 # An event and its attributes.
 _Given = tuple["MappedEvent", "Mapping[str, AttributeValue | None]"]
@@ -105,8 +114,8 @@ def explain_pair(
         "threshold": f"{condition.threshold:f}",
         **found,
         "notes": [
-            *describe_delay("A", a, "the pair"),
-            *describe_delay("B", b, "the pair"),
+            *describe_delay("A", a, _LATE),
+            *describe_delay("B", b, _LATE),
             *_describe_emit(condition.emit, satisfied=steps.failed is None),
         ],
     }

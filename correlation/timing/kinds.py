@@ -167,6 +167,7 @@ def _make_kind(name: str) -> ConditionKind:
         open_reader=AlarmReader,
         warm_up=partial(_list_warm_up, name),
         metrics=_METRICS,
+        horizon_remedy="reduce the window, horizon or max_delay",
     )
 
 

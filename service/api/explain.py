@@ -70,6 +70,12 @@ class ExplainRequest(BaseModel):
                     "b": {"id": "geo-7", "key": "k", "time": 150000, "before": "100ms"},
                 },
                 {"events": {"s": {"id": "smoke-2"}, "r": {"id": "report-7"}}},
+                {
+                    "events": {
+                        "s": {"id": "smoke-2", "key": "k", "earliest": 0, "latest": 0},
+                        "r": {"id": "report-7", "key": "k", "earliest": 400000, "latest": 600000},
+                    }
+                },
             ]
         },
     )
@@ -87,9 +93,13 @@ class ExplainRequest(BaseModel):
 
 
 class ExplainedStep(BaseModel):
-    """A step of the evaluation of a pair."""
+    """A step of the decision on the events."""
 
-    step: str = Field(description="contract, filter, same_event, key, expired or threshold.")
+    step: str = Field(
+        description="Name of the step; the kind of the condition defines the steps. Timing "
+        "conditions: contract, filter, same_event, key, expired, threshold. Event queries: "
+        "contract, key, attributes, variables, relations, absence, threshold."
+    )
     passed: bool | None = Field(description="Result; null: an earlier step failed.")
     detail: str | None = Field(description="Explanation of the result.")
 

@@ -57,6 +57,6 @@ def check_capacity(
             field or kind.horizon_field(condition, name),
             f"condition {condition.name} would buffer {rate * horizons[name] // _US:,} events of "
             f"stream {name} ({horizon} at {rate:,} events/s), but the limit is {limit:,}",
-            f"buffer them for at most {longest}: reduce the window, horizon or max_delay; or "
-            "declare a smaller max_rate; or raise COINCIDE_MAX_BUFFERED_EVENTS",
+            f"buffer them for at most {longest}: {kind.horizon_remedy}; or declare a smaller "
+            "max_rate; or raise COINCIDE_MAX_BUFFERED_EVENTS",
         )

@@ -37,9 +37,9 @@ from correlation.event_query.relevance.unbounded import UnboundedQueryError
 from tests.oracle.event_queries import results, time_of
 from tests.support.event_queries import SMALL_STREAMS, end, judged, queries
 from tests.support.query_slots import (
-    Arrival,
     QuerySlot,
     closing_heartbeats,
+    delayed,
     draw_events,
     make_query_block,
     make_streams,
@@ -155,7 +155,7 @@ def run(case: Case, *, orderly: bool, gain: float = 0, rows: int = 2**20) -> lis
     events = draw_events(rng, COUNT, streams, span=SPAN, keyed=False)
     rest = order_of_arrival(rng, events)
     if not orderly:
-        rest = _delayed(rng, rest)
+        rest, _ = delayed(rng, rest)
     names = [f"q{place}" for place in range(len(case.queries))]
     controls = [
         query_control(place, query, SMALL_STREAMS, name=name)
@@ -207,20 +207,6 @@ def run(case: Case, *, orderly: bool, gain: float = 0, rows: int = 2**20) -> lis
 
 def _results(outcome: Outcome, names: list[str]) -> Found:
     return [sorted(read_results(outcome, name)) for name in names]
-
-
-def _delayed(rng: random.Random, rest: list[Arrival]) -> list[Arrival]:
-    """Return events some of which arrive after their stream's watermark."""
-    late = [it for it in rest if rng.random() < 0.2]
-    found = [it for it in rest if it not in late]
-    for it in late:
-        found.insert(rng.randint(0, len(found)), it)
-    numbers: Counter[tuple[str, int]] = Counter()
-    for place, it in enumerate(found):
-        key = (it.event.stream, it.partition)
-        found[place] = replace(it, offset=numbers[key])
-        numbers[key] += 1
-    return found
 
 
 def _reset(rng: random.Random, streams: list[str]) -> list[Heartbeat]:

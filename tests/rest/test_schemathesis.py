@@ -7,10 +7,12 @@ requests (valid and invalid), and sequences of linked requests.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 import schemathesis
+from httpx import codes
 from schemathesis.engine import events, from_schema
 
 from correlation.kinds import KINDS
@@ -28,11 +30,26 @@ _EXAMPLES = 25
 # A document may be well formed and still name a stream that is not there, be inconsistent in
 # itself, or come with an ETag that does not hold: no schema can say that.
 _REFUSALS = ["412", "422"]
+# The aliases are those of the example of `explain`.
+_QUERY = """DETECT Heard ON event s: Acoustic not event r: Seismic
+WHERE s.rt.end <= r.rt.end, r.rt.end <= s.rt.end + 1 s END"""
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "pair": dict(KINDS["mutual_deadline"].example) | {"window_us": 5},
+    "query": {"kind": "event_query", "query": _QUERY, "threshold": "0.5"},
+}
+
+
+class Found(NamedTuple):
+    """Complaints, the number of answers by status, and the content types of answers of 200."""
+
+    complaints: list[str]
+    statuses: Counter[int]
+    succeeded: set[tuple[str, str]]
 
 
 @pytest.fixture
-def app(kafka_bootstrap: str) -> Iterator[FastAPI]:
-    """Return an application that is started, with the streams and the name of the examples."""
+def app(kafka_bootstrap: str, request: pytest.FixtureRequest) -> Iterator[FastAPI]:
+    """Return an application that is started, with the streams and the condition of the examples."""
     found = create_app(fresh_settings(kafka_bootstrap))
     plane = found.state.plane
     plane.start()
@@ -47,38 +64,68 @@ def app(kafka_bootstrap: str) -> Iterator[FastAPI]:
         if name == "seismic":
             document |= {"templates": ["acoustic"]}
         plane.put("stream", name, document, make_precondition(None, None))
-    pair = dict(KINDS["mutual_deadline"].example) | {"window_us": 5}
-    plane.put("condition", "acoustic", pair, make_precondition(None, None))
+    condition = CONDITIONS[request.param]
+    plane.put("condition", "acoustic", condition, make_precondition(None, None))
     yield found
     found.state.plane.stop()
 
 
-def run(app: FastAPI, examples: int) -> tuple[list[str], Counter[int]]:
-    """Let schemathesis try everything; give its complaints and how often which status came."""
+def run(app: FastAPI, path: str = "", accept: str | None = None) -> Found:
+    """Let schemathesis try all operations whose path matches; it draws no media types."""
     schema: Any = schemathesis.openapi.from_asgi("/openapi.json", app)
+    if path:
+        schema = schema.include(path_regex=path)
     accepted = schema.config.checks.positive_data_acceptance
     accepted.expected_statuses = [*accepted.expected_statuses, *_REFUSALS]
-    schema.config.generation.max_examples = examples
+    schema.config.generation.max_examples = _EXAMPLES
+    if accept is not None:
+        schema.config.update(headers={"Accept": accept})
     schema.config.seed = 1
     complaints: list[str] = []
     statuses: Counter[int] = Counter()
+    succeeded: set[tuple[str, str]] = set()
     for event in from_schema(schema).execute():
         if isinstance(event, events.ScenarioFinished):
             for interaction in event.recorder.interactions.values():
                 if interaction.response is not None:
                     statuses[interaction.response.status_code] += 1
+                    succeeded |= content_of(interaction)
         elif isinstance(event, events.NonFatalError):
             complaints.append(f"{event.label}: {event.value}")
         elif isinstance(event, events.FatalError):
             complaints.append(str(event.exception))
         elif isinstance(event, events.EngineFinished):
             complaints += [f"{it.operation}: {it.title}: {it.message}" for it in event.failures]
-    return complaints, statuses
+    return Found(complaints, statuses, succeeded)
 
 
+def content_of(interaction: Any) -> set[tuple[str, str]]:  # noqa: ANN401 - of schemathesis
+    """Return the path and the content type of an answer of 200."""
+    if interaction.response.status_code != codes.OK:
+        return set()
+    path = urlsplit(interaction.request.uri).path
+    return {(path, str(interaction.response.headers["content-type"][0]))}
+
+
+@pytest.mark.parametrize("app", ["pair"], indirect=True)
 def test_answers_are_as_described(app: FastAPI) -> None:
-    complaints, statuses = run(app, _EXAMPLES)
-    assert complaints == []
+    found = run(app)
+    assert found.complaints == []
     # It got somewhere, and nonsense was refused.
-    assert {200, 404, 405, 415, 422} <= set(statuses)
-    assert not any(status >= 500 for status in statuses)
+    assert {200, 404, 405, 415, 422} <= set(found.statuses)
+    assert not any(status >= 500 for status in found.statuses)
+
+
+@pytest.mark.parametrize("app", ["query"], indirect=True)
+def test_answers_about_an_event_query_are_as_described(app: FastAPI) -> None:
+    routes, prefix = r"^/v1/conditions/\{name\}/", "/v1/conditions/acoustic/"
+    found = run(app, routes)
+    drawn = run(app, f"{routes}plan$", "image/svg+xml")
+    assert found.complaints == drawn.complaints == []
+    assert not any(status >= 500 for status in found.statuses + drawn.statuses)
+    assert {
+        (f"{prefix}explain", "application/json"),
+        (f"{prefix}plan", "application/json"),
+        (f"{prefix}status", "application/json"),
+    } <= found.succeeded
+    assert drawn.succeeded == {(f"{prefix}plan", "image/svg+xml")}

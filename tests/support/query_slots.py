@@ -211,6 +211,21 @@ def order_of_arrival(rng: random.Random, events: Iterable[Event]) -> list[Arriva
     return found
 
 
+def delayed(rng: random.Random, arrivals: Iterable[Arrival]) -> tuple[list[Arrival], set[int]]:
+    """Return events some of which arrive after events behind them, and the ids of these."""
+    order = list(arrivals)
+    late = [it for it in order if rng.random() < 0.2]
+    found = [it for it in order if it not in late]
+    for it in late:
+        found.insert(rng.randint(0, len(found)), it)
+    numbers: Counter[tuple[str, int]] = Counter()
+    for place, it in enumerate(found):
+        key = (it.event.stream, it.partition)
+        found[place] = replace(it, offset=numbers[key])
+        numbers[key] += 1
+    return found, {it.event.id for it in late}
+
+
 def true_heartbeat(rng: random.Random, stream: str, rest: Sequence[Arrival]) -> Heartbeat:
     """Return a true heartbeat of a stream: its highest watermark, or a lower one."""
     first = min((it.event.end for it in rest if it.event.stream == stream), default=10**6)

@@ -47,6 +47,10 @@ from correlation.resources.decimals import read_decimal
 
 # Maximum number of characters of a number, such as 0.00…1e-9.
 _LONGEST = 100
+# How to write the parts.
+_QUERY = 'write {"detect": {…}, "events": […], "where": {…}}, or the query as text'
+_FORMULA = "use and, or, not, or left, operator and right"
+_TERM = "use alias and side, term and offset_us, min, or max"
 _OPERATORS = ("<", "<=", ">", ">=", "=")
 _Item = TypeVar("_Item")
 _Part = TypeVar("_Part")
@@ -99,7 +103,7 @@ class _Reader:
         self.places: Places[str] = Places()
 
     def query(self, document: object) -> Query:
-        fields = _read_object(document, "", {"detect", "events"}, {"where"})
+        fields = _read_object(document, "", {"detect", "events"}, {"where"}, _QUERY)
         detect = _read_object(fields["detect"], "detect", {"type"}, {"attributes"})
         query = Query(
             _read_string(detect["type"], "detect.type"),
@@ -157,7 +161,7 @@ class _Reader:
     def _formula(self, document: object, path: str, depth: int) -> Formula:
         _check_depth(depth, path)
         known = {"and", "or", "not", "left", "operator", "right"}
-        fields = _read_object(document, path, set(), known)
+        fields = _read_object(document, path, set(), known, _FORMULA)
         names = set(fields)
         if names == {"not"}:
             part = self._formula(fields["not"], f"{path}.not", depth + 1)
@@ -179,14 +183,12 @@ class _Reader:
                 self._term(fields["right"], f"{path}.right", depth + 1),
             )
             return self._put(relation, path)
-        raise InvalidFieldError(
-            path, "is not a formula", "use and, or, not, or left, operator and right"
-        )
+        raise InvalidFieldError(path, "is not a formula", _FORMULA)
 
     def _term(self, document: object, path: str, depth: int) -> Term:
         _check_depth(depth, path)
         known = {"alias", "side", "term", "offset_us", "min", "max"}
-        fields = _read_object(document, path, set(), known)
+        fields = _read_object(document, path, set(), known, _TERM)
         names = set(fields)
         if names == {"alias", "side"}:
             side = fields["side"]
@@ -211,9 +213,7 @@ class _Reader:
                 of="term",
             )
             return self._put(Extreme("min" if kind == "min" else "max", terms), path)
-        raise InvalidFieldError(
-            path, "is not a term", "use alias and side, term and offset_us, min, or max"
-        )
+        raise InvalidFieldError(path, "is not a term", _TERM)
 
     def _put(self, part: _Part, path: str) -> _Part:
         return self.places.put(part, path)
@@ -227,12 +227,20 @@ def _check_depth(depth: int, path: str) -> None:
 
 
 def _read_object(
-    document: object, path: str, required: Collection[str], optional: Collection[str]
+    document: object,
+    path: str,
+    required: Collection[str],
+    optional: Collection[str],
+    remedy: str | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of an object; raise InvalidFieldError if fields are unknown or missing."""
+    """Return the fields of an object; raise InvalidFieldError if fields are unknown or missing.
+
+    `remedy` tells how to write the object; by default with the required fields.
+    """
     if not isinstance(document, dict):
+        write = ", ".join(f'"{name}": …' for name in sorted(required))
         raise InvalidFieldError(
-            path or "query", "must be an object", "see the JSON form of a query"
+            path or "query", "must be an object", remedy or f"write {{{write}}}"
         )
     errors = FieldErrors()
     known = sorted({*required, *optional})

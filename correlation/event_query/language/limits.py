@@ -6,8 +6,8 @@ from __future__ import annotations
 MAX_CHARACTERS = 65_536
 # Maximum depth of parentheses, `not`, `min` and `max`, and of the parsed formula.
 MAX_NESTING = 32
-# Maximum number of positive and negated events: the analysis of 256 clauses then takes one to three
-# seconds.
+# Maximum number of positive and negated events: within the steps of `relevance.work`, 256 clauses
+# over as many positive events can be analysed.
 MAX_EVENTS = 16
 # Maximum number of attributes of an event or a result.
 MAX_ATTRIBUTES = 100

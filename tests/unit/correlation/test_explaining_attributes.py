@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from correlation.explaining import GivenRecord, Place, read_given
+from correlation.explaining import GivenRecord, Place, describe_delay, read_given
 from correlation.parsing.event_reader import MappedEvent
 from correlation.resources.records import stream_from_document
 
@@ -46,6 +47,27 @@ def test_a_record_and_the_event_of_an_alarm_are_read_alike(
     found = read_given(DOORS, GivenRecord(value, place=place))
     assert (found.event, found.form, found.breach) == (MappedEvent(b"1", b"k", 3, 9), form, "")
     assert found.describe()["attributes"] == {"rule": "a", "level": 2, "at": 17}
+
+
+def test_an_event_that_lasts_has_begin_and_end_and_can_be_sent_back() -> None:
+    described = read_given(DOORS, GivenRecord(RECORD, place=PLACE)).describe()
+    assert (described["begin"], described["end"], described["length_us"]) == (3, 9, 6)
+    assert not {"earliest", "latest"} & set(described)
+    assert read_given(DOORS, GivenRecord(described)).event == MappedEvent(b"1", b"k", 3, 9)
+    rejected = read_given(DOORS, GivenRecord(RECORD | {"to": 1})).describe()
+    assert (rejected["begin"], rejected["end"], rejected["length_us"]) == (None, None, None)
+
+
+def test_delay_of_an_event_that_lasts_counts_from_its_end() -> None:
+    live = replace(DOORS, clock="live", max_delay_us=5)
+    read = read_given(live, GivenRecord(RECORD, record_timestamp_us=15))
+    assert describe_delay("v", read) == [
+        (
+            "v reached Kafka 6us after its end, but max_delay is 5us: the job may have decided "
+            "without it"
+        )
+    ]
+    assert describe_delay("v", read_given(live, GivenRecord(RECORD, record_timestamp_us=14))) == []
 
 
 @pytest.mark.parametrize(

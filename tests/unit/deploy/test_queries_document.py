@@ -19,6 +19,8 @@ from correlation.errors import InvalidFieldError
 from correlation.event_query.building import build_condition, stored_query
 from correlation.event_query.checking import check_streams
 from correlation.event_query.evaluation.alarms import CE_TYPE
+from correlation.event_query.language.documents import query_to_document
+from correlation.event_query.language.parser import parse_query
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import plan_query
 from correlation.event_query.reading import QueryResultReader
@@ -42,7 +44,7 @@ BLOCKS = [(found.group(1), found.group(2), found.end()) for found in BLOCK.findi
 class Example(NamedTuple):
     """A query, its events and its results."""
 
-    query: str
+    query: str | dict[str, Any]
     threshold: str | None
     events: dict[str, list[dict[str, Any]]]
     results: list[str]
@@ -103,7 +105,7 @@ def _replay(folder: Path, example: Example) -> list[Any]:
     return [json.loads(line) for line in alarms.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("example", _examples(), ids=lambda it: it.query.split()[1])
+@pytest.mark.parametrize("example", _examples(), ids=lambda it: str(it.query).split()[1])
 def test_query_has_the_results_of_the_page(example: Example, tmp_path: Path) -> None:
     results = _replay(tmp_path, example)
     shown = [" ".join(f"{a}={e['id']}" for a, e in it["events"].items()) for it in results]
@@ -120,7 +122,7 @@ def test_query_of_the_demo_and_its_results_are_shown() -> None:
 
 def test_first_query_is_the_registered_one_and_its_record_is_shown(tmp_path: Path) -> None:
     example = _examples()[0]
-    assert _unreported() == example.query.strip()
+    assert _unreported() == str(example.query).strip()
     (shown,) = [json.loads(text) for mark, text, _ in BLOCKS if mark == "json result"]
     (result,) = [
         it
@@ -135,6 +137,33 @@ def test_first_query_is_the_registered_one_and_its_record_is_shown(tmp_path: Pat
     }
     assert list(QueryResultReader().read(shown))
     assert f"`{CE_TYPE}`" in PAGE
+
+
+def test_json_form_of_the_page_is_the_first_query(tmp_path: Path) -> None:
+    (shown,) = [json.loads(text) for mark, text, _ in BLOCKS if mark == "json query"]
+    assert shown == query_to_document(parse_query(_unreported()))
+    example = _examples()[0]._replace(query=shown)
+    assert {it["events"]["s"]["id"] for it in _replay(tmp_path, example)} == {"s2", "s3"}
+
+
+# All parts of the JSON form.
+EVERYTHING = """\
+DETECT A {n {var X}, m {3}} ON event s: T {n {var X}, k {>= 0.5}} not event r: R
+WHERE s.rt.end < r.rt.end or not r.rt.end <= min(s.rt.begin, s.rt.end),
+      r.rt.end <= max(s.rt.begin, s.rt.end - 1 s) and r.rt.end <= s.rt.end + 1 h END"""
+
+
+def test_page_names_the_fields_of_the_json_form() -> None:
+    section = PAGE[PAGE.index("## JSON form") : PAGE.index("## Limits")]
+    named = set(re.findall(r"`(?:\{\")?(\w+)", section[section.index("| part |") :]))
+    assert _fields(query_to_document(parse_query(EVERYTHING))) - named == set()
+
+
+def _fields(value: object) -> set[str]:
+    """Return the names of the fields of all objects."""
+    if isinstance(value, dict):
+        return set(value).union(*map(_fields, value.values()))
+    return set().union(*map(_fields, value)) if isinstance(value, list) else set()
 
 
 REFUSED = [

@@ -73,7 +73,30 @@ def test_condition_that_keeps_more_than_is_allowed_is_refused() -> None:
     (problem,) = caught.value.problems
     assert problem.field == "window"
     assert "12,000 events of stream x (12s at 1,000 events/s), but the limit is" in problem.problem
-    assert problem.remedy.startswith("buffer them for at most 11s: ")
+    assert problem.remedy.startswith(
+        "buffer them for at most 11s: reduce the window, horizon or max_delay; or declare "
+    )
+
+
+def test_remedy_is_that_of_the_kind() -> None:
+    # x is kept for the window, and the delay and the skew of y: 9 s + 2 s.
+    grid = {"by": "grid", "groups": 1}
+    registry = fold(
+        stream("x", **POINTS, partitioning=grid, max_rate=1_000),
+        stream("y", **POINTS, partitioning=grid),
+        limit=11_000,
+    )
+    where = "WHERE s.rt.end <= r.rt.end, r.rt.end <= s.rt.end"
+    query = f"DETECT A ON event s: X not event r: Y {where}"
+    registry.check_condition("c", 1, {"kind": "event_query", "query": f"{query} + 9 s END"})
+    with pytest.raises(InvalidDocumentError) as caught:
+        registry.check_condition("c", 1, {"kind": "event_query", "query": f"{query} + 10 s END"})
+    (problem,) = caught.value.problems
+    assert problem.field == "query"
+    assert problem.remedy.startswith(
+        "buffer them for at most 11s: narrow the relations of the query, or reduce max_delay, or "
+        "max_length of events that last; or declare "
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from rich.console import Console
 from cli.client.explain import read_request, show_explanation
 from cli.client.picture import WIDTH, draw_pair
 from cli.errors import UsageError
+from cli.main import main
 from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS, condition_from_document
 from correlation.limits import DURATION_LIMIT_US, LENGTH_LIMIT_US, TIME_LIMIT_US
@@ -228,3 +229,11 @@ def test_only_one_event_can_be_standard_input() -> None:
 def test_folder_is_an_id_not_a_file(tmp_path: Path) -> None:
     assert read_request({"a": str(tmp_path)}, None, None)["a"] == {"id": str(tmp_path)}
     assert json.dumps(read_request({"a": "{}", "b": "{}"}, None, None)) == '{"a": {}, "b": {}}'
+
+
+def test_alias_has_one_event(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", "c", "--event", "s=1", "--event", "r=2", "--event", "s=3"])
+    assert ended.value.code == 2
+    shown = " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert "s has several events; write one --event for each alias" in shown

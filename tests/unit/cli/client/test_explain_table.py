@@ -68,6 +68,20 @@ def test_events_are_shown_in_a_table() -> None:
     ]
 
 
+def test_events_that_last_are_shown_from_begin_to_end() -> None:
+    times = {"begin": 1_000_000, "end": 2_000_000}
+    visit = {name: it for name, it in SMOKE.items() if name not in {"earliest", "latest"}} | times
+    rejected = visit | {"begin": None, "end": None, "reason": "begin_after_end", "detail": "x"}
+    events = {"v": visit, "w": rejected}
+    shown = show({**ANSWER, "roles": ["v", "w"], "events": events})
+    assert " 1970-01-01T00:00:01Z … 1970-01-01T00:00:02Z  " in shown[-2]
+    assert " begin_after_end: x " in shown[-1]
+    # Events of a kind whose roles are a and b.
+    pair = {name: it for name, it in ANSWER.items() if name != "events"}
+    shown = show({**pair, "roles": ["a"], "a": visit | {"length_us": 1_000_000}})
+    assert "   1970-01-01T00:00:01Z … 1970-01-01T00:00:02Z  1s long" in shown
+
+
 def test_columns_without_values_are_left_out() -> None:
     plain = {**SMOKE, "key": None, "attributes": {}, "latest": 2_000_000}
     assert show({**ANSWER, "roles": ["s"], "events": {"s": plain}})[-2:] == [

@@ -1,4 +1,4 @@
-"""Event queries on uncertain instants in `coincide replay`."""
+"""Event queries in `coincide replay`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,19 @@ query: |-
   WHERE l.rt.end <= r.rt.end, r.rt.end <= l.rt.end + 1 s
   END
 """
+# A query of exact instants, and a condition of pairs.
+QUIET = """\
+---
+kind: event_query
+name: quiet
+query: |-
+  DETECT Quiet {area {var X}}
+  ON event r: Report {area {var X}} not event n: Report {area {var X}}
+  WHERE r.rt.end < n.rt.end, n.rt.end <= r.rt.end + 1 s
+  END
+---
+{kind: within, name: near, a: leak, b: report, lower: 0s, upper: 1s, threshold: 0.3}
+"""
 
 
 def test_results_have_their_probability_and_threshold(replay: Command) -> None:
@@ -51,6 +64,83 @@ def test_results_have_their_probability_and_threshold(replay: Command) -> None:
     found = {it["events"]["l"]["id"]: (it["probability"], it["threshold"]) for it in alarms}
     assert found == {"la": (0.75, 0.75), "lc": (1.0, 0.75)}
     assert {it["attributes"]["area"] for it in alarms} == {"a", "c"}
+
+
+def test_summary_has_results_and_the_metrics_of_the_kind(replay: Command) -> None:
+    (replay.folder / "r.yaml").write_text(RESOURCES + QUIET, encoding="utf-8")
+    done = replay(*files(replay), "--alarms", "alarms.jsonl", "--json")
+    assert done.code == 0, done.err
+    conditions = json.loads(done.out)["conditions"]
+    assert conditions["unreported"] == {
+        "events": 5,
+        "late": 0,
+        "rejected": 0,
+        "results": 1,
+        "metrics": {
+            "query_combinations_total": 2,
+            "query_negated_events_total": 2,
+            "query_undecided_total": 0,
+            "query_decisions_total": 2,
+            "query_decisions_total{decided_by=position}": 1,
+            "query_decisions_total{decided_by=filter}": 1,
+            "query_decisions_total{decided_by=exact}": 0,
+        },
+    }
+    quiet = conditions["quiet"]
+    assert (quiet["events"], quiet["results"]) == (3, 2)
+    assert quiet["metrics"]["query_combinations_total"] == 3
+    assert quiet["metrics"]["query_decisions_total"] == 0
+    assert conditions["near"]["pairs"] == 1
+    # The tables have the columns that the conditions need.
+    done = replay(*files(replay), "--alarms", "alarms.jsonl", "--force")
+    lines = done.err.splitlines()
+    assert lines[0].split("  ")[0] == "condition"
+    assert lines[0].split() == [
+        *("condition", "events", "pairs", "results", "hit", "ratio", "late", "rejected")
+    ]
+    assert [it.split() for it in lines[1:4]] == [
+        ["unreported", "5", "1", "0", "0"],
+        ["quiet", "3", "2", "0", "0"],
+        ["near", "5", "1", "0.000", "0", "0"],
+    ]
+    assert (
+        "quiet: query_combinations_total 3, query_negated_events_total 1, query_decisions_total 0, "
+        "query_undecided_total 0" in done.err
+    )
+    done = replay(*files(replay), "--condition", "quiet", "--alarms", "alarms.jsonl", "--force")
+    assert done.err.splitlines()[0].split() == [
+        *("condition", "events", "results", "late", "rejected")
+    ]
+
+
+def test_results_are_counted_at_thresholds(replay: Command) -> None:
+    (replay.folder / "r.yaml").write_text(RESOURCES + QUIET, encoding="utf-8")
+    arguments = (*files(replay), "--thresholds", "0.5,0.75", "--json")
+    done = replay(*arguments, "--condition", "unreported", "--condition", "near")
+    conditions = json.loads(done.out)["conditions"]
+    assert conditions["unreported"]["results_at"] == {"0.5": 2, "0.75": 1}
+    assert "pairs_at" not in conditions["unreported"]
+    assert conditions["near"]["pairs_at"] == {"0.5": 0, "0.75": 0}
+    done = replay(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.strip() == (
+        "error: condition quiet: threshold is missing; choose other conditions with --condition"
+    )
+
+
+def files(replay: Command) -> tuple[str, ...]:
+    """Write events of both streams; return the options that name the files."""
+    leaks = replay.write(
+        "leaks.jsonl", leak("b", 20, 2_000_020, "b"), leak("a", 10_000_000, 12_000_000, "a")
+    )
+    reports = replay.write(
+        "reports.jsonl",
+        # Stops a leak of the last 0.8 seconds: P = 0.6.
+        event("r0", 2_200_020, area="b"),
+        event("r1", 2_500_000, area="b"),
+        event("r2", 20_000_000, area="a"),
+    )
+    return ("--events", f"leak={leaks}", "--events", f"report={reports}")
 
 
 def leak(name: str, earliest: int, latest: int, area: str) -> dict[str, Any]:

@@ -181,7 +181,10 @@ def test_late_arrival_is_noted_and_does_not_change_the_verdict() -> None:
     answer = explain(_record(0, 0), late, live)
     assert answer["verdict"] == "satisfied"
     (note,) = answer["notes"]
-    assert note.startswith("B reached Kafka 1.5s after its latest time, but max_delay is 1s")
+    assert note == (
+        "B reached Kafka 1.5s after its latest time, but max_delay is 1s: the pair was missed if "
+        "the job had dropped the other event"
+    )
     assert answer["b"]["delay_us"] == 1_500_000
 
 

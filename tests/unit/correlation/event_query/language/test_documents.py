@@ -92,7 +92,17 @@ def test_constants_are_read(written: object, constant: object) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "error"),
     [
-        ([], [], "query: must be an object"),
+        (
+            [],
+            [],
+            'query: must be an object; write {"detect": {…}, "events": […], "where": {…}}',
+        ),
+        (["detect"], "Alarm", 'detect: must be an object; write {"type": …}'),
+        (
+            ["where"],
+            "s.rt.end < r.rt.end",
+            "where: must be an object; use and, or, not, or left, operator and right",
+        ),
         (["detect"], MISSING, "detect: is missing; add it"),
         (["detect", "type"], 3, "detect.type: must be a string"),
         (["detect", "type"], "a b", 'detect.type: "a b" is not a valid name'),
