@@ -150,7 +150,7 @@ def test_late_events_and_forgotten_events_occur() -> None:
     find(cases(), lambda it: _has_late_result(run(it)), settings=once)
     find(cases(), lambda it: (blocks := run(it)).found != blocks.expected, settings=once)
     # The absence of forgotten events is taken as known.
-    every = lambda _self, _view: UNKNOWN_WATERMARK  # noqa: E731
+    every = lambda _self, _view, _search: UNKNOWN_WATERMARK  # noqa: E731
     find(
         cases(), lambda it: _fails(it, EventQueryOperator, "_complete_above", every), settings=once
     )
