@@ -8,7 +8,6 @@ sources of Coincide's streams send a heartbeat. Spark has no input for them.
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +18,7 @@ from benchmarks.path import baseline_process, read_state
 from benchmarks.plotting import make_axes
 from benchmarks.report import Picture, Report
 from benchmarks.spark_join import IDLE
-from benchmarks.stack import bench, consumed, job_process, wait_for, wait_until_warm
+from benchmarks.stack import bench, consumed, counted, job_process, wait_for, wait_until_warm
 from benchmarks.tsa.against import OURS, Join, read_alarms
 from benchmarks.tsa.path_texts import ANSWERS
 from benchmarks.tsa.running import DifferentResultsError
@@ -53,8 +52,6 @@ STEP_US = 20 * MINUTE_US
 _BY_DAY, _BY_NIGHT = (60, 0.1), (3, 1.0)
 # Colours and markers of the ways, in their order.
 _SHOWN = (("#0072b2", "D"), ("#000000", "o"), ("#e69f00", "s"))
-# The job writes metrics and alarms of a batch in several transactions.
-_SETTLE_SECONDS = 1.0
 _WAIT_SECONDS = 600
 _MAX = {"COINCIDE_SPARK_PROPERTIES": '{"spark.sql.streaming.multipleWatermarkPolicy": "max"}'}
 JOINS = (
@@ -157,7 +154,10 @@ def _play_job(on: Bench, night: Night) -> Answers:
         on.produce(on.topics.heartbeats, [(None, orjson.dumps(it), None) for it in beats])
 
     def is_done(sent: int, end_us: int) -> bool:
-        return consumed(on) >= sent and _watermark_us(on) >= end_us - DELAY_US
+        if consumed(on) < sent or _watermark_us(on) < end_us - DELAY_US:
+            return False
+        # The job writes metrics and alarms of a batch in several transactions.
+        return len(read_alarms(on)) >= counted(on, "alarms_total")
 
     process.start()
     try:
@@ -221,7 +221,6 @@ def _play(
         sent += cut.size
         finish_step(cut, end_us)
         wait_for(process, partial(is_done, sent, end_us), _WAIT_SECONDS)
-        time.sleep(_SETTLE_SECONDS)
         for name, _ in read():
             seen.setdefault(name, end_us)
     return seen

@@ -106,7 +106,7 @@ def test_buffered_values_that_do_not_fit_a_new_type_are_missing(
     column = fitted.columns[column_name("x")]
     assert isinstance(column, DictionaryColumn)
     assert column.to_list() == [now[it] for it in order]
-    # An attribute that is no longer declared is dropped; columns of the engine stay.
+    # Segments lose attributes that are no longer declared, and keep all other columns.
     assert set(fitted.columns) == {column_name("x"), "other"}
     assert fitted.id.to_list() == segment.id.to_list()
 
