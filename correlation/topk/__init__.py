@@ -1,0 +1,1 @@
+"""Continuous top-k set-similarity join (spec: topk)."""

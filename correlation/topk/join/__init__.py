@@ -1,0 +1,1 @@
+"""The join of one key: inverted lists, search for candidates, minimal stock."""

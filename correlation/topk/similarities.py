@@ -1,0 +1,211 @@
+"""Similarities of sets that a top-k join can use, and their exact comparison.
+
+Problem. Pairs of sets are ordered by similarity. Rounded values would decide ties wrongly.
+
+Definitions. A similarity is well-behaved (SWOOP, Definition 4.1) if it depends only on the overlap o
+of the two sets and on their sizes r and s, is symmetric, does not decrease with o for fixed sizes,
+and f(o, o, o) does not decrease with o. Then no set that lacks j of the r tokens of a set is more
+similar to it than the set of the other r − j tokens (Theorem 5.1).
+
+Algorithm. Each similarity has an integer key in place of its value: a larger key is a larger
+similarity, and equal keys are equal similarities (docs/proofs.md, P-TOPK-KEY). The bounds that the
+join needs, the largest key of a set that lacks tokens and the overlap needed for a key, follow from
+the key alone.
+
+References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017, section 4.
+Cost. A key is O(1), an overlap needed O(log o).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.metadata import entry_points
+from types import MappingProxyType
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from correlation.errors import CorrelationError
+
+# Type of the compiled key: (overlap, size, size) -> key.
+KEY_SIGNATURE = types.int64(types.int64, types.int64, types.int64)
+# Maximum number of tokens of a set, for which all keys are exact (P-TOPK-KEY).
+SIZE_LIMIT = 10_000
+# Maximum number of decimal places of a minimum similarity, for which its key is exact.
+MINIMUM_PLACES = 4
+# Packages register further similarities as entry points of this group.
+ENTRY_POINTS = "coincide.similarities"
+# Keys of smaller sets are read from a table.
+TABLE_SIZES = 32
+# Bits of each of the two digits of a quotient.
+_DIGIT_BITS = 27
+_SCALE = 1 << (2 * _DIGIT_BITS)
+Key = Callable[[int, int, int], int]
+
+
+@njit(cache=True)
+def quotient_key(numerator: int, denominator: int) -> int:
+    """Return floor(numerator / denominator · 2**54), for similarities that are quotients.
+
+    Quotients with denominators below 2**27 are ordered by their keys, and equal quotients have equal
+    keys.
+
+    Parameters
+    ----------
+    numerator, denominator : int
+        0 <= numerator <= denominator < 2**27 and 0 < denominator.
+    """
+    scaled = numerator << _DIGIT_BITS
+    high = scaled // denominator
+    low = ((scaled - high * denominator) << _DIGIT_BITS) // denominator
+    return (high << _DIGIT_BITS) + low
+
+
+@njit(KEY_SIGNATURE, cache=True)
+def _jaccard_key(o: int, r: int, s: int) -> int:
+    return quotient_key(o, r + s - o)
+
+
+@njit(KEY_SIGNATURE, cache=True)
+def _cosine_key(o: int, r: int, s: int) -> int:
+    # The square of the similarity has the same order.
+    return quotient_key(o * o, r * s)
+
+
+@njit(KEY_SIGNATURE, cache=True)
+def _dice_key(o: int, r: int, s: int) -> int:
+    return quotient_key(2 * o, r + s)
+
+
+@njit(KEY_SIGNATURE, cache=True)
+def _overlap_key(o: int, _r: int, _s: int) -> int:
+    return o
+
+
+@njit(KEY_SIGNATURE, cache=True)
+def _hamming_key(o: int, r: int, s: int) -> int:
+    return 2 * SIZE_LIMIT - (r + s - 2 * o)
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """A well-behaved similarity (SWOOP, Definition 4.1).
+
+    Parameters
+    ----------
+    name : str
+        Name in documents of conditions.
+    key : callable
+        `(o, r, s) -> int`, compiled with `numba.njit(KEY_SIGNATURE)`: integers of 0 or more that are
+        larger for more similar sets and equal for equally similar sets, for all overlaps o >= 1 and
+        sizes r, s up to SIZE_LIMIT.
+    value : callable
+        `(o, r, s) -> int or float`: the similarity, or the distance, as results contain it.
+    minimum_key : callable
+        `(Fraction) -> int`: the smallest key of pairs whose similarity is at least a value, or whose
+        distance is at most a value. Values have at most MINIMUM_PLACES decimal places.
+    is_distance : bool
+        Whether `value` is a distance: smaller is more similar.
+    """
+
+    name: str
+    key: Key
+    value: Callable[[int, int, int], float]
+    minimum_key: Callable[[Fraction], int]
+    is_distance: bool = False
+
+    def upper_bound(self, size: int, absent: int) -> int:
+        """Return the largest key of a set and any set that lacks some of its tokens (Theorem 5.1).
+
+        Parameters
+        ----------
+        size : int
+            Size of the set.
+        absent : int
+            Number of its tokens that the other set lacks; less than `size`.
+        """
+        rest = size - absent
+        return self.key(rest, size, rest)
+
+    def overlap_needed(self, key: int, r: int, s: int) -> int | None:
+        """Return the minimum overlap of two sets whose key is at least `key`; None: there is none.
+
+        Parameters
+        ----------
+        key : int
+            Key to reach.
+        r, s : int
+            Sizes of the sets.
+        """
+        low, high = 1, min(r, s) + 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.key(middle, r, s) >= key:
+                high = middle
+            else:
+                low = middle + 1
+        return low if low <= min(r, s) else None
+
+
+def _scaled(value: Fraction) -> int:
+    return math.floor(value * _SCALE)
+
+
+JACCARD = Similarity("jaccard", _jaccard_key, lambda o, r, s: o / (r + s - o), _scaled)
+COSINE = Similarity(
+    "cosine", _cosine_key, lambda o, r, s: o / math.sqrt(r * s), lambda it: _scaled(it * it)
+)
+DICE = Similarity("dice", _dice_key, lambda o, r, s: 2 * o / (r + s), _scaled)
+OVERLAP = Similarity("overlap", _overlap_key, lambda o, _r, _s: o, math.ceil)
+HAMMING = Similarity(
+    "hamming",
+    _hamming_key,
+    lambda o, r, s: r + s - 2 * o,
+    lambda it: 2 * SIZE_LIMIT - math.floor(it),
+    is_distance=True,
+)
+
+
+def _all_similarities() -> dict[str, Similarity]:
+    found = {it.name: it for it in (JACCARD, COSINE, DICE, OVERLAP, HAMMING)}
+    for point in entry_points(group=ENTRY_POINTS):
+        similarity = point.load()
+        if similarity.name in found:
+            raise CorrelationError(
+                f"{point.value}: similarity {similarity.name!r} is already registered"
+            )
+        found[similarity.name] = similarity
+    return found
+
+
+SIMILARITIES: Mapping[str, Similarity] = MappingProxyType(_all_similarities())
+
+
+@cache
+def key_table(similarity: Similarity) -> NDArray[np.int64]:
+    """Return the keys of all sets with less than TABLE_SIZES tokens.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        The similarity.
+
+    Returns
+    -------
+    int64[TABLE_SIZES**3]
+        Element (r · TABLE_SIZES + s) · TABLE_SIZES + o is the key of sizes r, s and overlap o; -1 if
+        o is 0 or larger than r or s.
+    """
+    sizes = range(1, TABLE_SIZES)
+    table = np.full((TABLE_SIZES,) * 3, -1, np.int64)
+    for r in sizes:
+        for s in sizes:
+            for o in range(1, min(r, s) + 1):
+                table[r, s, o] = similarity.key(o, r, s)
+    table.flags.writeable = False
+    return table.reshape(-1)
