@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
     from correlation.resources.attributes import Attribute
     from correlation.resources.paths import Path
+    from correlation.resources.tokens import Tokens
 
 _SUFFIX = "_path"
 # Fields that are times or durations; the others are ids, keys and names, which stay strings.
 _TIMES = frozenset({"time", "earliest", "latest", "begin", "end", "detected", "before", "after"})
 # The buckets of a histogram.
 _LIST = "histogram"
-# Path of the tokens in the record of a CSV row.
-_TOKENS_PATH = ("tokens.column",)
 _LISTED_COLUMNS = 20
 # Types of attributes whose cells are numbers.
 _NUMBERS = frozenset({"integer", "number"})
@@ -118,24 +117,24 @@ def csv_columns(file: FilePath, stream: Stream, header: Sequence[str]) -> list[C
             is_number, is_boolean = attribute.type in _NUMBERS, attribute.type == "boolean"
             found.append(CsvColumn(place, path, is_number, is_list=False, is_boolean=is_boolean))
     if stream.tokens is not None:
-        name = ".".join(stream.tokens.path)
+        (name,) = path = _tokens_in_csv(stream.tokens)
         _check_column(file, stream, name, header, "tokens")
         place, is_tokens = header.index(name), stream.tokens.reads_list
-        found.append(
-            CsvColumn(place, _TOKENS_PATH, is_number=False, is_list=False, is_tokens=is_tokens)
-        )
+        found.append(CsvColumn(place, path, is_number=False, is_list=False, is_tokens=is_tokens))
     return found
 
 
 def as_read_from_csv(stream: Stream) -> Stream:
     """Return the stream with the paths that attributes and tokens have in the records of CSV rows.
 
-    The cells of an attribute are read by its type, those of tokens by their tokenizer. The same
-    column may also be read otherwise, for instance as an id.
+    The cells of an attribute are read by its type, and the same column may also be read otherwise,
+    for instance as an id.
     """
     return replace(
         stream,
-        tokens=None if stream.tokens is None else replace(stream.tokens, path=_TOKENS_PATH),
+        tokens=None
+        if stream.tokens is None
+        else replace(stream.tokens, path=_tokens_in_csv(stream.tokens)),
         attributes=tuple(
             it if it.record_field else replace(it, path=_path_in_csv(it))
             for it in stream.attributes
@@ -145,6 +144,11 @@ def as_read_from_csv(stream: Stream) -> Stream:
 
 def _path_in_csv(attribute: Attribute) -> Path:
     return (attribute.column_name,)
+
+
+def _tokens_in_csv(tokens: Tokens) -> Path:
+    """Return the path of the tokens in the record of a CSV row: the name of their column."""
+    return (".".join(tokens.path),)
 
 
 def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableColumns:

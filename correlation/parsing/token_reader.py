@@ -72,12 +72,12 @@ def _list_reader(field: str, tokens: Tokens) -> TokenFinder:
         if not isinstance(found, list):
             raise _bad_tokens(f"{field} must be a list of tokens; got {type_name(found)}")
         try:
-            # The common case: strings that are already normalised.
-            is_normal = not lower_case and "".join(found).isascii()
+            is_ascii = "".join(found).isascii()
         except TypeError:
             found = [_as_string(field, place, it) for place, it in enumerate(found)]
-            is_normal = False
-        if not is_normal:
+            is_ascii = False
+        # ASCII is normalised already.
+        if lower_case or not is_ascii:
             found = [normalise_token(it, lower_case=lower_case) for it in found]
         return filter(None, found)
 
@@ -105,6 +105,8 @@ def _text_reader(field: str, tokens: Tokens) -> TokenFinder:
                 f"{field} must have at most {TEXT_CHARACTERS:,} characters; got {len(found):,}"
             )
         try:
+            if not found.isascii():
+                found.encode()
             return split(normalise_token(found, lower_case=lower_case))
         except TooManySeparatorsError:
             raise _bad_tokens(
