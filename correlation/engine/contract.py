@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import Int64s
 from correlation.resources.attributes import attributes_to_document
 from correlation.resources.streams import Stream
-from correlation.resources.tokens import tokens_to_document
+from correlation.resources.tokens import fingerprint
 
 # Upper bounds of the histogram buckets, in seconds: 1 ms to 1 h, most in factors of 2 to 2.5.
 BUCKETS_SECONDS = (
@@ -234,7 +234,8 @@ def declaration(stream: Stream) -> dict[str, Any]:
     if stream.where is not None:
         declared["where"] = stream.where.to_document()
     if stream.tokens is not None:
-        declared["tokens"] = tokens_to_document(stream.tokens)
+        # The declaration may have many stop words, and the facts are written with every batch.
+        declared["tokens"] = fingerprint(stream.tokens)
     return declared
 
 

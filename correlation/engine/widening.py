@@ -18,7 +18,7 @@ from correlation.resources.attributes import (
 )
 from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
-from correlation.resources.tokens import TOKENS_COLUMN, tokens_to_document
+from correlation.resources.tokens import TOKENS_COLUMN, fingerprint
 
 
 def widen(stream: Stream, buffer: StreamBuffer) -> Stream:
@@ -66,8 +66,9 @@ def widen(stream: Stream, buffer: StreamBuffer) -> Stream:
 class Refitting:
     """Fits the columns of restored segments to the streams in force.
 
-    Sets of tokens that were read under another declaration cannot be compared with those read now:
-    such a segment has no tokens. The segments are told apart by their numbers, which ascend.
+    Sets of tokens that were read under another declaration are not comparable with those read now:
+    segments with such sets lose them. Numbers of segments ascend, so the first segment of the
+    present declaration separates the two.
 
     Parameters
     ----------
@@ -89,9 +90,7 @@ class Refitting:
     ) -> None:
         self._streams = streams
         self._declared = {
-            name: tokens_to_document(it.tokens)
-            for name, it in streams.items()
-            if it.tokens is not None
+            name: fingerprint(it.tokens) for name, it in streams.items() if it.tokens is not None
         }
         # Number of the first segment whose tokens were read as the stream declares now.
         self._since: dict[str, int] = {}
@@ -100,12 +99,12 @@ class Refitting:
             self._since[name] = since if before == declared else next_number
 
     def to_record(self) -> dict[str, list[Any]]:
-        """Return what `stored` needs: each declaration of tokens, and its first segment."""
+        """Return what `stored` needs: each declaration of tokens and its first segment's number."""
         return {name: [it, self._since[name]] for name, it in self._declared.items()}
 
     def fit(self, name: str, number: int, segment: Segment) -> Segment:
         """Return a stored segment of a stream with the columns that the stream now declares."""
-        if TOKENS_COLUMN in segment.columns and not self._since.get(name, number + 1) <= number:
+        if TOKENS_COLUMN in segment.columns and number < self._since.get(name, number + 1):
             kept = {it: column for it, column in segment.columns.items() if it != TOKENS_COLUMN}
             segment = segment.replace_columns(kept)
         return fit_attributes(self._streams[name], segment)

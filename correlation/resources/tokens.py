@@ -10,6 +10,8 @@ Reference. Unicode Standard Annex 15 (NFC); Unicode Standard, section 3.13, defi
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import sys
 import unicodedata
@@ -116,6 +118,12 @@ class Tokens:
     def reads_list(self) -> bool:
         """Whether the field is a list of tokens, not a string."""
         return self.tokenizer == "list"
+
+
+def fingerprint(tokens: Tokens) -> str:
+    """Return a short string that identifies a declaration; equal declarations have equal ones."""
+    document = json.dumps(tokens_to_document(tokens), sort_keys=True)
+    return hashlib.sha256(document.encode()).hexdigest()[:32]
 
 
 def normalise_token(text: str, *, lower_case: bool) -> str:

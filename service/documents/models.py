@@ -181,7 +181,7 @@ class _Stream(Document):
         default=None,
         description="Set of tokens of each event: the path of a list, or path, `tokenizer` (list, "
         "words, split:REGEX, ngrams:N), `lower_case` and `stop_words`. A set has at most 10,000 "
-        "tokens of at most 1,024 bytes, a text at most 65,536 characters.",
+        "tokens of at most 1,024 bytes, a divided string at most 65,536 characters.",
     )
 
     @classmethod
