@@ -205,8 +205,8 @@ class ConditionKind:
     warm_up : callable
         `(algorithm, shapes) -> documents` of conditions that are evaluated before the first batch,
         so that kernels are compiled. Their streams are "a" and "b", with uncertain times of the
-        shapes, and "c" and "d", with exact times and the attributes `area` (a string) and `level`
-        (an integer); see spark_jobs.worker.warm_up.
+        shapes, and "c" and "d", with exact times, the attributes `area` (a string) and `level`
+        (an integer), and tokens; see spark_jobs.worker.warm_up.
     metrics : mapping of str to str
         Help strings of its operators' metrics, by name without prefix.
     named_streams : callable or None

@@ -24,7 +24,7 @@ from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
 from correlation.engine.progress import Watermarks, time_of_records
 from correlation.engine.registered import Registered, SetAside, describe_gauges, keep_values
 from correlation.engine.totals import Totals
-from correlation.engine.widening import fit_attributes, widen
+from correlation.engine.widening import Refitting, widen
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.operators import TIMESTAMP, Cache, View
 from correlation.resources.records import Resource, resource_key
@@ -80,6 +80,7 @@ class Program:
         self._unconfirmed: set[str] = set()
         self._next_number = 0
         self._stored: set[int] = set()
+        self._refitting = Refitting(self._streams, {}, 0)
         self._cache = cache
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
@@ -305,6 +306,7 @@ class Program:
                 for entry in self._conditions.values()
             ],
             "operators": operators,
+            "tokens": self._refitting.to_record(),
             "totals": self._totals.dump(),
         }
         if self._set_aside:
@@ -368,6 +370,7 @@ class Program:
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
+        self._refitting = Refitting(self._streams, manifest.get("tokens", {}), self._next_number)
         before = manifest["joined_by"]
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
@@ -379,10 +382,8 @@ class Program:
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
                 read = ((it, Segment.from_bytes(fetch(it))) for it in numbers)
-                self._buffers[name] = StreamBuffer(
-                    [(it, fit_attributes(self._streams[name], segment)) for it, segment in read],
-                    *manifest["forgotten"][name],
-                )
+                fitted = [(it, self._refitting.fit(name, it, found)) for it, found in read]
+                self._buffers[name] = StreamBuffer(fitted, *manifest["forgotten"][name])
         for config_offset, last_alarm_at_us, record in manifest["conditions"]:
             entry = Registered(Resource.from_record(record), config_offset, last_alarm_at_us)
             name = entry.resource.name

@@ -27,6 +27,7 @@ from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import Tokens
 from correlation.resources.topics import Topics
 from service.api.conditions import ValidationRequest
 from service.api.explain import ExplainRequest
@@ -128,7 +129,8 @@ def test_event_becomes_what_the_manual_says(
 
 def _canonical(text: str) -> MappedEvent:
     """Read a canonical event."""
-    stream = Stream("canonical", "canonical", 2**45, 0, histograms=True)
+    tokens = Tokens(("tokens",))
+    stream = Stream("canonical", "canonical", 2**45, 0, histograms=True, tokens=tokens)
     return compile_mapping(stream)(json.loads(text), text.encode(), None, ARRIVAL_US)
 
 

@@ -1,0 +1,135 @@
+"""Regular expressions that separate the tokens of a string, matched in bounded time.
+
+Problem. Users write the expression and producers write the string. An engine that backtracks needs
+exponential time for some pairs of them, and a time limit would make the result of a record depend
+on the machine: a batch that is processed again must have the same result.
+
+Algorithm. RE2 simulates a finite automaton. A search takes O(m n) for a program of m instructions
+and n bytes, whatever the expression is. A string is searched once for each separator, and each
+search may reach its end, so its length, the number of separators and m are limited.
+
+Reference. Cox 2010, Regular Expression Matching in the Wild (RE2).
+
+Cost. O(s m n) for s separators; O(n) in practice.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import re2
+
+from correlation.errors import InvalidFieldError
+
+# Maximum number of characters of an expression.
+EXPRESSION_CHARACTERS = 1_000
+# Maximum number of instructions of the program of an expression; [^\p{L}\p{N}]+ has 1,348.
+PROGRAM_SIZE = 5_000
+# Maximum number of separators in a string.
+SEPARATORS_LIMIT = 10_000
+_FIELD = "tokens.tokenizer"
+# An expression that matches only itself.
+_LITERAL = re.compile(r"[^\\.+*?()|[\]{}^$]+")
+# \C matches a single byte, which may be a part of a character.
+_ESCAPES = re.compile(r"\\(.)", re.DOTALL)
+
+
+class TooManySeparatorsError(ValueError):
+    """A string has more than `SEPARATORS_LIMIT` separators."""
+
+
+def check_expression(expression: str) -> None:
+    """Raise InvalidFieldError if an expression cannot separate tokens in bounded time."""
+    if not expression:
+        raise InvalidFieldError(
+            _FIELD, "split: has no expression", "write the separator, for example split:[,;]"
+        )
+    if len(expression) > EXPRESSION_CHARACTERS:
+        raise InvalidFieldError(
+            _FIELD,
+            f"the expression has {len(expression)} characters",
+            f"use at most {EXPRESSION_CHARACTERS}",
+        )
+    try:
+        compiled = _compile(expression)
+    except UnicodeEncodeError:
+        raise InvalidFieldError(
+            _FIELD, "the expression is not valid Unicode", "remove the unpaired surrogates"
+        ) from None
+    except re2.error as error:
+        problem = str(error.args[0], errors="replace") if error.args else "unknown problem"
+        raise InvalidFieldError(
+            _FIELD,
+            f"the expression is not valid: {problem}",
+            "use the syntax of RE2, which has no lookaround and no backreferences",
+        ) from None
+    if "C" in _ESCAPES.findall(expression):
+        raise InvalidFieldError(
+            _FIELD, r"\C matches a part of a character", r"use . or [\s\S] instead"
+        )
+    if compiled.programsize > PROGRAM_SIZE:
+        raise InvalidFieldError(
+            _FIELD,
+            f"the expression has {compiled.programsize} instructions",
+            f"write an expression of at most {PROGRAM_SIZE}: shorten its repetitions and classes",
+        )
+    if compiled.search(b"") is not None:
+        raise InvalidFieldError(
+            _FIELD,
+            "the expression matches the empty string",
+            "write one that matches a character, for example + instead of *",
+        )
+
+
+def split_text(expression: str, text: str) -> list[str]:
+    r"""Return the parts of a string between the matches of an expression, without empty parts.
+
+    Empty matches do not separate.
+
+    Parameters
+    ----------
+    expression : str
+        Expression that passes `check_expression`.
+    text : str
+        String to divide; valid Unicode.
+
+    Raises
+    ------
+    TooManySeparatorsError
+        The string has more than `SEPARATORS_LIMIT` matches.
+
+    Examples
+    --------
+    >>> split_text(r",\s*", "red, green,blue,")
+    ['red', 'green', 'blue']
+    """
+    if _LITERAL.fullmatch(expression):
+        divided = text.split(expression)
+        if len(divided) > SEPARATORS_LIMIT + 1:
+            raise TooManySeparatorsError
+        return [part for part in divided if part]
+    # Bytes: with a string, RE2's Python module would count the characters before each match.
+    data = text.encode()
+    parts = []
+    begin = 0
+    for count, found in enumerate(_compile(expression).finditer(data)):
+        if count == SEPARATORS_LIMIT:
+            raise TooManySeparatorsError
+        low, high = found.span()
+        if low < high:
+            if begin < low:
+                parts.append(data[begin:low].decode())
+            begin = high
+    if begin < len(data):
+        parts.append(data[begin:].decode())
+    return parts
+
+
+@lru_cache(maxsize=128)
+def _compile(expression: str) -> re2._Regexp:
+    options = re2.Options()
+    # Problems are raised; RE2 would also write them to standard error.
+    options.log_errors = False
+    options.never_capture = True
+    return re2.compile(expression, options)
