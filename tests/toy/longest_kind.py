@@ -127,7 +127,10 @@ class LongestEventsOperator:
         self._published: AllLists | None = {}
 
     def begin(
-        self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
+        self,
+        watermarks: Mapping[str, int],  # noqa: ARG002 - as all operators
+        held_from: Mapping[str, int],  # noqa: ARG002 - as all operators
+        before: bytes,
     ) -> None:
         """See `Operator.begin`."""
         if before:
@@ -144,7 +147,7 @@ class LongestEventsOperator:
         watermark = view.watermarks[condition.stream]
         # Time does not pass in a stream that has ended.
         now = reached if watermark >= CLOSED else watermark - 1
-        known = watermark != UNKNOWN_WATERMARK and reached != UNKNOWN_WATERMARK
+        known = UNKNOWN_WATERMARK not in {watermark, reached}
         before, self._published = self._published or {}, {}
         first = self._as_of is None
         if known:
@@ -154,14 +157,17 @@ class LongestEventsOperator:
         results = updates(condition, before, self._published, now, reason)
         changed = sum(len(it.changes) for it in results if isinstance(it, Changes))
         lengths = [length for it in self._published.values() for _, length in it.values()]
-        gauges = {"longest_listed_events": len(lengths)}
+        gauges: dict[str, float] = {"longest_listed_events": len(lengths)}
         if lengths:
             gauges["longest_length_seconds"] = max(lengths) / MICRO
         counts = [("longest_changes_total", {"condition": condition.name}, changed)]
         ready_us = np.full(changed, now)
         return Evaluation(results, changed, counts, ready_us, gauges=gauges)
 
-    def keep_values(self, watermarks: Mapping[str, int]) -> Mapping[str, int]:
+    def keep_values(
+        self,
+        watermarks: Mapping[str, int],  # noqa: ARG002 - as all operators
+    ) -> Mapping[str, int]:
         """See `Operator.keep_values`."""
         # The published lists follow from the buffer after a restart.
         as_of = UNKNOWN_WATERMARK if self._as_of is None else self._as_of
