@@ -153,7 +153,7 @@ class LongestEventsOperator:
         if known:
             self._published = lists_of(condition, segments, now)
         self._as_of = now if known else None
-        reason = "condition" if first else "event" if known else "reset"
+        reason = "condition" if first else "progress" if known else "reset"
         results = updates(condition, before, self._published, now, reason)
         changed = sum(len(it.changes) for it in results if isinstance(it, Changes))
         lengths = [length for it in self._published.values() for _, length in it.values()]
@@ -236,8 +236,7 @@ def compare(key: bytes | None, before: List, after: List, reason: str) -> Iterat
     """Yield the changes of one list."""
     for name, (place, length) in before.items():
         if name not in after:
-            gone = "expiry" if reason == "event" else reason
-            yield Change(key, name, "left", place, length, gone)
+            yield Change(key, name, "left", place, length, reason)
     for name, (place, length) in after.items():
         if name not in before:
             yield Change(key, name, "entered", place, length, reason)
