@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _COMMON = (
     Field("a", "stream", "Stream A."),
     Field("b", "stream", "Stream B; the same as A for a self-correlation."),
-    Field("threshold", "decimal", "Confidence threshold: the min probability, 0 < ct <= 1."),
+    Field("threshold", "probability", "Confidence threshold: the min probability, 0 < ct <= 1."),
     Field(
         "report_probability",
         "flag",

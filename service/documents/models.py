@@ -28,10 +28,10 @@ from service.documents.fields import (
     Document,
     FieldPath,
     ResourceName,
-    Whole,
     document_model,
     spellings,
 )
+from service.documents.numbers import Whole
 from service.errors import DocumentErrors, FieldProblem, top_field
 
 if TYPE_CHECKING:

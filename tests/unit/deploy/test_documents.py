@@ -363,7 +363,7 @@ def test_operations_explain_every_reason() -> None:
 def test_operations_list_every_metric() -> None:
     listed = set(re.findall(r"`coincide_(\w+)`", _read("operations.md")))
     own = {"http_request_duration_seconds"}
-    assert listed == (set(_HELP) - {"topk_stock_pairs"}) | own
+    assert listed == set(_HELP) | own
 
 
 def test_operations_list_every_topic() -> None:
