@@ -301,26 +301,5 @@ class Program:
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
                 read = ((it, Segment.from_bytes(fetch(it))) for it in numbers)
-<<<<<<< HEAD
                 fitted = [(it, self._refitting.fit(name, it, found)) for it, found in read]
                 self._buffers[name] = StreamBuffer(fitted, *manifest["forgotten"][name])
-        for config_offset, last_alarm_at_us, record in manifest["conditions"]:
-            entry = Registered(Resource.from_record(record), config_offset, last_alarm_at_us)
-            name = entry.resource.name
-            kept = manifest["operators"].get(name, "")
-            if isinstance(kept, int):
-                self._stored.add(kept)
-                self._start(entry, fetch(kept))
-            else:
-                self._start(entry, bytes.fromhex(kept))
-            self._conditions[name] = entry
-        for name, config_offset, record in manifest.get("set_aside", ()):
-            # This version of the software may be able to read it.
-            self._register(Control(config_offset, resource_key("condition", name), record))
-=======
-                self._buffers[name] = StreamBuffer(
-                    [(it, fit_attributes(self._streams[name], segment)) for it, segment in read],
-                    *manifest["forgotten"][name],
-                )
-        self._stored |= self._conditions.load(manifest, fetch, dropped)
->>>>>>> seam
