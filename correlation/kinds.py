@@ -12,6 +12,7 @@ from correlation.resources.checks import check_topic
 from correlation.resources.records import require
 from correlation.resources.topics import Topics
 from correlation.timing.kinds import TIMING_KINDS
+from correlation.topk.kind import TOPK_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +29,7 @@ CHANNEL_NAME_LENGTH = 32
 
 
 def _all_kinds() -> dict[str, ConditionKind]:
-    found = {kind.name: kind for kind in (*TIMING_KINDS, EVENT_QUERY_KIND)}
+    found = {kind.name: kind for kind in (*TIMING_KINDS, EVENT_QUERY_KIND, TOPK_KIND)}
     for point in entry_points(group=ENTRY_POINTS):
         for kind in point.load():
             if kind.name in found:

@@ -46,7 +46,6 @@ from correlation.topk.join.state import (
     TOKENS_END,
     TOP_SIZE,
     Block,
-    Log,
     Shape,
     grow,
     grow_order,
@@ -174,6 +173,11 @@ class TopKJoin:
     def _numbered(self, key: Int64s, older: NDArray[np.int32], younger: NDArray[np.int32]) -> Pairs:
         base = np.int64(self._base)
         return Pairs(key.copy(), older + base, younger + base)
+
+    def list_unused_tokens(self) -> Int64s:
+        """Return the tokens that no valid set contains, and tokens that were never used."""
+        sizes = self._state.lists.lists[:, SIZE].reshape(-1, self._shape.sides)
+        return np.flatnonzero(sizes.sum(axis=1) == 0)
 
     def insert(self, block: Block, until_us: int) -> None:
         """Insert sets, and expire the sets that are no longer valid at a time.
