@@ -303,3 +303,4 @@ class Program:
                 read = ((it, Segment.from_bytes(fetch(it))) for it in numbers)
                 fitted = [(it, self._refitting.fit(name, it, found)) for it, found in read]
                 self._buffers[name] = StreamBuffer(fitted, *manifest["forgotten"][name])
+        self._stored |= self._conditions.load(manifest, fetch, dropped)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,7 +30,6 @@ from typing import NamedTuple
 import numpy as np
 
 from correlation.buffers.buffer import StreamBuffer
-from correlation.buffers.filtering import Where
 from correlation.condition_kind import Gauge
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Result, View
