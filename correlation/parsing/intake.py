@@ -141,8 +141,7 @@ class Intake:
         self._ids: list[bytes] = []
         self._earliest: list[int] = []
         self._shapes: list[bytes | None] = []
-        # Empty, unless the stream declares tokens.
-        self._tokens: list[EventTokens] = []
+        self._tokens: list[EventTokens] | None = None if stream.tokens is None else []
         self._nameless: list[int] = []
 
     def add(
@@ -184,7 +183,7 @@ class Intake:
         self._earliest.append(event.earliest)
         self.latest.append(event.latest)
         self._shapes.append(event.shape)
-        if self.stream.tokens is not None:
+        if self._tokens is not None:
             self._tokens.append(event.tokens)
 
     def settle(self, positions: Positions) -> Iterable[tuple[int, Problem]]:  # noqa: ARG002 - for streams with `where`
@@ -224,7 +223,7 @@ class Intake:
             name = f"{self.stream.topic}-{self._partition}-{offset[place]}"
             self._ids[place] = name.encode()
         declared = dict(columns or {})
-        if self.stream.tokens is not None:
+        if self._tokens is not None:
             declared[TOKENS_COLUMN] = SetsColumn.from_list(self._tokens)
         return Events(
             self.stream.name,
@@ -246,6 +245,5 @@ class Intake:
         self._nameless = [new for new, old in enumerate(places) if old in nameless]
         for name in ("rows", "latest", "_keys", "_ids", "_earliest", "_shapes", "_tokens"):
             values = getattr(self, name)
-            if name == "_tokens" and self.stream.tokens is None:
-                continue
-            setattr(self, name, [values[place] for place in places])
+            if values is not None:
+                setattr(self, name, [values[place] for place in places])

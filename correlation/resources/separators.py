@@ -4,13 +4,16 @@ Problem. Users write the expression and producers write the string. An engine th
 exponential time for some pairs of them, and a time limit would make the result of a record depend
 on the machine: a batch that is processed again must have the same result.
 
-Algorithm. RE2 simulates a finite automaton. A search takes O(m n) for a program of m instructions
-and n bytes, whatever the expression is. A string is searched once for each separator, and each
-search may reach its end, so its length, the number of separators and m are limited.
+Algorithm. RE2 simulates a finite automaton: a search of n bytes takes O(m n) for a program of m
+instructions. But a search may read far past the separator that it finds, and the next search reads
+the same bytes again. So each search reads at most a window of 2 L bytes. A separator that begins in
+the first half of a window and has at most L bytes ends in the window, and the search from the
+beginning of the window finds it as a search of the whole string would. The next window begins after
+the last separator that begins in the first half, and not before the second half.
 
 Reference. Cox 2010, Regular Expression Matching in the Wild (RE2).
 
-Cost. O(s m n) for s separators; O(n) in practice.
+Cost. O((s + n / L) L m) for s separators; O(n) in practice.
 """
 
 from __future__ import annotations
@@ -24,8 +27,11 @@ from correlation.errors import InvalidFieldError
 
 # Maximum number of characters of an expression.
 EXPRESSION_CHARACTERS = 1_000
-# Maximum number of instructions of the program of an expression; [^\p{L}\p{N}]+ has 1,348.
-PROGRAM_SIZE = 5_000
+# Maximum number of instructions of the program of an expression: [\s\pP]+ has 337, [^\pL]+ 1,203.
+# A string of the maximum length then takes 2 seconds at most.
+PROGRAM_SIZE = 400
+# Maximum length of a separator that is found as a whole, in bytes.
+SEPARATOR_BYTES = 128
 # Maximum number of separators in a string.
 SEPARATORS_LIMIT = 10_000
 _FIELD = "tokens.tokenizer"
@@ -72,7 +78,8 @@ def check_expression(expression: str) -> None:
         raise InvalidFieldError(
             _FIELD,
             f"the expression has {compiled.programsize} instructions",
-            f"write an expression of at most {PROGRAM_SIZE}: shorten its repetitions and classes",
+            f"write an expression of at most {PROGRAM_SIZE}: shorten its repetitions, and use the "
+            "tokenizer words instead of classes such as \\pL",
         )
     if compiled.search(b"") is not None:
         raise InvalidFieldError(
@@ -85,7 +92,7 @@ def check_expression(expression: str) -> None:
 def split_text(expression: str, text: str) -> list[str]:
     r"""Return the parts of a string between the matches of an expression, without empty parts.
 
-    Empty matches do not separate.
+    Empty matches do not separate. A separator of more than `SEPARATOR_BYTES` may be divided.
 
     Parameters
     ----------
@@ -111,19 +118,26 @@ def split_text(expression: str, text: str) -> list[str]:
         return [part for part in divided if part]
     # Bytes: with a string, RE2's Python module would count the characters before each match.
     data = text.encode()
+    finditer = _compile(expression).finditer
     parts = []
-    begin = 0
-    for count, found in enumerate(_compile(expression).finditer(data)):
-        if count == SEPARATORS_LIMIT:
-            raise TooManySeparatorsError
-        low, high = found.span()
-        if low < high:
-            if begin < low:
-                parts.append(data[begin:low].decode())
-            begin = high
-    if begin < len(data):
-        parts.append(data[begin:].decode())
-    return parts
+    count = begin = position = 0
+    while position < len(data):
+        end = position + 2 * SEPARATOR_BYTES
+        # Separators that begin before this place end in the window.
+        certain = len(data) if end >= len(data) else end - SEPARATOR_BYTES
+        for found in finditer(data, position, end):
+            low, high = found.span()
+            if low >= certain:
+                break
+            count += 1
+            if count > SEPARATORS_LIMIT:
+                raise TooManySeparatorsError
+            if low < high:
+                parts.append(data[begin:low])
+                begin = high
+        position = max(certain, begin)
+    parts.append(data[begin:])
+    return [part.decode() for part in parts if part]
 
 
 @lru_cache(maxsize=128)

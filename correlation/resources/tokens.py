@@ -10,7 +10,6 @@ Reference. Unicode Standard Annex 15 (NFC); Unicode Standard, section 3.13, defi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -18,6 +17,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
@@ -123,7 +123,7 @@ class Tokens:
 def fingerprint(tokens: Tokens) -> str:
     """Return a short string that identifies a declaration; equal declarations have equal ones."""
     document = json.dumps(tokens_to_document(tokens), sort_keys=True)
-    return hashlib.sha256(document.encode()).hexdigest()[:32]
+    return blake2b(document.encode(), digest_size=16).hexdigest()
 
 
 def normalise_token(text: str, *, lower_case: bool) -> str:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.buffer import FULL_SEGMENT_BYTES, StreamBuffer
 from correlation.buffers.columns import (
+    BytesColumn,
     Column,
     SetsColumn,
     concat_columns,
@@ -138,6 +139,23 @@ def test_a_buffer_forgets_the_tokens_of_dropped_events() -> None:
     # At least half of the events of a segment are needed.
     assert set(range(80, 100)) <= held
     assert len(held) <= 40
+
+
+def test_segments_of_large_sets_are_not_merged_beyond_their_maximum_size() -> None:
+    buffer, blocks, count, size = StreamBuffer(), 24, 100, 10_000
+    tokens = BytesColumn.from_list([b"t%d" % it for it in range(size)])
+    offsets = np.arange(count + 1, dtype=np.int64) * size
+    codes = np.tile(np.arange(size, dtype=np.int32), count)
+    column = SetsColumn(offsets, codes, tokens)
+    for number in range(blocks):
+        made = replace(events([frozenset()] * count, number * count), columns={"tokens": column})
+        segment, _ = Segment.from_events(made, np.zeros(count, np.bool_))
+        buffer.insert(number, segment, 0)
+    sizes = [segment.nbytes for _, segment in buffer.segments]
+    assert len(buffer) == blocks * count
+    # 96 MB of codes: two or more segments, each at most full.
+    assert max(sizes) <= FULL_SEGMENT_BYTES < sum(sizes)
+    assert len(sizes) < 8
 
 
 def dictionary(segment: Segment) -> list[bytes]:

@@ -98,7 +98,7 @@ def test_a_declaration_comes_back_in_its_normal_form(document: Any, tokens: Toke
                 r"split:(a)\1": r"the expression is not valid: invalid escape sequence: \1",
                 "split:a{1001}": "the expression is not valid: invalid repetition size: {1001}",
                 "split:((a{100}){100}){100}": "the expression is not valid: invalid repetition",
-                r"split:\p{L}{5}": "the expression has 5984 instructions; write",
+                r"split:[^\pL]+": "the expression has 1203 instructions; write an expression",
                 "split:" + "a" * 1001: "the expression has 1001 characters; use at most 1000",
                 "split:,*": "the expression matches the empty string",
                 "split:a|$": "the expression matches the empty string",
@@ -194,17 +194,47 @@ def test_ngrams_are_all_windows(text: str, size: int) -> None:
 # Expressions that mean the same to Python's engine, on strings of `LETTERS`.
 EXPRESSIONS = (
     *(",", " ", "a", "é", "漢", r"\.", "[,;]", r"[,;]\s*", "[ \t\n]+", "aA?", "a|aA", "aA|a"),
-    *("(a)|(b+)", "[^a-z]+", "(?i)s", r"\x{e9}|0", "(?:,|;)+", "^a", "z$", "."),
+    *("(a)|(b+)", "[^a-z]+", "(?i)s", r"\x{e9}|0", "(?:,|;)+", "^a", r"z\z", "."),
 )
+
+
+def divided(expression: str, text: str) -> list[str]:
+    """Divide a string by Python's engine; its `split` would keep groups."""
+    translated = expression.replace(r"\x{e9}", "é").replace(r"\z", r"\Z")
+    spans = [it.span() for it in re.finditer(translated, text)]
+    bounds = [0, *(it for span in spans for it in span), len(text)]
+    parts = [text[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
+    return [part for part in parts if part]
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 @given(text=st.text(st.sampled_from("aAbsz_0 ,;.é\t\n漢"), max_size=30))
 def test_split_divides_like_the_expression(expression: str, text: str) -> None:
-    spans = [it.span() for it in re.finditer(expression.replace(r"\x{e9}", "é"), text)]
-    bounds = [0, *(it for span in spans for it in span), len(text)]
-    parts = [text[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
-    assert text_splitter(f"split:{expression}")(text) == [it for it in parts if it]
+    assert text_splitter(f"split:{expression}")(text) == divided(expression, text)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a", "[ab]", "ab|a", "a(b[abc]{1,100}a)?", "é.*?é|漢", "b{128}|a{127}b|b", "^a|b$"],
+)
+@given(
+    runs=st.lists(st.tuples(st.sampled_from("aabé漢ccc"), st.integers(0, 130)), max_size=12),
+    shift=st.integers(0, 300),
+)
+def test_long_strings_are_divided_like_short_ones(
+    expression: str, runs: list[tuple[str, int]], shift: int
+) -> None:
+    # Separators of at most 128 bytes, at any place of the windows.
+    text = "c" * shift + "".join(letter * count for letter, count in runs)
+    found = re.sub(r"é[^é]{40,}", "é", text) if "é" in expression else text
+    assert split_text(expression, found) == divided(expression, found)
+
+
+@pytest.mark.parametrize("length", [127, 128, 129, 255, 256, 257, 5_000])
+def test_a_long_run_of_separators_is_divided_without_a_trace(length: int) -> None:
+    for shift in range(0, 260, 13):
+        text = "x" * shift + " " * length + "y"
+        assert split_text(r"\s+", text) == [it for it in ("x" * shift, "y") if it]
 
 
 def test_an_empty_match_does_not_separate() -> None:
