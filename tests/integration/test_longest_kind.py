@@ -264,7 +264,7 @@ def check_status(house: Installation) -> None:
 
 def check_commands(house: Installation) -> None:
     command = partial(coincide, environment=house.environment)
-    tail = command("tail", "--from-beginning", "-n", "4", "--condition", "longest")
+    tail = command("tail", "--from-beginning", "-n", "3", "--condition", "longest")
     assert tail.returncode == 0, tail.stderr
     assert "longest  change=entered  place=1  id=q" in tail.stdout
     lines = command("tail", "--list", "longest", "-n", "2", "--json")
