@@ -22,6 +22,7 @@ from cli.stack.broker import EmbeddedBroker
 from correlation.resources.topics import Channel, Topics
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
+from spark_jobs.sink import transactional_producer
 from spark_jobs.sink.marker import Marker
 from spark_jobs.sink.refusals import OMITTED_HEADER
 from spark_jobs.sink.transactions import PartitionProducer, Target
@@ -205,6 +206,15 @@ def test_list_above_the_limit_of_its_channel_is_replaced_and_not_withdrawn(
     assert (letter.key, letter.value) == (b"c/k", value)
     assert letter.headers["coincide.error.reason"] == b"too_large"
     assert letter.headers["coincide.error.topic"] == topic.encode()
+
+
+def test_value_above_the_limit_of_the_client_is_left_out_too(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactional_producer, "_MAX_BYTES", 2_000_000)
+    large = Record(sink.topic, b"large", INCOMPRESSIBLE[:3_000_000])
+    assert sink.producer().write(0, [*sink.records("a"), large, *sink.records("b")]) == 3
+    assert sink.written() == [b"a", None, b"b"]
 
 
 def test_large_value_is_written_untouched_where_its_topic_takes_it(sink: Sink) -> None:
