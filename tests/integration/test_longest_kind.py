@@ -277,7 +277,7 @@ def check_commands(house: Installation) -> None:
     missing = command("tail", "--list", "longst")
     assert (missing.returncode, missing.stderr) == (
         2,
-        "--list: condition longst does not exist; did you mean longest instead of longst?\n",
+        "error: --list: condition longst does not exist; did you mean longest instead of longst?\n",
     )
 
 
