@@ -201,7 +201,8 @@ class ConditionKind:
     fields : tuple of Field
         Fields of its document, except `kind`.
     build : callable
-        `(name, version, values) -> Condition`; raises InvalidFieldError.
+        `(name, version, values) -> Condition`; raises InvalidFieldError. A field that is not valid
+        in the user's document is missing in `values`, which is an error of this field.
     check : callable
         `(condition, streams)`; raises InvalidFieldError when the condition cannot use the streams.
     operator : callable

@@ -49,17 +49,21 @@ class ShownLists:
         if not self._present:
             return Group(Text(f"{self._name}: the list is empty"))
         newest = [*reversed(self._present.values())]
-        parts = [self._table(it) for it in newest[:_SHOWN_LISTS]]
-        more = len(newest) - len(parts)
+        shown = newest[:_SHOWN_LISTS]
+        more = len(newest) - len(shown)
+        parts = [part for it in shown for part in (self._title(it), self._table(it))]
         return Group(*parts, *([Text(f"and {more:,} more lists")] if more else []))
 
-    def _table(self, found: Update) -> Table:
+    def _title(self, found: Update) -> Text:
         key = "" if found.get("key") is None else f"  {found['key']}"
         moment = "" if found.get("as_of") is None else f"  as of {describe_moment(found['as_of'])}"
         title = Text(printable(f"{self._name}{key}{moment}"))
         if found.get("error") is not None:
             title.append(f"  {printable(str(found['error']))}", "red")
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        return title
+
+    def _table(self, found: Update) -> Table:
+        table = Table(box=None, pad_edge=False)
         for column in self._lists.columns:
             table.add_column(column)
         for item in found["items"]:

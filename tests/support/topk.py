@@ -158,9 +158,7 @@ class WrittenLists:
                 else:
                     assert (it["change"] == "moved") == (named(it) in before)
             kept = [it for it in before if it not in gone]
-            placed = sorted(
-                (it["rank"], named(it)) for it in changes if it["change"] != "left"
-            )
+            placed = sorted((it["rank"], named(it)) for it in changes if it["change"] != "left")
             for rank, pair in placed:
                 kept.insert(rank - 1, pair)
             self.changed[key] = kept

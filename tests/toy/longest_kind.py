@@ -32,6 +32,7 @@ from correlation.operators import (
     encode_json,
     make_heading,
 )
+from correlation.resources.records import require
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 
@@ -262,19 +263,15 @@ def _withdraw(
 
 
 def _build(name: str, version: int, values: Mapping[str, Any]) -> LongestEvents:
-    if values["window_us"] <= 0:
+    found = {
+        it: require(values, it)
+        for it in ("stream", "places", "window_us", "min_seconds", "skip", "per_key")
+    }
+    if found["window_us"] <= 0:
         raise InvalidFieldError("window", "must be greater than 0", 'write for example "1min"')
-    return LongestEvents(
-        name,
-        version,
-        values["stream"],
-        values["places"],
-        values["window_us"],
-        int(Decimal(values["min_seconds"]) * MICRO),
-        values["skip"],
-        values["per_key"],
-        values["output_topic"],
-    )
+    min_length_us = int(Decimal(found.pop("min_seconds")) * MICRO)
+    topic = require(values, "output_topic")
+    return LongestEvents(name, version, **found, min_length_us=min_length_us, output_topic=topic)
 
 
 def _check(condition: LongestEvents, streams: Mapping[str, Stream]) -> None:
