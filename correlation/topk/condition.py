@@ -237,7 +237,7 @@ def check_streams(condition: TopKCondition, streams: Mapping[str, Stream]) -> No
     )
     errors.refuse(
         "per_key",
-        f"is false, but {condition.a} is partitioned by {a}: the sets of different keys do not meet",
+        f"is false, but {condition.a} is partitioned by {a}: sets of different keys do not meet",
         "use true, or register the streams with a grid of 1 group",
         when=not condition.per_key and a.by == "key",
     )

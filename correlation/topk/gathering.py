@@ -123,7 +123,8 @@ def gather_sets(
         SetsColumn.concat([_tokens_of(part.segment).take(rows) for part, rows in chosen]),
         np.concatenate([_arrivals(part, rows) for part, rows in chosen]),
     )
-    codes, keys = np.zeros(len(sets), np.int64), [None]
+    codes = np.zeros(len(sets), np.int64)
+    keys: list[bytes | None] = [None]
     if per_key:
         codes, keys = _encode_keys(chosen)
     order = _sort_sets(sets, codes)

@@ -28,7 +28,7 @@ _FEW_TOKENS = 1024
 
 
 class SetRef(NamedTuple):
-    """A set as results name it: time in µs, side (0 for stream A, 1 for B), id, number of tokens."""
+    """A set as results name it: time in µs, side (0: stream A, 1: B), id, number of tokens."""
 
     time_us: int
     side: int

@@ -1,7 +1,7 @@
 """Operator that maintains the lists of a top-k condition over the shared buffers of a slot.
 
-Problem. Report the changes of the lists as sets take effect and expire, so that neither the division
-into blocks nor the order of arrival changes a list.
+Problem. Report the changes of the lists as sets take effect and expire. Neither the division into
+blocks nor the order of arrival may change a list.
 
 Algorithm. The progress P is the minimum of the watermarks, minus 1: all sets up to P have arrived,
 except late ones. A block inserts the sets of time T in (R, P], where R is the progress of the block

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from correlation.condition_kind import Load
+from correlation.resources.durations import format_duration
 from correlation.resources.streams import Stream
 from correlation.topk.condition import TopKCondition
 
@@ -71,13 +72,12 @@ def plan_condition(condition: TopKCondition, streams: Mapping[str, Stream]) -> d
     )
     each = "of each join key " if condition.per_key else ""
     partitioning = streams[condition.a].partitioning
+    window = format_duration(condition.window_us)
     return {
         "sentences": [
             f"The list {each}holds the {condition.k} most similar {of}.",
-            f"A set takes part for {condition.window_us} µs after its time; a pair ends with its "
-            "older set.",
-            "Sets take effect in the order of their times, when the watermarks of all streams have "
-            "passed them.",
+            f"A set takes part for {window}; a pair ends with its older set.",
+            "Sets take effect in the order of their times, when all watermarks have passed them.",
         ],
         "similarity": condition.similarity.name,
         "search": "shortest inverted list first"

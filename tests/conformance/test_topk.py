@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from correlation.engine.blocks import Control, Outcome
 from correlation.engine.heartbeats import CLOSED, RESET, Heartbeat
 from tests.oracle.topk import TokenSet, ranked_pairs
 from tests.support.query_slots import QuerySlot, watermarks_of
@@ -149,8 +149,8 @@ def expected_lists(
     return lists
 
 
-def progress_of(slot: QuerySlot, case: Case, outcome: object) -> int:
-    marks = watermarks_of(outcome)  # type: ignore[arg-type]
+def progress_of(case: Case, outcome: Outcome) -> int:
+    marks = watermarks_of(outcome)
     return min(marks[name] for name in STREAMS[: 1 + case.crossed]) - 1
 
 
@@ -159,7 +159,7 @@ def progress_of(slot: QuerySlot, case: Case, outcome: object) -> int:
 def test_topk_lists_equal_all_pairs_after_every_block(case: Case) -> None:
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
     slot, written = QuerySlot(make_tag_streams(keyed=case.keyed)), WrittenLists()
-    outcome = slot.advance(make_tag_block([], [topk_control(0, **case.fields)]))
+    outcome = slot.advance(make_tag_block([], [topk_control(0, case.fields)]))
     rest, arrived = draw_arrivals(rng, case), list[Tagged]()
     while rest:
         size = rng.choice([1, 2, 5, 20])
@@ -167,7 +167,7 @@ def test_topk_lists_equal_all_pairs_after_every_block(case: Case) -> None:
         outcome = slot.advance(make_tag_block(taken))
         arrived += taken
         written.apply(outcome)
-        wanted = expected_lists(case, arrived, progress_of(slot, case, outcome), -(10**9))
+        wanted = expected_lists(case, arrived, progress_of(case, outcome), -(10**9))
         assert written.present == wanted
         assert written.changed == wanted
         if rng.random() < 0.3:
@@ -178,3 +178,55 @@ def test_topk_lists_equal_all_pairs_after_every_block(case: Case) -> None:
     wanted = expected_lists(case, arrived, last, -(10**9))
     assert written.present == wanted
     assert written.changed == wanted
+
+
+@settings(max_examples=60)
+@given(case=cases)
+def test_topk_lists_follow_changes_of_the_condition_and_resets(case: Case) -> None:
+    """Versions, pauses and resets at any time: lists hold the sets that the buffers still hold."""
+    rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
+    slot, written = QuerySlot(make_tag_streams(keyed=case.keyed)), WrittenLists()
+    names = STREAMS[: 1 + case.crossed]
+    present, since, version, running = case, -(10**9), 1, True
+    written.apply(slot.advance(make_tag_block([], [topk_control(0, case.fields)])))
+    rest, arrived = draw_arrivals(rng, case), list[Tagged]()
+    for step in range(1, 200):
+        if not rest:
+            break
+        size = rng.choice([1, 2, 5])
+        taken, rest = rest[:size], rest[size:]
+        controls, beats = [], []
+        event = rng.choice(["none"] * 5 + ["version", "pause", "reset"])
+        held = max(slot.forgotten_below(name) for name in names)
+        if event in {"version", "pause"}:
+            version += 1
+            running = event == "version"
+            present = replace(case, k=rng.choice([1, 2, 5]), window=rng.choice([0, 4, 9]))
+            controls = [topk_control(step, present.fields, version, paused=not running)]
+            since = held
+        elif event == "reset":
+            beats = [Heartbeat(rng.choice(names), None, RESET, None)]
+        before = dict(written.changed)
+        outcome = slot.advance(make_tag_block(taken, controls, beats))
+        arrived += taken
+        written.apply(outcome)
+        if event == "reset":
+            # What the buffers have dropped does not come back.
+            since = max(since, held)
+        marks = watermarks_of(outcome)
+        known = all(marks[name] > -(10**8) for name in names)
+        wanted = {}
+        if running and known:
+            wanted = expected_lists(present, arrived, progress_of(case, outcome), since)
+        assert written.present == wanted
+        assert written.changed == wanted
+        if event in {"version", "pause"} and before:
+            assert {it["reason"] for it in written.changes if it["change"] == "left"} == {
+                "condition"
+            }
+        if rng.random() < 0.2:
+            slot.restart()
+    removal = Control(1000, b"condition/t", None)
+    written.apply(slot.advance(make_tag_block([], [removal])))
+    assert written.present == {}
+    assert written.changed == {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from correlation.buffers.columns import DictionaryColumn, SetsColumn
+from correlation.buffers.columns import Column, DictionaryColumn, SetsColumn
 from correlation.buffers.events import Events
 from correlation.engine.blocks import Block, Control, Outcome
 from correlation.engine.heartbeats import Heartbeat
@@ -54,14 +54,9 @@ def make_tag_streams(*, keyed: bool) -> dict[str, Stream]:
 
 
 def topk_control(
-    offset: int,
-    version: int = 1,
-    name: str = "t",
-    *,
-    paused: bool = False,
-    **fields: object,
+    offset: int, fields: Mapping[str, object], version: int = 1, *, paused: bool = False
 ) -> Control:
-    """Return the record of a top-k condition in the config topic."""
+    """Return the record of the top-k condition `t` in the config topic."""
     document: dict[str, object] = {
         "kind": "topk_similarity",
         "a": "left",
@@ -73,7 +68,7 @@ def topk_control(
         "search": "shortest",
         **fields,
     }
-    return control_record(offset, name, document, version, paused=paused)
+    return control_record(offset, "t", document, version, paused=paused)
 
 
 def make_tag_block(
@@ -106,7 +101,7 @@ def _make_events(arrivals: Sequence[Tagged]) -> Events:
     ]
     colors = [encode_value(it.color) for it in arrivals]
     sets = [sorted(token.encode() for token in it.tokens) for it in arrivals]
-    columns = {
+    columns: dict[str, Column] = {
         column_name("color"): DictionaryColumn.from_list(colors),
         TOKENS_COLUMN: SetsColumn.from_list(sets),
     }
@@ -177,7 +172,7 @@ def _events(
         again = (
             last is None
             or found[-1][0] != key
-            or it["time"] != last["time"]
+            or (it["version"], it["time"]) != (last["version"], last["time"])
             or (it["change"] == "left" and last["change"] != "left")
             or (it["change"] != "left" and last["change"] != "left" and it["rank"] <= last["rank"])
         )
@@ -191,8 +186,3 @@ def _events(
 def named(item: Mapping[str, Any]) -> Named:
     """Return the ids of the sets of a pair."""
     return int(item["older"]["id"]), int(item["younger"]["id"])
-
-
-def tags(*tokens: Collection[str]) -> frozenset[str]:
-    """Return a set of one-letter tokens, as in `tags("abc")`."""
-    return frozenset("".join("".join(it) for it in tokens))
