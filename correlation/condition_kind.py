@@ -224,7 +224,8 @@ class ConditionKind:
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
         correlation.explaining. The dict describes the given record of a role under its name; with
         `names_events` under its name in `events`. A kind with `search` has one more parameter,
-        `found`, with a default: the records of each role that were found, newest first.
+        `found`, with a default: the records of each role that were found, newest first. A kind with
+        `lists` has one more parameter, `find_list`, with a default: see correlation.explaining.
     example : mapping
         Example document of this kind.
     open_reader : callable or None

@@ -10,7 +10,7 @@ kind defines its steps (`timing.explain`, `event_query.explain`); the first is c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +28,9 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 
 Form = Literal["record", "event"]
+Items = Sequence[Mapping[str, Any]]
+# Finds the items of the present list of a join key; None: there is no list, or it is not known.
+FindList = Callable[[str | None], Items | None]
 # Fields that hold the time of a canonical event.
 _CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"histogram"})
 # Timestamp of a record whose own is unknown: after any time, so the event is not future-dated.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.errors import CorrelationError
+from correlation.explaining import Items
 from correlation.kinds import KINDS, to_condition
 from correlation.newest_records import deletion_headers
 from correlation.resources.records import (
@@ -327,7 +328,14 @@ class ControlPlane:
         """
         stored = self.find("condition", name)
         streams = self._streams_of(to_condition(stored.resource))
-        return self._explainer.explain(stored, streams, asked, span)
+        view = self.lists.of_kind(stored.resource.document["kind"])
+
+        def find_list(key: str | None) -> Items | None:
+            found = None if view is None else view.find(name, key)
+            items: Items | None = None if found is None else found.get("items")
+            return items
+
+        return self._explainer.explain(stored, streams, asked, span, find_list)
 
     def _streams_of(self, condition: Condition) -> Mapping[str, Stream]:
         """Return the streams that a condition reads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -98,44 +98,56 @@ def build_condition(name: str, version: int, values: Mapping[str, Any]) -> TopKC
     errors = FieldErrors()
     with errors:
         check_name(name)
-    a, b = values.get("a"), values.get("b")
-    errors.refuse("a", "is missing", "name a stream with tokens", when=a is None)
+    with errors:
+        a = require(values, "a")
     with errors:
         k = _read_length(require(values, "k"))
     with errors:
         window_us = check_duration(require(values, "window_us"), "window", 0, DURATION_LIMIT_US)
     with errors:
-        similarity = _find_similarity(values["similarity"])
+        similarity = _find_similarity(require(values, "similarity"))
         minimum = _read_minimum(similarity, values)
-    topic = values["output_topic"]
     with errors:
+        topic = require(values, "output_topic")
         if topic is not None:
             check_topic(topic, "output_topic")
-    for field, choices in (("report", REPORT_CHOICES), ("search", SEARCH_CHOICES)):
-        problem, remedy = f"unknown: {values[field]!r}", f"use {' or '.join(choices)}"
-        errors.refuse(field, problem, remedy, when=values[field] not in choices)
     with errors:
-        where = Where(**read_role_filters(values["where"], ROLES, "where"))
-        if where.b is not None and b in {None, a}:
+        every = _choose(values, "report", REPORT_CHOICES) == EVERY
+    with errors:
+        shortest = _choose(values, "search", SEARCH_CHOICES) == SHORTEST
+    with errors:
+        b = require(values, "b")
+        where = Where(**read_role_filters(require(values, "where"), ROLES, "where"))
+        if where.b is not None and b in {None, values.get("a")}:
             raise InvalidFieldError(
                 "where.b", "has no stream: the pairs are of stream A alone", "use where.a"
             )
+    with errors:
+        per_key = bool(require(values, "per_key"))
     errors.raise_all()
+    other = a if b is None else b
     return TopKCondition(
         name,
         version,
-        str(a),
-        str(a if b is None else b),
+        a,
+        other,
         k,
         window_us,
         similarity,
-        bool(values["per_key"]),
+        per_key,
         minimum,
-        values["report"] == EVERY,
-        values["search"] == SHORTEST,
+        every,
+        shortest,
         topic,
         where,
     )
+
+
+def _choose(values: Mapping[str, Any], field: str, choices: Sequence[str]) -> str:
+    found: str = require(values, field)
+    if found not in choices:
+        raise InvalidFieldError(field, f"unknown: {found!r}", f"use {' or '.join(choices)}")
+    return found
 
 
 def _read_length(value: object) -> int:
@@ -157,7 +169,7 @@ def _find_similarity(name: object) -> Similarity:
 
 def _read_minimum(similarity: Similarity, values: Mapping[str, Any]) -> Fraction | None:
     """Return the minimum similarity or the maximum distance of a document."""
-    given = {name: values[name] for name in ("min_similarity", "max_distance")}
+    given = {name: require(values, name) for name in ("min_similarity", "max_distance")}
     field = "max_distance" if similarity.is_distance else "min_similarity"
     for name, value in given.items():
         if name != field and value is not None:

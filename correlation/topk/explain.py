@@ -14,21 +14,26 @@ Steps, in order; the steps after a failed step are skipped:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from correlation.buffers.filtering import NO_FILTERS
-from correlation.explaining import GivenRecord, ReadEvent, Steps, describe_delay, read_given
+from correlation.explaining import (
+    FindList,
+    GivenRecord,
+    Items,
+    ReadEvent,
+    Steps,
+    describe_delay,
+    read_given,
+)
 from correlation.operators import as_text
 from correlation.resources.durations import describe_duration
 from correlation.resources.streams import Stream
 from correlation.resources.times import describe_moment
 from correlation.topk.condition import ROLES, TopKCondition, bind_where
 
-Items = Sequence[Mapping[str, Any]]
-# Finds the items of the present list of a join key; None: the list is not known.
-FindList = Callable[[str | None], Items | None]
 _LATE = "the list was built again when it arrived, if it was still valid"
 
 

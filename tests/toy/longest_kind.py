@@ -19,7 +19,7 @@ from correlation.buffers.segment import Segment
 from correlation.condition_kind import ConditionKind, Field, Gauge, Load
 from correlation.engine.heartbeats import CLOSED
 from correlation.errors import InvalidFieldError
-from correlation.explaining import GivenRecord, read_given
+from correlation.explaining import FindList, GivenRecord, read_given
 from correlation.limits import UNKNOWN_WATERMARK
 from correlation.lists import Lists, ListUpdates, PresentList
 from correlation.operators import (
@@ -289,7 +289,10 @@ def _derive(
 
 
 def _explain(
-    condition: LongestEvents, streams: Mapping[str, Stream], given: Mapping[str, GivenRecord]
+    condition: LongestEvents,
+    streams: Mapping[str, Stream],
+    given: Mapping[str, GivenRecord],
+    _find_list: FindList | None = None,
 ) -> dict[str, Any]:
     event = read_given(streams[condition.stream], given["event"])
     found = event.event is not None and (
