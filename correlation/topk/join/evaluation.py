@@ -23,7 +23,6 @@ from correlation.topk.join.lists import (
 )
 from correlation.topk.join.search import (
     find_candidates_kernel,
-    order_tokens_kernel,
     sign_token_kernel,
     sort_candidates_kernel,
 )
@@ -48,6 +47,7 @@ from correlation.topk.join.state import (
     TOKENS,
     TOKENS_END,
     Block,
+    Keys,
     Shape,
     State,
 )
@@ -56,7 +56,7 @@ from correlation.topk.join.stock import expire_pairs_kernel
 
 @njit(cache=True)
 def evaluate_block_kernel(
-    state: State, shape: Shape, block: Block, begin: int, until_us: int
+    state: State, shape: Shape, keys: Keys, block: Block, begin: int, until_us: int
 ) -> tuple[int, int, int]:
     """Insert the sets of a block, then expire the sets that are not valid at a time.
 
@@ -64,8 +64,8 @@ def evaluate_block_kernel(
     ----------
     state : State
         The arrays of the join.
-    shape : Shape
-        What the join computes.
+    shape, keys
+        What the join computes, and the keys of its similarity.
     block : Block
         Sets in their order, none without tokens.
     begin : int
@@ -78,16 +78,77 @@ def evaluate_block_kernel(
     at, wanted, room : int
         Position of the next set, the array that is full (DONE: none), and the room needed.
     """
-    at, count = begin, len(block.time_us)
-    while True:
-        now_us = block.time_us[at] if at < count else until_us
-        wanted, room = _expire_sets_kernel(state, shape, now_us)
-        if wanted == DONE and at < count:
-            wanted, room = _find_room_kernel(state, shape, block, at)
-        if wanted != DONE or at == count:
+    for at in range(begin, len(block.time_us)):
+        wanted, room = _begin_set_kernel(state, shape, block, at)
+        if wanted != DONE:
             return at, wanted, room
-        _insert_set_kernel(state, shape, block, at)
-        at += 1
+        found = find_candidates_kernel(state, shape, keys)
+        _end_set_kernel(state, shape, block, at, found)
+    wanted, room = _expire_sets_kernel(state, shape, until_us)
+    return len(block.time_us), wanted, room
+
+
+@njit(cache=True)
+def _begin_set_kernel(state: State, shape: Shape, block: Block, at: int) -> tuple[int, int]:
+    """Expire older sets, and write the tokens and the row of a new set.
+
+    Parameters
+    ----------
+    state, shape
+        The arrays of the join, and what it computes.
+    block, at
+        Block and position of the set.
+
+    Returns
+    -------
+    wanted, room : int
+        The array that is full (DONE: none), and the room needed.
+    """
+    wanted, room = _expire_sets_kernel(state, shape, block.time_us[at])
+    if wanted == DONE:
+        wanted, room = _find_room_kernel(state, shape, block, at)
+    if wanted != DONE:
+        return wanted, room
+    rows, times_us, sides, tokens, _ = state.sets
+    added, begin, end = block.tokens, block.offsets[at], block.offsets[at + 1]
+    place, mask, signature = state.totals[TOKENS_END], len(tokens) - 1, 0
+    for step in range(end - begin):
+        token = added[begin + step]
+        tokens[(place + step) & mask] = token
+        signature |= sign_token_kernel(token)
+    row = state.totals[NEXT] & (len(rows) - 1)
+    times_us[row], sides[row] = block.time_us[at], block.side[at]
+    rows[row, PLACE], rows[row, SIGNATURE] = (place << SIZE_BITS) | (end - begin), signature
+    rows[row, MET_BY], rows[row, BAR] = -1, shape.minimum_key
+    return DONE, 0
+
+
+@njit(cache=True)
+def _end_set_kernel(state: State, shape: Shape, block: Block, at: int, found: int) -> None:
+    """Insert the pairs of a new set, and append the set to the lists of its tokens.
+
+    Parameters
+    ----------
+    state, shape
+        The arrays of the join, and what it computes.
+    block, at
+        Block and position of the set.
+    found : int
+        Number of candidates.
+    """
+    totals, new, rank = state.totals, state.totals[NEXT], state.totals[STOCK_SIZE]
+    if found > 0:
+        sort_candidates_kernel(state.candidates, found)
+        totals[STOCK_SIZE], rank = insert_pairs_kernel(
+            state.stock, totals[STOCK_SIZE], shape.k, state.candidates, found, new
+        )
+    lists, numbers, stacks = state.lists
+    added, begin, end, side = block.tokens, block.offsets[at], block.offsets[at + 1], block.side[at]
+    for step in range(begin, end):
+        append_number_kernel(lists, numbers, stacks, shape.sides * added[step] + side, new)
+    totals[TOKENS_END] += end - begin
+    totals[NEXT] = new + 1
+    _end_event_kernel(state, shape, rank, block.time_us[at])
 
 
 @njit(cache=True, forceinline=True)
@@ -97,7 +158,7 @@ def _find_log_room_kernel(state: State, shape: Shape) -> int:
     return int(room) if shape.every and room > len(state.log.event) else 0
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True)
 def _expire_sets_kernel(state: State, shape: Shape, now_us: int) -> tuple[int, int]:
     """Expire the sets that are not valid at a time; return the array that is full, and room."""
     totals, time_us = state.totals, state.sets.time_us
@@ -123,7 +184,7 @@ def _expire_sets_kernel(state: State, shape: Shape, now_us: int) -> tuple[int, i
     return DONE, 0
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True)
 def _find_room_kernel(state: State, shape: Shape, block: Block, at: int) -> tuple[int, int]:
     """Return an array that is full, before a set is inserted, and the room needed."""
     totals, rows = state.totals, state.sets.rows
@@ -149,41 +210,6 @@ def _find_room_kernel(state: State, shape: Shape, block: Block, at: int) -> tupl
 
 
 @njit(cache=True, forceinline=True)
-def _insert_set_kernel(state: State, shape: Shape, block: Block, at: int) -> None:
-    """Insert a set of a block; all arrays have room."""
-    totals, sets, work = state.totals, state.sets, state.work
-    begin, side, new = block.offsets[at], block.side[at], totals[NEXT]
-    place, size = totals[TOKENS_END], block.offsets[at + 1] - block.offsets[at]
-    token_mask = len(sets.tokens) - 1
-    signature = 0
-    for step in range(size):
-        token = block.tokens[begin + step]
-        sets.tokens[(place + step) & token_mask] = token
-        signature |= sign_token_kernel(token)
-    row = new & (len(sets.rows) - 1)
-    sets.time_us[row], sets.side[row] = block.time_us[at], side
-    sets.rows[row, PLACE], sets.rows[row, SIGNATURE] = (place << SIZE_BITS) | size, signature
-    sets.rows[row, MET_BY], sets.rows[row, BAR] = -1, shape.minimum_key
-    other_side = shape.sides - 1 - side
-    order_tokens_kernel(
-        state.lists, shape, sets.tokens, place, size, other_side, work.order, work.weight
-    )
-    found = find_candidates_kernel(state, shape, new, size, other_side)
-    rank = totals[STOCK_SIZE]
-    if found > 0:
-        sort_candidates_kernel(state.candidates, found)
-        totals[STOCK_SIZE], rank = insert_pairs_kernel(
-            state.stock, totals[STOCK_SIZE], shape.k, state.candidates, found, new
-        )
-    totals[TOKENS_END], totals[NEXT] = place + size, new + 1
-    _end_event_kernel(state, shape, rank, block.time_us[at])
-    lists, numbers, stacks = state.lists
-    for step in range(size):
-        it = shape.sides * block.tokens[begin + step] + side
-        append_number_kernel(lists, numbers, stacks, it, new)
-
-
-@njit(cache=True, forceinline=True)
 def _end_event_kernel(state: State, shape: Shape, rank: int, time_us: int) -> None:
     """Count an event, and log its changes if the changes of every event are wanted.
 
@@ -199,5 +225,7 @@ def _end_event_kernel(state: State, shape: Shape, rank: int, time_us: int) -> No
     state.totals[EVENTS] += 1
     if shape.every:
         if rank < shape.k:
-            log_changes_kernel(state, shape.k, rank, time_us)
+            log_changes_kernel(
+                state.stock.pairs, state.top, state.log, state.totals, shape.k, rank, time_us
+            )
         state.totals[SEEN] = state.totals[NEXT]

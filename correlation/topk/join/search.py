@@ -30,15 +30,18 @@ from correlation.topk.join.state import (
     BAR,
     FIRST,
     MET_BY,
+    NEXT,
     PLACE,
     SIGNATURE,
     SIZE_BITS,
     SIZE_MASK,
     STOCK_SIZE,
+    Keys,
     Lists,
     Sets,
     Shape,
     State,
+    Work,
 )
 from correlation.topk.join.stock import count_ends_before_kernel, find_oldest_kernel
 from correlation.topk.similarities import TABLE_SIZES, Key
@@ -62,10 +65,8 @@ def key_kernel(table: Int64s, key: Key, overlap: int, size: int, other: int) -> 
 
     Parameters
     ----------
-    table : int64[TABLE_SIZES**3]
-        Keys of small sets (`similarities.key_table`).
-    key : callable
-        `Similarity.key`.
+    table, key
+        Keys of small sets, and of all sets (`state.Keys`).
     overlap, size, other : int
         Overlap and sizes of the sets.
     """
@@ -101,13 +102,15 @@ def count_bits_kernel(value: int) -> int:
 
 
 @njit(cache=True, forceinline=True)
-def count_overlap_kernel(sets: Sets, begin: int, size: int, marked: int, needed: int) -> int:
+def count_overlap_kernel(
+    tokens: Int32s, token_mark: Int32s, begin: int, size: int, marked: int, needed: int
+) -> int:
     """Count the marked tokens of a set, until it is certain that they are fewer than needed.
 
     Parameters
     ----------
-    sets : Sets
-        The sets.
+    tokens, token_mark
+        Tokens of the sets, and the mark of each token (`state.Sets`).
     begin, size : int
         Position and number of the set's tokens.
     marked : int
@@ -120,7 +123,6 @@ def count_overlap_kernel(sets: Sets, begin: int, size: int, marked: int, needed:
     int
         The overlap, or a number less than `needed`.
     """
-    tokens, token_mark = sets.tokens, sets.token_mark
     mask = np.uint64(len(tokens) - 1)
     overlap, place, end = 0, begin, begin + size
     while place < end and overlap + (end - place) >= needed:
@@ -159,45 +161,40 @@ def mark_tokens_kernel(token_mark: Int32s, order: Int32s, size: int, number: int
 
 @njit(cache=True)
 def order_tokens_kernel(
-    lists: Lists,
-    shape: Shape,
-    tokens: Int32s,
-    start: int,
-    size: int,
-    side: int,
-    order: Int32s,
-    weight: Int32s,
-) -> None:
+    sets: Sets, lists: Lists, shape: Shape, work: Work, row: Row
+) -> tuple[int, int]:
     """Order a set's tokens: shortest list first, or newest token first.
 
     Parameters
     ----------
-    lists, shape
-        The inverted lists, and which order is wanted.
-    tokens : int32[c]
-        Tokens of sets; c is a power of two, and positions are modulo c.
-    start, size : int
-        Position and number of the set's tokens.
-    side : int
-        Stream whose lists are read.
-    order : int32[c]
-        Output: the tokens.
-    weight : int32[c]
-        Work space.
+    sets, lists, shape
+        The sets, the inverted lists, and which order is wanted.
+    work : Work
+        Output: `order`.
+    row : int
+        Row of the set.
+
+    Returns
+    -------
+    size, other_side : int
+        Size of the set, and the stream whose lists are read.
     """
-    mask = len(tokens) - 1
+    rows, _, side, tokens, _ = sets
+    order, weight, _ = work
+    start, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
+    other_side, mask = shape.sides - 1 - side[row], len(tokens) - 1
+    list_sizes = lists.lists[:, SIZE]
     for place in range(size):
         token = tokens[(start + place) & mask]
         order[place] = token
-        it = shape.sides * token + side
-        weight[place] = lists.lists[it, SIZE] if shape.shortest else -token
+        weight[place] = list_sizes[shape.sides * token + other_side] if shape.shortest else -token
     if size > _FEW:
         found = np.argsort(weight[:size], kind="mergesort")
         for place in range(size):
             weight[place] = order[found[place]]
         for place in range(size):
             order[place] = weight[place]
-        return
+        return size, other_side
     for place in range(1, size):
         token, mine = order[place], weight[place]
         at = place
@@ -205,103 +202,71 @@ def order_tokens_kernel(
             order[at], weight[at] = order[at - 1], weight[at - 1]
             at -= 1
         order[at], weight[at] = token, mine
+    return size, other_side
 
 
 @njit(cache=True, forceinline=True)
-def _raise_bar_kernel(state: State, k: int, old: Row, older: int) -> int:
-    """Return the smallest key of a relevant pair of a new set with a set, and remember it.
+def _find_overlap_kernel(key: Key, size: int, other: int, possible: int, needed: int) -> int:
+    """Return the smallest overlap that reaches a key; 0 for small sets, which are counted wholly.
 
     Parameters
     ----------
-    state : State
-        The arrays of the join.
-    k : int
-        Length of the list.
-    old, older : int
-        Row and number of the set.
-    """
-    rows, n = state.sets.rows, state.totals[STOCK_SIZE]
-    needed = rows[old, BAR]
-    at = k - 1 + count_ends_before_kernel(state.stock.ends.older, n, older)
-    if at < n:
-        # The k-th pair that ends no earlier precedes a new pair with the same key.
-        needed = max(needed, state.stock.pairs.key[at] + 1)
-        rows[old, BAR] = needed
-    return int(needed)
-
-
-@njit(cache=True, forceinline=True)
-def _verify_pair_kernel(
-    state: State, shape: Shape, new: int, size: int, old: Row, possible: int, needed: int
-) -> int:
-    """Return the key of the pair of a new set and another set, or -1 if it is less than needed.
-
-    Parameters
-    ----------
-    state, shape
-        The arrays of the join, in which the tokens of the new set are marked; what it computes.
-    new, size : int
-        Number and size of the new set.
-    old : int
-        Row of the other set.
+    key : callable
+        `Similarity.key`.
+    size, other : int
+        Sizes of the sets.
     possible, needed : int
-        Upper bound of the overlap, which reaches the key needed, and this key.
+        An overlap that reaches the key, and the key.
     """
-    begin = state.sets.rows[old, PLACE] >> SIZE_BITS
-    other = state.sets.rows[old, PLACE] & SIZE_MASK
-    least = 0
-    if other >= TABLE_SIZES:
-        # Keys do not decrease with the overlap.
-        least, high = 1, possible
-        while least < high:
-            middle = (least + high) >> 1
-            if key_kernel(shape.table, shape.key, middle, size, other) >= needed:
-                high = middle
-            else:
-                least = middle + 1
-    overlap = count_overlap_kernel(state.sets, begin, other, new, least)
-    if overlap < least:
-        return -1
-    reached = key_kernel(shape.table, shape.key, overlap, size, other)
-    return reached if reached >= needed else -1
+    if other < TABLE_SIZES:
+        return 0
+    low, high = 1, possible
+    while low < high:
+        middle = (low + high) >> 1
+        if key(middle, size, other) >= needed:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
-@njit(cache=True, forceinline=True)
-def find_candidates_kernel(state: State, shape: Shape, new: int, size: int, side: int) -> int:
+@njit(cache=True)
+def find_candidates_kernel(state: State, shape: Shape, keys: Keys) -> int:
     """Find the candidates of a new set.
 
     Parameters
     ----------
     state : State
-        The arrays of the join. The new set has its row, and `work.order` its tokens in the order of
-        their lists. Output: `candidates.key` and `candidates.older`, in no order; counters.
-    shape : Shape
-        What the join computes.
-    new, size : int
-        Number and size of the new set.
-    side : int
-        Stream of the other sets.
+        The arrays of the join. The new set is totals[NEXT]; its row and tokens are written. Output:
+        `candidates.key` and `candidates.older`, in no order; counters.
+    shape, keys
+        What the join computes, and the keys of its similarity.
 
     Returns
     -------
     int
         Number of candidates.
     """
-    rows, order, n = state.sets.rows, state.work.order, state.totals[STOCK_SIZE]
+    rows, order = state.sets.rows, state.work.order
+    n, new = state.totals[STOCK_SIZE], state.totals[NEXT]
+    tokens, token_mark = state.sets.tokens, state.sets.token_mark
     lists, numbers, _ = state.lists
-    s_key, end_older = state.stock.pairs.key, state.stock.ends.older
-    table, key, k = shape.table, shape.key, shape.k
+    pair_key, pair_older, _ = state.candidates
+    s_key, end_older, first = state.stock.pairs.key, state.stock.ends.older, state.totals[FIRST]
+    table, key = keys
+    k, minimum_key, sides = shape.k, shape.minimum_key, shape.sides
     mask = np.uint64(len(rows) - 1)
     row = np.uint64(new) & mask
-    mark_tokens_kernel(state.sets.token_mark, order, size, new)
+    size, other_side = order_tokens_kernel(state.sets, state.lists, shape, state.work, row)
+    mark_tokens_kernel(token_mark, order, size, new)
     found, met, counted, rank = 0, 0, 0, 0
     for place in range(size):
         rest = size - place
         bound = key_kernel(table, key, rest, size, rest)
-        if bound < shape.minimum_key:
+        if bound < minimum_key:
             break
-        oldest, rank = find_oldest_kernel(s_key, end_older, n, k, bound, state.totals[FIRST], rank)
-        it = shape.sides * order[place] + side
+        oldest, rank = find_oldest_kernel(s_key, end_older, n, k, bound, first, rank)
+        it = sides * order[place] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for at in range(start + lists[it, SIZE] - 1, start - 1, -1):
             older = numbers[np.uint64(at)]
@@ -312,17 +277,23 @@ def find_candidates_kernel(state: State, shape: Shape, new: int, size: int, side
                 continue
             rows[old, MET_BY] = new
             met += 1
+            begin, other = rows[old, PLACE] >> SIZE_BITS, rows[old, PLACE] & SIZE_MASK
             possible = bound_overlap_kernel(rows, row, old, rest)
-            best = key_kernel(table, key, possible, size, rows[old, PLACE] & SIZE_MASK)
+            best = key_kernel(table, key, possible, size, other)
             if best < rows[old, BAR]:
                 continue
-            needed = _raise_bar_kernel(state, k, old, older)
+            # The k-th pair that ends no earlier precedes a new pair with the same key.
+            bar = k - 1 + count_ends_before_kernel(end_older, n, older)
+            needed = max(rows[old, BAR], s_key[bar] + 1 if bar < n else 0)
+            rows[old, BAR] = needed
             if best < needed:
                 continue
             counted += 1
-            reached = _verify_pair_kernel(state, shape, new, size, old, possible, needed)
-            if reached >= 0:
-                state.candidates.key[found], state.candidates.older[found] = reached, older
+            fewest = _find_overlap_kernel(key, size, other, possible, needed)
+            overlap = count_overlap_kernel(tokens, token_mark, begin, other, new, fewest)
+            reached = key_kernel(table, key, overlap, size, other) if overlap >= fewest else -1
+            if reached >= needed:
+                pair_key[found], pair_older[found] = reached, older
                 found += 1
     done = state.work.done
     done[PRECANDIDATES] += met
