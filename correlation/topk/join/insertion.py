@@ -121,7 +121,7 @@ def _ends_next_kernel(key: int, older: int, rest_key: int, rest_older: int) -> b
 
 
 @njit(cache=True)
-def insert_pairs_kernel(
+def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references to the arrays that it passes
     stock: Stock, n: int, k: int, candidates: Candidates, m: int, younger: int
 ) -> tuple[int, int]:
     """Insert the candidates of a new set, and remove the pairs that are no longer relevant.

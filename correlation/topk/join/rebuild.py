@@ -147,14 +147,17 @@ def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar:
     pair_key, pair_older, _ = state.candidates
     table, key = keys
     row = number & (len(rows) - 1)
-    size, other_side = order_tokens_kernel(state.sets, state.lists, shape, state.work, row)
+    place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
+    sides, other_side = shape.sides, shape.sides - 1 - state.sets.side[row]
+    weight, shortest = state.work.weight, shape.shortest
+    order_tokens_kernel(lists, tokens, place, size, sides, other_side, shortest, order, weight)
     mark_tokens_kernel(token_mark, order, size, number)
     found = 0
     for at in range(size):
         rest = size - at
         if key_kernel(table, key, rest, size, rest) < bar:
             break
-        it = shape.sides * order[at] + other_side
+        it = sides * order[at] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for position in range(start, start + lists[it, SIZE]):
             younger = numbers[position]

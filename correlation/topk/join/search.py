@@ -26,23 +26,7 @@ from numpy.typing import NDArray
 
 from correlation.topk.join.insertion import Candidates
 from correlation.topk.join.lists import FRONT, SIZE, START
-from correlation.topk.join.state import (
-    BAR,
-    FIRST,
-    MET_BY,
-    NEXT,
-    PLACE,
-    SIGNATURE,
-    SIZE_BITS,
-    SIZE_MASK,
-    STOCK_SIZE,
-    Keys,
-    Lists,
-    Sets,
-    Shape,
-    State,
-    Work,
-)
+from correlation.topk.join.state import BAR, MET_BY, PLACE, SIGNATURE, SIZE_BITS, SIZE_MASK
 from correlation.topk.join.stock import count_ends_before_kernel, find_oldest_kernel
 from correlation.topk.similarities import TABLE_SIZES, Key
 
@@ -161,40 +145,47 @@ def mark_tokens_kernel(token_mark: Int32s, order: Int32s, size: int, number: int
 
 @njit(cache=True)
 def order_tokens_kernel(
-    sets: Sets, lists: Lists, shape: Shape, work: Work, row: Row
-) -> tuple[int, int]:
+    lists: Int32s,
+    tokens: Int32s,
+    start: int,
+    size: int,
+    sides: int,
+    other_side: int,
+    shortest: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
+    order: Int32s,
+    weight: Int32s,
+) -> None:
     """Order a set's tokens: shortest list first, or newest token first.
 
     Parameters
     ----------
-    sets, lists, shape
-        The sets, the inverted lists, and which order is wanted.
-    work : Work
-        Output: `order`.
-    row : int
-        Row of the set.
-
-    Returns
-    -------
-    size, other_side : int
-        Size of the set, and the stream whose lists are read.
+    lists : int32[lists, 4]
+        The inverted lists.
+    tokens : int32[c]
+        Tokens of the sets; c is a power of two, and positions are modulo c.
+    start, size : int
+        Position and number of the set's tokens.
+    sides, other_side : int
+        Number of streams, 1 or 2, and the stream whose lists are read.
+    shortest : bool
+        Whether the shortest list comes first; otherwise the largest token.
+    order : int32[c]
+        Output: the tokens.
+    weight : int32[c]
+        Work space.
     """
-    rows, _, side, tokens, _ = sets
-    order, weight, _ = work
-    start, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
-    other_side, mask = shape.sides - 1 - side[row], len(tokens) - 1
-    list_sizes = lists.lists[:, SIZE]
+    mask = len(tokens) - 1
     for place in range(size):
         token = tokens[(start + place) & mask]
         order[place] = token
-        weight[place] = list_sizes[shape.sides * token + other_side] if shape.shortest else -token
+        weight[place] = lists[sides * token + other_side, SIZE] if shortest else -token
     if size > _FEW:
         found = np.argsort(weight[:size], kind="mergesort")
         for place in range(size):
             weight[place] = order[found[place]]
         for place in range(size):
             order[place] = weight[place]
-        return size, other_side
+        return
     for place in range(1, size):
         token, mine = order[place], weight[place]
         at = place
@@ -202,7 +193,6 @@ def order_tokens_kernel(
             order[at], weight[at] = order[at - 1], weight[at - 1]
             at -= 1
         order[at], weight[at] = token, mine
-    return size, other_side
 
 
 @njit(cache=True, forceinline=True)
@@ -231,33 +221,61 @@ def _find_overlap_kernel(key: Key, size: int, other: int, possible: int, needed:
 
 
 @njit(cache=True)
-def find_candidates_kernel(state: State, shape: Shape, keys: Keys) -> int:
+def find_candidates_kernel(
+    lists: Int32s,
+    numbers: Int32s,
+    tokens: Int32s,
+    rows: Int64s,
+    token_mark: Int32s,
+    order: Int32s,
+    table: Int64s,
+    key: Key,
+    s_key: Int64s,
+    end_older: Int32s,
+    n: int,
+    k: int,
+    minimum_key: int,
+    first: int,
+    new: int,
+    sides: int,
+    other_side: int,
+    pair_key: Int64s,
+    pair_older: Int32s,
+    done: Int64s,
+) -> int:
     """Find the candidates of a new set.
 
     Parameters
     ----------
-    state : State
-        The arrays of the join. The new set is totals[NEXT]; its row and tokens are written. Output:
-        `candidates.key` and `candidates.older`, in no order; counters.
-    shape, keys
-        What the join computes, and the keys of its similarity.
+    lists, numbers
+        The inverted lists.
+    tokens, rows, token_mark
+        The sets, with the new one (`state.Sets`).
+    order : int32[size]
+        The new set's tokens in the order in which their lists are read.
+    table, key
+        Keys of small sets, and of all sets (`state.Keys`).
+    s_key, end_older, n
+        Columns and size of the minimal stock: key of S, older set of E.
+    k, minimum_key : int
+        Length of the list, and minimum key of a pair.
+    first, new : int
+        Numbers of the oldest valid set and of the new set.
+    sides, other_side : int
+        Number of streams, 1 or 2, and the stream of the other sets.
+    pair_key, pair_older : int64[c], int32[c]
+        Output: the candidates, in no order.
+    done : int64[3]
+        Counters, increased.
 
     Returns
     -------
     int
         Number of candidates.
     """
-    rows, order = state.sets.rows, state.work.order
-    n, new = state.totals[STOCK_SIZE], state.totals[NEXT]
-    tokens, token_mark = state.sets.tokens, state.sets.token_mark
-    lists, numbers, _ = state.lists
-    pair_key, pair_older, _ = state.candidates
-    s_key, end_older, first = state.stock.pairs.key, state.stock.ends.older, state.totals[FIRST]
-    table, key = keys
-    k, minimum_key, sides = shape.k, shape.minimum_key, shape.sides
     mask = np.uint64(len(rows) - 1)
     row = np.uint64(new) & mask
-    size, other_side = order_tokens_kernel(state.sets, state.lists, shape, state.work, row)
+    size = rows[row, PLACE] & SIZE_MASK
     mark_tokens_kernel(token_mark, order, size, new)
     found, met, counted, rank = 0, 0, 0, 0
     for place in range(size):
@@ -295,7 +313,6 @@ def find_candidates_kernel(state: State, shape: Shape, keys: Keys) -> int:
             if reached >= needed:
                 pair_key[found], pair_older[found] = reached, older
                 found += 1
-    done = state.work.done
     done[PRECANDIDATES] += met
     done[COUNTED] += counted
     done[CANDIDATES] += found
