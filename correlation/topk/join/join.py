@@ -54,7 +54,7 @@ from correlation.topk.join.state import (
     make_state,
 )
 from correlation.topk.join.stock import PairColumns
-from correlation.topk.similarities import Similarity, key_table
+from correlation.topk.similarities import Similarity, first_class_key, key_table
 
 Int64s = NDArray[np.int64]
 
@@ -129,7 +129,7 @@ class TopKJoin:
         minimum_key = 0 if minimum is None else max(similarity.minimum_key(minimum), 0)
         sides = 2 if crossed else 1
         self._shape = Shape(k, window_us, minimum_key, sides, shortest, every)
-        self._keys = Keys(key_table(similarity), similarity.key)
+        self._keys = Keys(key_table(similarity), first_class_key(similarity))
         self._state = make_state(k)
         # Number of a set minus its number in the arrays.
         self._base = 0

@@ -65,14 +65,14 @@ class Shape(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """Keys of pairs. Kernels with this argument are compiled for each similarity.
+    """Keys of pairs.
 
     Parameters
     ----------
     table : int64[TABLE_SIZES**3]
         Keys of small sets (`similarities.key_table`).
     key : callable
-        Key of a pair (`Similarity.key`).
+        Key of a pair (`similarities.first_class_key`).
     """
 
     table: Int64s
