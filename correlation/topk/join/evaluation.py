@@ -90,6 +90,7 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
     at, count = begin, len(block.time_us)
     first, new, n, end = totals[FIRST], totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END]
     while True:
+        # Older sets expire.
         now_us = block.time_us[at] if at < count else until_us
         while first < new and times_us[first & row_mask] < now_us - window_us:
             if every and totals[LOG_SIZE] + 2 * k > len(state.log.event):
@@ -109,11 +110,9 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
                 _log_event_kernel(state, k, rank, expired_us + window_us)
         if at == count:
             return at, DONE, 0
-        start, size, side = (
-            block.offsets[at],
-            block.offsets[at + 1] - block.offsets[at],
-            block.side[at],
-        )
+        # Every array has room for the set, or the kernel returns.
+        start, side = block.offsets[at], block.side[at]
+        size = block.offsets[at + 1] - start
         token_start = rows[first & row_mask, PLACE] >> SIZE_BITS if first < new else end
         needed = stacks[SIZES] + count_new_room_kernel(
             lists, block.tokens, start, size, sides, side
@@ -126,6 +125,7 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
             wanted, room = LOG, totals[LOG_SIZE] + 2 * k
         if wanted != DONE:
             return at, wanted, room
+        # Tokens and row of the set.
         signature = 0
         for step in range(size):
             token = block.tokens[start + step]
@@ -135,6 +135,7 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
         times_us[row], set_side[row] = now_us, side
         rows[row, PLACE], rows[row, SIGNATURE] = (end << SIZE_BITS) | size, signature
         rows[row, MET_BY], rows[row, BAR] = -1, minimum_key
+        # Pairs of the set.
         other_side = sides - 1 - side
         order_tokens_kernel(lists, tokens, end, size, sides, other_side, shortest, order, weight)
         found = find_candidates_kernel(
@@ -145,6 +146,7 @@ def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set
         if found > 0:
             sort_candidates_kernel(state.candidates, found)
             n, rank = insert_pairs_kernel(state.stock, n, k, state.candidates, found, new)
+        # Inverted lists of its tokens.
         for step in range(size):
             it = sides * block.tokens[start + step] + side
             append_number_kernel(lists, numbers, stacks, it, new)
