@@ -16,7 +16,12 @@ from correlation.resources.decimals import read_decimal
 from correlation.resources.records import require
 from correlation.resources.role_filters import read_role_filters
 from correlation.resources.streams import Stream
-from correlation.topk.similarities import MINIMUM_PLACES, SIMILARITIES, Similarity
+from correlation.topk.similarities import (
+    MINIMUM_PLACES,
+    SIMILARITIES,
+    SIZE_LIMIT,
+    Similarity,
+)
 
 KIND = "topk_similarity"
 # Maximum length of a list: about 3 MB as a record.
@@ -188,7 +193,16 @@ def _read_minimum(similarity: Similarity, values: Mapping[str, Any]) -> Fraction
             f"must have at most {MINIMUM_PLACES} decimal places; got {value:f}",
             "round it",
         )
-    return Fraction(value)
+    minimum = Fraction(value)
+    if similarity.minimum_key(minimum) > similarity.key(SIZE_LIMIT, SIZE_LIMIT, SIZE_LIMIT):
+        most = similarity.value(SIZE_LIMIT, SIZE_LIMIT, SIZE_LIMIT)
+        raise InvalidFieldError(
+            field,
+            f"must be at most {most:g}, the {similarity.name} similarity of equal sets; "
+            f"got {value:f}",
+            f"use at most {most:g}",
+        )
+    return minimum
 
 
 def _exponent(value: Decimal) -> int:

@@ -9,7 +9,7 @@ Steps, in order; the steps after a failed step are skipped:
     tokens      a set is empty, or the sets share no token
     window      the older set expires before the time of the younger one
     minimum     the similarity is less than min_similarity, or the distance exceeds max_distance
-    rank        the list is full of better pairs (if the present list is known)
+    rank        the list is full of better pairs (if the present list and the ids are known)
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def explain_pair(
     given : mapping of role to GivenRecord
         Records "a" and "b"; of pairs of one stream, in any order.
     find_list : callable or None
-        Finds the present list; None: the rank is not known.
+        Finds the present list; None: the rank is not known. It is not known either if a record has
+        no id.
 
     Returns
     -------
@@ -65,8 +66,13 @@ def explain_pair(
     """
     names = {"a": condition.a, "b": condition.b}
     a, b = (read_given(streams[names[role]], given[role]) for role in ROLES)
+    both = (("A", a), ("B", b))
+    # Lists name sets by their ids.
+    unnamed = [role for role, it in both if it.event is not None and it.event.id is None]
+    if unnamed:
+        find_list = None
     steps = Steps(_list_steps(condition, known=find_list is not None))
-    wrong = next((f"{role} {it.breach}" for role, it in (("A", a), ("B", b)) if it.breach), "")
+    wrong = next((f"{role} {it.breach}" for role, it in both if it.breach), "")
     steps.take(passed=not wrong, detail=wrong or "A and B are valid events of their streams")
     found: dict[str, Any] = dict.fromkeys(
         ("overlap", "sizes", condition.measure, "ends_at", "rank")
@@ -83,7 +89,10 @@ def explain_pair(
         "a": a.describe(),
         "b": b.describe(),
         **found,
-        "notes": [*describe_delay("A", a, _LATE), *describe_delay("B", b, _LATE)],
+        "notes": [
+            *(f"{role} has no id, so the rank of the pair is not known" for role in unnamed),
+            *(note for role, it in both for note in describe_delay(role, it, _LATE)),
+        ],
     }
 
 
@@ -141,7 +150,7 @@ class _Pair:
         if condition.where != NO_FILTERS:
             self._check_filters(steps, streams)
         if not condition.crossed:
-            same = self._name(self.a) == self._name(self.b)
+            same = self._is_same_event()
             told = "both records are the same event" if same else "the events differ"
             steps.take(passed=not same, detail=told)
         if condition.per_key:
@@ -204,6 +213,13 @@ class _Pair:
 
     def _value(self) -> float:
         return self.condition.similarity.value(self.overlap, *self.sizes)
+
+    def _is_same_event(self) -> bool:
+        places = (self.a.given.place, self.b.given.place)
+        if None not in places:
+            return places[0] == places[1]
+        name = self._name(self.a)
+        return name is not None and name == self._name(self.b)
 
     def _name(self, read: ReadEvent) -> tuple[str, str, int] | None:
         """Return stream, id and time of an event; None: its id is not known."""
