@@ -14,7 +14,6 @@ import pytest
 from correlation.topk.join import join as module
 from correlation.topk.join.changes import EXPIRY, SET
 from correlation.topk.join.join import Changes, TopKJoin
-from correlation.topk.join.state import Block
 from tests.oracle.topk import Pair, TokenSet, relevant_pairs
 from tests.support.topk_joins import Case, by_end, draw_case, draw_cuts, found, numbers, to_block
 
@@ -187,7 +186,8 @@ def apply(listed: set[tuple[int, int]], changes: Changes) -> set[tuple[int, int]
 @pytest.mark.parametrize("shortest", [False, True])
 def test_token_numbers_may_be_reused_after_their_sets_expired(*, shortest: bool) -> None:
     rng = np.random.default_rng(7)
-    meanings, sets, blocks = iter(range(10**6)), [], []
+    meanings, blocks = iter(range(10**6)), []
+    sets: list[TokenSet] = []
     for epoch in range(6):
         # The numbers of the tokens are 0 … 9 in each epoch; their meanings are new.
         meaning = [next(meanings) for _ in range(10)]
@@ -213,7 +213,7 @@ def test_token_numbers_may_be_reused_after_their_sets_expired(*, shortest: bool)
 def test_empty_blocks_expire_sets() -> None:
     sets = [TokenSet(0, 0, frozenset({1})), TokenSet(1, 3, frozenset({1}))]
     join = Case("overlap", 2, 5, None, crossed=False, shortest=True, sets=sets).join(every=True)
-    empty = Block(*(np.zeros(0, kind) for kind in (np.int64, np.int8)), *to_block([])[2:])
+    empty = to_block([])
     join.insert(empty, -1)
     join.insert(to_block(sets), 3)
     for now, first, size in ((5, 0, 1), (6, 1, 0), (8, 1, 0), (9, 2, 0)):
