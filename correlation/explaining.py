@@ -29,7 +29,7 @@ from correlation.resources.tokens import Tokens
 
 Form = Literal["record", "event"]
 Items = Sequence[Mapping[str, Any]]
-# Finds the items of the present list of a join key; None: there is no list, or it is not known.
+# Finds the items of the present list of a join key; None: the list does not exist or is not known.
 FindList = Callable[[str | None], Items | None]
 # Fields that hold the time of a canonical event.
 _CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"histogram"})

@@ -68,7 +68,7 @@ class Explainer:
         streams: Mapping[str, Stream],
         asked: Asked,
         span: Span,
-        find_list: FindList,
+        find_list: FindList | None = None,
     ) -> dict[str, Any]:
         """Explain how a condition evaluates events.
 
@@ -82,7 +82,7 @@ class Explainer:
             An event for each role of the kind.
         span : Span
             Range of Kafka timestamps in which ids are looked up.
-        find_list : callable
+        find_list : callable or None
             Finds the present list of a join key, of kinds with lists.
 
         Raises
@@ -124,7 +124,7 @@ class Explainer:
             for role, decides in kind.search(condition, streams, given).items()
         }
         if not searched:
-            lists = () if kind.lists is None else (find_list,)
+            lists = () if kind.lists is None or find_list is None else (find_list,)
             answer = kind.explain(condition, streams, given, *lists)
         else:
             findings = self._finder.find(searched, span)

@@ -203,7 +203,7 @@ class KeyedList:
 
     @property
     def oldest_us(self) -> int | None:
-        """Time of the oldest valid set, in µs; None: there is no valid set."""
+        """Time of the oldest valid set, in µs; None if no set is valid."""
         if not self.valid_sets:
             return None
         batch, row = self._find(self._join.first)

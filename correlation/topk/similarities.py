@@ -28,7 +28,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 
 import numpy as np
-from numba import njit, types
+from numba import cfunc, njit, types
 from numpy.typing import NDArray
 
 from correlation.errors import CorrelationError
@@ -186,6 +186,23 @@ def _all_similarities() -> dict[str, Similarity]:
 
 
 SIMILARITIES: Mapping[str, Similarity] = MappingProxyType(_all_similarities())
+
+
+@cache
+def first_class_key(similarity: Similarity) -> Key:
+    """Return the key of a similarity as a function that kernels take as an argument.
+
+    The keys of all similarities have one type, so kernels are compiled once, and their compiled
+    form is found in the cache by every process.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        The similarity.
+    """
+    # Without compilation (NUMBA_DISABLE_JIT=1) the key is a plain function.
+    plain = getattr(similarity.key, "py_func", None)
+    return similarity.key if plain is None else cfunc(KEY_SIGNATURE)(plain)
 
 
 @cache

@@ -154,7 +154,6 @@ def progress_of(case: Case, outcome: Outcome) -> int:
     return min(marks[name] for name in STREAMS[: 1 + case.crossed]) - 1
 
 
-@settings(max_examples=120)
 @given(case=cases)
 def test_topk_lists_equal_all_pairs_after_every_block(case: Case) -> None:
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
@@ -180,7 +179,7 @@ def test_topk_lists_equal_all_pairs_after_every_block(case: Case) -> None:
     assert written.changed == wanted
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=cases)
 def test_topk_lists_follow_changes_of_the_condition_and_resets(case: Case) -> None:
     """Versions, pauses and resets at any time: lists hold the sets that the buffers still hold."""

@@ -22,8 +22,8 @@ from correlation.topk.join.state import (
     SEEN,
     STOCK_SIZE,
     TOP_SIZE,
+    Int64s,
     Log,
-    State,
 )
 from correlation.topk.join.stock import PairColumns, precedes_kernel
 
@@ -32,14 +32,20 @@ SET, EXPIRY = range(2)
 
 
 @njit(cache=True)
-def log_changes_kernel(state: State, k: int, rank: int, time_us: int) -> None:
+def log_changes_kernel(
+    now: PairColumns, top: PairColumns, log: Log, totals: Int64s, k: int, rank: int, time_us: int
+) -> None:
     """Log the changes of the list since the last call, and remember the new list.
 
     Parameters
     ----------
-    state : State
-        The arrays of the join; the log has room for both lists. Sets from totals[SEEN] on took
-        effect after the last call. The changes are of the event totals[EVENTS].
+    now, top : PairColumns
+        The stock in the order of pairs, and the list of the last call, which is replaced.
+    log : Log
+        The log, with room for the changes.
+    totals : int64[8]
+        Scalars of the join. Sets from totals[SEEN] on took effect after the last call; the changes
+        are of the event totals[EVENTS].
     k : int
         Maximum length of the list.
     rank : int
@@ -47,42 +53,38 @@ def log_changes_kernel(state: State, k: int, rank: int, time_us: int) -> None:
     time_us : int
         Time of the event, in µs.
     """
-    totals, log, now, top = state.totals, state.log, state.stock.pairs, state.top
+    key, older, younger = now
+    top_key, top_older, top_younger = top
+    log_event, log_time_us, log_reason, log_entered, (log_key, log_older, log_younger) = log
     old_size, size, logged = totals[TOP_SIZE], min(totals[STOCK_SIZE], k), totals[LOG_SIZE]
     begin = min(rank, old_size, size)
     at, new = begin, begin
     while at < old_size or new < size:
-        if new == size or (at < old_size and precedes_kernel(top, at, now, new)):
-            is_expired = top.older[at] < totals[FIRST]
-            _write_change_kernel(log, logged, top, at, False, EXPIRY if is_expired else SET)  # noqa: FBT003 - numba takes no keyword-only arguments
+        if new == size or (
+            at < old_size
+            and precedes_kernel(
+                top_key[at], top_older[at], top_younger[at], key[new], older[new], younger[new]
+            )
+        ):
+            log_entered[logged] = False
+            log_reason[logged] = EXPIRY if top_older[at] < totals[FIRST] else SET
+            log_key[logged], log_older[logged] = top_key[at], top_older[at]
+            log_younger[logged] = top_younger[at]
             at += 1
             logged += 1
-        elif at == old_size or precedes_kernel(now, new, top, at):
-            is_new = now.younger[new] >= totals[SEEN]
-            _write_change_kernel(log, logged, now, new, True, SET if is_new else EXPIRY)  # noqa: FBT003 - as above
+        elif at == old_size or older[new] != top_older[at] or younger[new] != top_younger[at]:
+            log_entered[logged] = True
+            log_reason[logged] = SET if younger[new] >= totals[SEEN] else EXPIRY
+            log_key[logged], log_older[logged] = key[new], older[new]
+            log_younger[logged] = younger[new]
             new += 1
             logged += 1
         else:
             at += 1
             new += 1
-    log.event[totals[LOG_SIZE] : logged] = totals[EVENTS]
-    log.time_us[totals[LOG_SIZE] : logged] = time_us
+    log_event[totals[LOG_SIZE] : logged] = totals[EVENTS]
+    log_time_us[totals[LOG_SIZE] : logged] = time_us
     for place in range(begin, size):
-        top.key[place], top.older[place] = now.key[place], now.older[place]
-        top.younger[place] = now.younger[place]
+        top_key[place], top_older[place] = key[place], older[place]
+        top_younger[place] = younger[place]
     totals[TOP_SIZE], totals[LOG_SIZE] = size, logged
-
-
-@njit(cache=True, forceinline=True)
-def _write_change_kernel(
-    log: Log,
-    place: int,
-    pairs: PairColumns,
-    at: int,
-    entered: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
-    reason: int,
-) -> None:
-    """Write a pair, whether it entered or left, and why, to the log."""
-    log.entered[place], log.reason[place] = entered, reason
-    log.pairs.key[place], log.pairs.older[place] = pairs.key[at], pairs.older[at]
-    log.pairs.younger[place] = pairs.younger[at]

@@ -48,6 +48,7 @@ from correlation.topk.join.state import (
     TOKENS,
     TOKENS_END,
     Block,
+    Keys,
     Shape,
     State,
 )
@@ -55,8 +56,8 @@ from correlation.topk.join.stock import expire_pairs_kernel
 
 
 @njit(cache=True)
-def evaluate_block_kernel(
-    state: State, shape: Shape, block: Block, begin: int, until_us: int
+def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set counts references to all arrays that it passes
+    state: State, shape: Shape, keys: Keys, block: Block, begin: int, until_us: int
 ) -> tuple[int, int, int]:
     """Insert the sets of a block, then expire the sets that are not valid at a time.
 
@@ -64,8 +65,8 @@ def evaluate_block_kernel(
     ----------
     state : State
         The arrays of the join.
-    shape : Shape
-        What the join computes.
+    shape, keys
+        What the join computes, and the keys of its similarity.
     block : Block
         Sets in their order, none without tokens.
     begin : int
@@ -78,126 +79,134 @@ def evaluate_block_kernel(
     at, wanted, room : int
         Position of the next set, the array that is full (DONE: none), and the room needed.
     """
-    at, count = begin, len(block.time_us)
-    while True:
-        now_us = block.time_us[at] if at < count else until_us
-        wanted, room = _expire_sets_kernel(state, shape, now_us)
-        if wanted == DONE and at < count:
-            wanted, room = _find_room_kernel(state, shape, block, at)
-        if wanted != DONE or at == count:
-            return at, wanted, room
-        _insert_set_kernel(state, shape, block, at)
-        at += 1
-
-
-@njit(cache=True, forceinline=True)
-def _find_log_room_kernel(state: State, shape: Shape) -> int:
-    """Return the room that the log needs for the changes of an event; 0: it has it."""
-    room = state.totals[LOG_SIZE] + 2 * shape.k
-    return int(room) if shape.every and room > len(state.log.event) else 0
-
-
-@njit(cache=True, forceinline=True)
-def _expire_sets_kernel(state: State, shape: Shape, now_us: int) -> tuple[int, int]:
-    """Expire the sets that are not valid at a time; return the array that is full, and room."""
-    totals, time_us = state.totals, state.sets.time_us
-    rows, side, tokens = state.sets.rows, state.sets.side, state.sets.tokens
+    rows, times_us, set_side, tokens, token_mark = state.sets
     lists, numbers, stacks = state.lists
+    pair_key, pair_older, _ = state.candidates
+    order, weight, done = state.work
+    s_key, end_older, totals = state.stock.pairs.key, state.stock.ends.older, state.totals
+    k, window_us, minimum_key, sides, shortest, every = shape
+    table, key = keys
     row_mask, token_mask = len(rows) - 1, len(tokens) - 1
-    first, new = totals[FIRST], totals[NEXT]
-    while first < new and time_us[first & row_mask] < now_us - shape.window_us:
-        room = _find_log_room_kernel(state, shape)
-        if room > 0:
-            return LOG, room
-        expired_us = time_us[first & row_mask]
-        while first < new and time_us[first & row_mask] == expired_us:
-            row = first & row_mask
-            place = rows[row, PLACE] >> SIZE_BITS
-            for position in range(place, place + (rows[row, PLACE] & SIZE_MASK)):
-                it = shape.sides * tokens[position & token_mask] + side[row]
-                remove_first_kernel(lists, numbers, stacks, it)
-            first += 1
-        size, rank = expire_pairs_kernel(state.stock, totals[STOCK_SIZE], first)
-        totals[FIRST], totals[STOCK_SIZE] = first, size
-        _end_event_kernel(state, shape, rank, expired_us + shape.window_us)
-    return DONE, 0
-
-
-@njit(cache=True, forceinline=True)
-def _find_room_kernel(state: State, shape: Shape, block: Block, at: int) -> tuple[int, int]:
-    """Return an array that is full, before a set is inserted, and the room needed."""
-    totals, rows = state.totals, state.sets.rows
-    first, new, end = totals[FIRST], totals[NEXT], totals[TOKENS_END]
-    size = block.offsets[at + 1] - block.offsets[at]
-    if new - first == len(rows):
-        return SETS, 2 * len(rows)
-    begin = rows[first & (len(rows) - 1), PLACE] >> SIZE_BITS if first < new else end
-    if end + size - begin > len(state.sets.tokens):
-        return TOKENS, 2 * len(state.sets.tokens) + size
-    # Every valid set may be a candidate.
-    pairs = totals[STOCK_SIZE] + new - first
-    if pairs > len(state.stock.pairs.key):
-        return STOCK, max(2 * len(state.stock.pairs.key), pairs)
-    lists, numbers, stacks = state.lists
-    needed = stacks[SIZES] + count_new_room_kernel(
-        lists, block.tokens, block.offsets[at], size, shape.sides, block.side[at]
-    )
-    if needed > len(numbers):
-        return NUMBERS, max(2 * len(numbers), needed)
-    room = _find_log_room_kernel(state, shape)
-    return (LOG, room) if room > 0 else (DONE, 0)
-
-
-@njit(cache=True, forceinline=True)
-def _insert_set_kernel(state: State, shape: Shape, block: Block, at: int) -> None:
-    """Insert a set of a block; all arrays have room."""
-    totals, sets, work = state.totals, state.sets, state.work
-    begin, side, new = block.offsets[at], block.side[at], totals[NEXT]
-    place, size = totals[TOKENS_END], block.offsets[at + 1] - block.offsets[at]
-    token_mask = len(sets.tokens) - 1
-    signature = 0
-    for step in range(size):
-        token = block.tokens[begin + step]
-        sets.tokens[(place + step) & token_mask] = token
-        signature |= sign_token_kernel(token)
-    row = new & (len(sets.rows) - 1)
-    sets.time_us[row], sets.side[row] = block.time_us[at], side
-    sets.rows[row, PLACE], sets.rows[row, SIGNATURE] = (place << SIZE_BITS) | size, signature
-    sets.rows[row, MET_BY], sets.rows[row, BAR] = -1, shape.minimum_key
-    other_side = shape.sides - 1 - side
-    order_tokens_kernel(
-        state.lists, shape, sets.tokens, place, size, other_side, work.order, work.weight
-    )
-    found = find_candidates_kernel(state, shape, new, size, other_side)
-    rank = totals[STOCK_SIZE]
-    if found > 0:
-        sort_candidates_kernel(state.candidates, found)
-        totals[STOCK_SIZE], rank = insert_pairs_kernel(
-            state.stock, totals[STOCK_SIZE], shape.k, state.candidates, found, new
+    at, count = begin, len(block.time_us)
+    first, new, n, end = totals[FIRST], totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END]
+    while True:
+        # Older sets expire.
+        now_us = block.time_us[at] if at < count else until_us
+        while first < new and times_us[first & row_mask] < now_us - window_us:
+            if every and totals[LOG_SIZE] + 2 * k > len(state.log.event):
+                return at, LOG, totals[LOG_SIZE] + 2 * k
+            expired_us = times_us[first & row_mask]
+            while first < new and times_us[first & row_mask] == expired_us:
+                row = first & row_mask
+                place = rows[row, PLACE] >> SIZE_BITS
+                for position in range(place, place + (rows[row, PLACE] & SIZE_MASK)):
+                    it = sides * tokens[position & token_mask] + set_side[row]
+                    remove_first_kernel(lists, numbers, stacks, it)
+                first += 1
+            n, rank = expire_pairs_kernel(state.stock, n, first)
+            totals[FIRST], totals[STOCK_SIZE] = first, n
+            totals[EVENTS] += 1
+            if every:
+                _log_event_kernel(state, k, rank, expired_us + window_us)
+        if at == count:
+            return at, DONE, 0
+        # Every array has room for the set, or the kernel returns.
+        start, side = block.offsets[at], block.side[at]
+        size = block.offsets[at + 1] - start
+        token_start = rows[first & row_mask, PLACE] >> SIZE_BITS if first < new else end
+        needed = stacks[SIZES] + count_new_room_kernel(
+            lists, block.tokens, start, size, sides, side
         )
-    totals[TOKENS_END], totals[NEXT] = place + size, new + 1
-    _end_event_kernel(state, shape, rank, block.time_us[at])
-    lists, numbers, stacks = state.lists
-    for step in range(size):
-        it = shape.sides * block.tokens[begin + step] + side
-        append_number_kernel(lists, numbers, stacks, it, new)
+        wanted, room = _find_room_kernel(
+            new - first, len(rows), end + size - token_start, len(tokens),
+            n + new - first, len(s_key), needed, len(numbers),
+        )  # fmt: skip
+        if every and totals[LOG_SIZE] + 2 * k > len(state.log.event):
+            wanted, room = LOG, totals[LOG_SIZE] + 2 * k
+        if wanted != DONE:
+            return at, wanted, room
+        # Tokens and row of the set.
+        signature = 0
+        for step in range(size):
+            token = block.tokens[start + step]
+            tokens[(end + step) & token_mask] = token
+            signature |= sign_token_kernel(token)
+        row = new & row_mask
+        times_us[row], set_side[row] = now_us, side
+        rows[row, PLACE], rows[row, SIGNATURE] = (end << SIZE_BITS) | size, signature
+        rows[row, MET_BY], rows[row, BAR] = -1, minimum_key
+        # Pairs of the set.
+        other_side = sides - 1 - side
+        order_tokens_kernel(lists, tokens, end, size, sides, other_side, shortest, order, weight)
+        found = find_candidates_kernel(
+            lists, numbers, tokens, rows, token_mark, order, table, key, s_key, end_older, n, k,
+            minimum_key, first, new, sides, other_side, pair_key, pair_older, done,
+        )  # fmt: skip
+        rank = n
+        if found > 0:
+            sort_candidates_kernel(state.candidates, found)
+            n, rank = insert_pairs_kernel(state.stock, n, k, state.candidates, found, new)
+        # Inverted lists of its tokens.
+        for step in range(size):
+            it = sides * block.tokens[start + step] + side
+            append_number_kernel(lists, numbers, stacks, it, new)
+        end, new, at = end + size, new + 1, at + 1
+        totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END] = new, n, end
+        totals[EVENTS] += 1
+        if every:
+            _log_event_kernel(state, k, rank, now_us)
 
 
-@njit(cache=True, forceinline=True)
-def _end_event_kernel(state: State, shape: Shape, rank: int, time_us: int) -> None:
-    """Count an event, and log its changes if the changes of every event are wanted.
+@njit(cache=True)
+def _find_room_kernel(
+    sets: int,
+    set_room: int,
+    tokens: int,
+    token_room: int,
+    pairs: int,
+    pair_room: int,
+    numbers: int,
+    number_room: int,
+) -> tuple[int, int]:
+    """Return an array that is full before a set is inserted (DONE: none), and the room needed.
 
     Parameters
     ----------
-    state, shape
-        The arrays of the join, and what it computes.
+    sets, set_room : int
+        Number of valid sets, and room for sets.
+    tokens, token_room : int
+        Number of tokens with those of the new set, and room.
+    pairs, pair_room : int
+        Number of pairs if every valid set is a candidate, and room.
+    numbers, number_room : int
+        Number of elements of inverted lists after the insertion, and room.
+    """
+    if sets == set_room:
+        return SETS, 2 * set_room
+    if tokens > token_room:
+        return TOKENS, 2 * token_room + tokens
+    if pairs > pair_room:
+        return STOCK, max(2 * pair_room, pairs)
+    if numbers > number_room:
+        return NUMBERS, max(2 * number_room, numbers)
+    return DONE, 0
+
+
+@njit(cache=True)
+def _log_event_kernel(state: State, k: int, rank: int, time_us: int) -> None:
+    """Log the changes of an event.
+
+    Parameters
+    ----------
+    state : State
+        The arrays of the join.
+    k : int
+        Length of the list.
     rank : int
         Rank in the stock of the first change.
     time_us : int
         Time of the event, in µs.
     """
-    state.totals[EVENTS] += 1
-    if shape.every:
-        if rank < shape.k:
-            log_changes_kernel(state, shape.k, rank, time_us)
-        state.totals[SEEN] = state.totals[NEXT]
+    if rank < k:
+        log_changes_kernel(state.stock.pairs, state.top, state.log, state.totals, k, rank, time_us)
+    state.totals[SEEN] = state.totals[NEXT]

@@ -27,7 +27,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from correlation.topk.join.stock import (
-    PairColumns,
     Stock,
     ends_before_kernel,
     precedes_kernel,
@@ -39,6 +38,8 @@ Int32s = NDArray[np.int32]
 
 # Pairs that the pass looks at together.
 _RUN = 8
+# Number behind those of all sets.
+_LAST = 2**31 - 1
 
 
 class Candidates(NamedTuple):
@@ -59,18 +60,25 @@ class Candidates(NamedTuple):
     by_end: Int32s
 
 
-# Small kernels are inlined (forceinline), because a call passes seven fields of every array. Inner
-# loops use indices of type uint64: for an index that may be negative numba adds a branch, and LLVM
-# does not vectorise the loop.
+# Small kernels are inlined (forceinline), because a call passes seven fields of every array. Those
+# inside loops take scalars or have no branches: otherwise numba counts references to the arrays.
+# Inner loops use indices of type uint64: for an index that may be negative numba adds a branch, and
+# LLVM does not vectorise the loop.
 
 
 @njit(cache=True, forceinline=True)
 def _copy_pairs_kernel(
-    target: PairColumns, to: int, source: PairColumns, begin: int, count: int
+    key: Int64s,
+    older: Int32s,
+    younger: Int32s,
+    to: int,
+    from_key: Int64s,
+    from_older: Int32s,
+    from_younger: Int32s,
+    begin: int,
+    count: int,
 ) -> None:
-    """Copy `count` pairs from source[begin] on to target[to] on."""
-    key, older, younger = target
-    from_key, from_older, from_younger = source
+    """Copy `count` pairs from position `begin` on to position `to` on."""
     for step in range(count):
         key[np.uint64(to) + np.uint64(step)] = from_key[np.uint64(begin) + np.uint64(step)]
     for step in range(count):
@@ -80,13 +88,13 @@ def _copy_pairs_kernel(
 
 
 @njit(cache=True, forceinline=True)
-def _is_aligned_kernel(pairs: PairColumns, at: int, ends: PairColumns, end_at: int) -> bool:
+def _is_aligned_kernel(
+    key: Int64s, older: Int32s, at: int, end_key: Int64s, end_older: Int32s, end_at: int
+) -> bool:
     """Return whether the pass keeps a run of S and the run of E that the bar passes with it.
 
     The first pair of the run of S is known to be kept. May be False although the pass keeps all.
     """
-    key, older, _ = pairs
-    end_key, end_older, _ = ends
     changes = False
     first, end_first = np.uint64(at), np.uint64(end_at)
     for step in range(_RUN):
@@ -100,82 +108,20 @@ def _is_aligned_kernel(pairs: PairColumns, at: int, ends: PairColumns, end_at: i
 
 
 @njit(cache=True, forceinline=True)
-def _is_next_kernel(
-    candidates: Candidates, place: int, m: int, pairs: PairColumns, at: int, left: int
-) -> bool:
-    """Return whether a candidate is next in the order of pairs, not pairs[at]."""
-    if place == m:
-        return False
-    if at == left or candidates.key[place] > pairs.key[at]:
-        return True
-    # A candidate's younger set is the newest: the candidate is behind pairs of the same older set.
-    return bool(
-        candidates.key[place] == pairs.key[at] and candidates.older[place] > pairs.older[at]
-    )
+def _is_next_kernel(key: int, older: int, rest_key: int, rest_older: int) -> bool:
+    """Return whether a candidate precedes a pair of the stock in the order of pairs."""
+    # The candidate's younger set is the newest: it is behind pairs with the same key and older set.
+    return key > rest_key or (key == rest_key and older > rest_older)
 
 
 @njit(cache=True, forceinline=True)
-def _is_next_end_kernel(
-    candidates: Candidates, place: int, m: int, ends: PairColumns, at: int, left: int
-) -> bool:
-    """Return whether a candidate is next in the order of ends, not ends[at]."""
-    if place == m:
-        return False
-    if at == left:
-        return True
-    new = candidates.by_end[place]
-    if candidates.older[new] != ends.older[at]:
-        return bool(candidates.older[new] < ends.older[at])
-    return bool(candidates.key[new] <= ends.key[at])
-
-
-@njit(cache=True, forceinline=True)
-def _take_pair_kernel(
-    pairs: PairColumns,
-    size: int,
-    candidates: Candidates,
-    place: int,
-    m: int,
-    younger: int,
-    rest: PairColumns,
-    at: int,
-    left: int,
-) -> tuple[int, int]:
-    """Write the next pair in the order of pairs to pairs[size]; return new `place` and `at`."""
-    if _is_next_kernel(candidates, place, m, rest, at, left):
-        pairs.key[size] = candidates.key[place]
-        pairs.older[size], pairs.younger[size] = candidates.older[place], younger
-        return place + 1, at
-    pairs.key[size] = rest.key[at]
-    pairs.older[size], pairs.younger[size] = rest.older[at], rest.younger[at]
-    return place, at + 1
-
-
-@njit(cache=True, forceinline=True)
-def _take_end_kernel(
-    ends: PairColumns,
-    end: int,
-    candidates: Candidates,
-    place: int,
-    m: int,
-    younger: int,
-    rest: PairColumns,
-    at: int,
-    left: int,
-) -> tuple[int, int]:
-    """Write the next pair in the order of ends to ends[end]; return new `place` and `at`."""
-    if _is_next_end_kernel(candidates, place, m, rest, at, left):
-        new = candidates.by_end[place]
-        ends.key[end] = candidates.key[new]
-        ends.older[end], ends.younger[end] = candidates.older[new], younger
-        return place + 1, at
-    ends.key[end] = rest.key[at]
-    ends.older[end], ends.younger[end] = rest.older[at], rest.younger[at]
-    return place, at + 1
+def _ends_next_kernel(key: int, older: int, rest_key: int, rest_older: int) -> bool:
+    """Return whether a candidate precedes a pair of the stock in the order of ends."""
+    return older < rest_older or (older == rest_older and key <= rest_key)
 
 
 @njit(cache=True)
-def insert_pairs_kernel(
+def insert_pairs_kernel(  # noqa: PLR0915 - a call in the loop counts references to the arrays that it passes
     stock: Stock, n: int, k: int, candidates: Candidates, m: int, younger: int
 ) -> tuple[int, int]:
     """Insert the candidates of a new set, and remove the pairs that are no longer relevant.
@@ -187,7 +133,8 @@ def insert_pairs_kernel(
     n, k : int
         Size of the stock, and length of the list.
     candidates : Candidates
-        Candidates in the order of pairs; each is relevant in the present stock.
+        Candidates in the order of pairs, with room for one more; each is relevant in the present
+        stock.
     m : int
         Number of candidates, at least 1.
     younger : int
@@ -198,51 +145,84 @@ def insert_pairs_kernel(
     size, rank : int
         New size, and rank in S of the first change.
     """
-    pairs, ends, rest, rest_ends = stock
-    rank = rank_pair_kernel(pairs.key, pairs.older, n, candidates.key[0], candidates.older[0])
+    s_key, s_older, s_younger = stock.pairs
+    e_key, e_older, e_younger = stock.ends
+    # The rest of S and of E that the pass has not reached.
+    r_key, r_older, r_younger = stock.spare_pairs
+    t_key, t_older, t_younger = stock.spare_ends
+    pair_key, pair_older, by_end = candidates
+    rank = rank_pair_kernel(s_key, s_older, n, pair_key[0], pair_older[0])
     # The bar is E[end], or does not exist if fewer than k pairs are kept so far.
     end = max(rank - k, -1)
     left, ends_left = n - rank, n - (end + 1)
-    _copy_pairs_kernel(rest, 0, pairs, rank, left)
-    _copy_pairs_kernel(rest_ends, 0, ends, end + 1, ends_left)
-    size, at, place, end_at, end_place = rank, 0, 0, 0, 0
-    dropped, removed = 0, 0
+    _copy_pairs_kernel(r_key, r_older, r_younger, 0, s_key, s_older, s_younger, rank, left)
+    _copy_pairs_kernel(t_key, t_older, t_younger, 0, e_key, e_older, e_younger, end + 1, ends_left)
+    # Pairs behind all others in both orders: comparisons need no test for the end of the columns.
+    pair_key[m], pair_older[m], by_end[m] = -1, _LAST, m
+    r_key[left], r_older[left] = -1, _LAST
+    t_key[ends_left], t_older[ends_left] = -1, _LAST
+    size, at, place, end_at, end_place, dropped, removed = rank, 0, 0, 0, 0, 0, 0
     while (at < left or place < m) and (place < m or end_place < m or dropped < removed):
-        last, end_last = at + _RUN - 1, end_at + _RUN - 1
+        last, end_last, new = at + _RUN - 1, end_at + _RUN - 1, by_end[end_place]
         if (
             end >= 0
             and last < left
             and end_last < ends_left
-            and not _is_next_kernel(candidates, place, m, rest, last, left)
-            and not _is_next_end_kernel(candidates, end_place, m, rest_ends, end_last, ends_left)
-            and rest.older[at] > ends.older[end]
-            and _is_aligned_kernel(rest, at, rest_ends, end_at)
+            and not _is_next_kernel(pair_key[place], pair_older[place], r_key[last], r_older[last])
+            and not _ends_next_kernel(
+                pair_key[new], pair_older[new], t_key[end_last], t_older[end_last]
+            )
+            and r_older[at] > e_older[end]
+            and _is_aligned_kernel(r_key, r_older, at, t_key, t_older, end_at)
         ):
-            _copy_pairs_kernel(pairs, size, rest, at, _RUN)
-            _copy_pairs_kernel(ends, end + 1, rest_ends, end_at, _RUN)
+            _copy_pairs_kernel(s_key, s_older, s_younger, size, r_key, r_older, r_younger, at, _RUN)
+            _copy_pairs_kernel(
+                e_key, e_older, e_younger, end + 1, t_key, t_older, t_younger, end_at, _RUN
+            )
             at, size, end_at, end = at + _RUN, size + _RUN, end_at + _RUN, end + _RUN
             continue
-        place, at = _take_pair_kernel(pairs, size, candidates, place, m, younger, rest, at, left)
-        if end >= 0 and ends_before_kernel(pairs, size, ends, end):
+        if _is_next_kernel(pair_key[place], pair_older[place], r_key[at], r_older[at]):
+            key, older, newer = pair_key[place], pair_older[place], younger
+            place += 1
+        else:
+            key, older, newer = r_key[at], r_older[at], r_younger[at]
+            at += 1
+        if end >= 0 and ends_before_kernel(
+            key, older, newer, e_key[end], e_older[end], e_younger[end]
+        ):
             dropped += 1
             continue
+        s_key[size], s_older[size], s_younger[size] = key, older, newer
         size += 1
         if size < k:
             continue
+        # The bar moves on to the next end of a pair kept so far.
         end += 1
-        end_place, end_at = _take_end_kernel(
-            ends, end, candidates, end_place, m, younger, rest_ends, end_at, ends_left
-        )
-        while precedes_kernel(pairs, size - 1, ends, end):
+        removed -= 1
+        is_ahead = True
+        while is_ahead:
+            new = by_end[end_place]
+            if _ends_next_kernel(pair_key[new], pair_older[new], t_key[end_at], t_older[end_at]):
+                e_key[end], e_older[end], e_younger[end] = pair_key[new], pair_older[new], younger
+                end_place += 1
+            else:
+                e_key[end], e_older[end] = t_key[end_at], t_older[end_at]
+                e_younger[end] = t_younger[end_at]
+                end_at += 1
             removed += 1
-            end_place, end_at = _take_end_kernel(
-                ends, end, candidates, end_place, m, younger, rest_ends, end_at, ends_left
-            )
-    _copy_pairs_kernel(pairs, size, rest, at, left - at)
+            is_ahead = precedes_kernel(key, older, newer, e_key[end], e_older[end], e_younger[end])
+    rest = left - at
+    _copy_pairs_kernel(s_key, s_older, s_younger, size, r_key, r_older, r_younger, at, rest)
     while end_place < m:
-        end += 1
-        end_place, end_at = _take_end_kernel(
-            ends, end, candidates, end_place, m, younger, rest_ends, end_at, ends_left
-        )
-    _copy_pairs_kernel(ends, end + 1, rest_ends, end_at, ends_left - end_at)
-    return size + left - at, rank
+        end, new = end + 1, by_end[end_place]
+        if _ends_next_kernel(pair_key[new], pair_older[new], t_key[end_at], t_older[end_at]):
+            e_key[end], e_older[end], e_younger[end] = pair_key[new], pair_older[new], younger
+            end_place += 1
+        else:
+            e_key[end], e_older[end] = t_key[end_at], t_older[end_at]
+            e_younger[end] = t_younger[end_at]
+            end_at += 1
+    _copy_pairs_kernel(
+        e_key, e_older, e_younger, end + 1, t_key, t_older, t_younger, end_at, ends_left - end_at
+    )
+    return size + rest, rank

@@ -46,6 +46,7 @@ from correlation.topk.join.state import (
     TOKENS_END,
     TOP_SIZE,
     Block,
+    Keys,
     Shape,
     grow,
     grow_order,
@@ -53,7 +54,7 @@ from correlation.topk.join.state import (
     make_state,
 )
 from correlation.topk.join.stock import PairColumns
-from correlation.topk.similarities import Similarity, key_table
+from correlation.topk.similarities import Similarity, first_class_key, key_table
 
 Int64s = NDArray[np.int64]
 
@@ -127,8 +128,8 @@ class TopKJoin:
     ) -> None:
         minimum_key = 0 if minimum is None else max(similarity.minimum_key(minimum), 0)
         sides = 2 if crossed else 1
-        table, key = key_table(similarity), similarity.key
-        self._shape = Shape(k, window_us, minimum_key, sides, shortest, every, table, key)
+        self._shape = Shape(k, window_us, minimum_key, sides, shortest, every)
+        self._keys = Keys(key_table(similarity), first_class_key(similarity))
         self._state = make_state(k)
         # Number of a set minus its number in the arrays.
         self._base = 0
@@ -196,7 +197,9 @@ class TopKJoin:
         self._prepare(block)
         at = 0
         while True:
-            at, wanted, room = evaluate_block_kernel(self._state, self._shape, block, at, until_us)
+            at, wanted, room = evaluate_block_kernel(
+                self._state, self._shape, self._keys, block, at, until_us
+            )
             if wanted == DONE:
                 return
             self._state = grow(self._state, wanted, room)
@@ -226,7 +229,7 @@ class TopKJoin:
         sets.time_us[:count], sets.side[:count] = block.time_us, block.side
         totals[NEXT], totals[TOKENS_END] = count, block.offsets[-1]
         while True:
-            wanted, room = rebuild_stock_kernel(self._state, self._shape)
+            wanted, room = rebuild_stock_kernel(self._state, self._shape, self._keys)
             if wanted == DONE:
                 break
             self._state = grow(self._state, wanted, room)
@@ -249,7 +252,8 @@ class TopKJoin:
         if room > len(self._state.log.event):
             self._state = grow(self._state, LOG, room)
         totals[EVENTS] += 1
-        log_changes_kernel(self._state, self._shape.k, 0, time_us)
+        state, k = self._state, self._shape.k
+        log_changes_kernel(state.stock.pairs, state.top, state.log, totals, k, 0, time_us)
         totals[SEEN] = totals[NEXT]
 
     def take_changes(self) -> Changes:

@@ -44,6 +44,7 @@ from correlation.topk.join.state import (
     SIZE_MASK,
     STOCK,
     STOCK_SIZE,
+    Keys,
     Lists,
     Shape,
     State,
@@ -54,7 +55,7 @@ Int64s = NDArray[np.int64]
 
 
 @njit(cache=True)
-def rebuild_stock_kernel(state: State, shape: Shape) -> tuple[int, int]:
+def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, int]:
     """Build inverted lists and stock from the sets.
 
     Parameters
@@ -62,8 +63,8 @@ def rebuild_stock_kernel(state: State, shape: Shape) -> tuple[int, int]:
     state : State
         The arrays of the join. The sets and their numbers are read; lists and stock are replaced,
         and `top` is used as work space.
-    shape : Shape
-        What the join computes.
+    shape, keys
+        What the join computes, and the keys of its similarity.
 
     Returns
     -------
@@ -92,9 +93,10 @@ def rebuild_stock_kernel(state: State, shape: Shape) -> tuple[int, int]:
         bar = shape.minimum_key
         if best == shape.k:
             bar = max(bar, best_key[best - 1] + 1)
-        found = _find_pairs_kernel(state, shape, number, bar)
-        for token in tokens:
-            append_number_kernel(lists, numbers, stacks, shape.sides * token + side, number)
+        found = _find_pairs_kernel(state, shape, keys, number, bar)
+        for step in range(size):
+            it = shape.sides * tokens[step] + side
+            append_number_kernel(lists, numbers, stacks, it, number)
         if found == 0:
             continue
         if n + found > len(pairs.key):
@@ -119,16 +121,16 @@ def _clear_marks_kernel(state: State) -> None:
     state.sets.token_mark[:] = -1
 
 
-@njit(cache=True, forceinline=True)
-def _find_pairs_kernel(state: State, shape: Shape, number: int, bar: int) -> int:
+@njit(cache=True)
+def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar: int) -> int:
     """Find the pairs of a set with younger sets whose keys are at least `bar`.
 
     Parameters
     ----------
-    state, shape
-        The arrays of the join, and what it computes. Output: `candidates.key`, and in
-        `candidates.older` the negative numbers of the younger sets: sorted in descending order, the
-        earlier set is the first.
+    state, shape, keys
+        As in `rebuild_stock_kernel`. Output: `candidates.key`, and in `candidates.older` the
+        negative numbers of the younger sets: sorted in descending order, the earlier set is the
+        first.
     number : int
         Number of the set.
     bar : int
@@ -139,22 +141,23 @@ def _find_pairs_kernel(state: State, shape: Shape, number: int, bar: int) -> int
     int
         Number of pairs.
     """
-    rows, candidates, order = state.sets.rows, state.candidates, state.work.order
+    rows, order = state.sets.rows, state.work.order
+    tokens, token_mark = state.sets.tokens, state.sets.token_mark
     lists, numbers, _ = state.lists
-    table, key = shape.table, shape.key
+    pair_key, pair_older, _ = state.candidates
+    table, key = keys
     row = number & (len(rows) - 1)
     place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
-    other_side = shape.sides - 1 - state.sets.side[row]
-    order_tokens_kernel(
-        state.lists, shape, state.sets.tokens, place, size, other_side, order, state.work.weight
-    )
-    mark_tokens_kernel(state.sets.token_mark, order, size, number)
+    sides, other_side = shape.sides, shape.sides - 1 - state.sets.side[row]
+    weight, shortest = state.work.weight, shape.shortest
+    order_tokens_kernel(lists, tokens, place, size, sides, other_side, shortest, order, weight)
+    mark_tokens_kernel(token_mark, order, size, number)
     found = 0
     for at in range(size):
         rest = size - at
         if key_kernel(table, key, rest, size, rest) < bar:
             break
-        it = shape.sides * order[at] + other_side
+        it = sides * order[at] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for position in range(start, start + lists[it, SIZE]):
             younger = numbers[position]
@@ -167,10 +170,10 @@ def _find_pairs_kernel(state: State, shape: Shape, number: int, bar: int) -> int
             if key_kernel(table, key, possible, size, other) < bar:
                 continue
             begin = rows[met, PLACE] >> SIZE_BITS
-            overlap = count_overlap_kernel(state.sets, begin, other, number, 0)
+            overlap = count_overlap_kernel(tokens, token_mark, begin, other, number, 0)
             reached = key_kernel(table, key, overlap, size, other)
             if reached >= bar:
-                candidates.key[found], candidates.older[found] = reached, -younger
+                pair_key[found], pair_older[found] = reached, -younger
                 found += 1
     return found
 

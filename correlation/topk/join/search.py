@@ -26,20 +26,7 @@ from numpy.typing import NDArray
 
 from correlation.topk.join.insertion import Candidates
 from correlation.topk.join.lists import FRONT, SIZE, START
-from correlation.topk.join.state import (
-    BAR,
-    FIRST,
-    MET_BY,
-    PLACE,
-    SIGNATURE,
-    SIZE_BITS,
-    SIZE_MASK,
-    STOCK_SIZE,
-    Lists,
-    Sets,
-    Shape,
-    State,
-)
+from correlation.topk.join.state import BAR, MET_BY, PLACE, SIGNATURE, SIZE_BITS, SIZE_MASK
 from correlation.topk.join.stock import count_ends_before_kernel, find_oldest_kernel
 from correlation.topk.similarities import TABLE_SIZES, Key
 
@@ -62,10 +49,8 @@ def key_kernel(table: Int64s, key: Key, overlap: int, size: int, other: int) -> 
 
     Parameters
     ----------
-    table : int64[TABLE_SIZES**3]
-        Keys of small sets (`similarities.key_table`).
-    key : callable
-        `Similarity.key`.
+    table, key
+        Keys of small sets, and of all sets (`state.Keys`).
     overlap, size, other : int
         Overlap and sizes of the sets.
     """
@@ -101,13 +86,15 @@ def count_bits_kernel(value: int) -> int:
 
 
 @njit(cache=True, forceinline=True)
-def count_overlap_kernel(sets: Sets, begin: int, size: int, marked: int, needed: int) -> int:
+def count_overlap_kernel(
+    tokens: Int32s, token_mark: Int32s, begin: int, size: int, marked: int, needed: int
+) -> int:
     """Count the marked tokens of a set, until it is certain that they are fewer than needed.
 
     Parameters
     ----------
-    sets : Sets
-        The sets.
+    tokens, token_mark
+        Tokens of the sets, and the mark of each token (`state.Sets`).
     begin, size : int
         Position and number of the set's tokens.
     marked : int
@@ -120,7 +107,6 @@ def count_overlap_kernel(sets: Sets, begin: int, size: int, marked: int, needed:
     int
         The overlap, or a number less than `needed`.
     """
-    tokens, token_mark = sets.tokens, sets.token_mark
     mask = np.uint64(len(tokens) - 1)
     overlap, place, end = 0, begin, begin + size
     while place < end and overlap + (end - place) >= needed:
@@ -159,12 +145,13 @@ def mark_tokens_kernel(token_mark: Int32s, order: Int32s, size: int, number: int
 
 @njit(cache=True)
 def order_tokens_kernel(
-    lists: Lists,
-    shape: Shape,
+    lists: Int32s,
     tokens: Int32s,
     start: int,
     size: int,
-    side: int,
+    sides: int,
+    other_side: int,
+    shortest: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
     order: Int32s,
     weight: Int32s,
 ) -> None:
@@ -172,14 +159,16 @@ def order_tokens_kernel(
 
     Parameters
     ----------
-    lists, shape
-        The inverted lists, and which order is wanted.
+    lists : int32[lists, 4]
+        The inverted lists.
     tokens : int32[c]
-        Tokens of sets; c is a power of two, and positions are modulo c.
+        Tokens of the sets; c is a power of two, and positions are modulo c.
     start, size : int
         Position and number of the set's tokens.
-    side : int
-        Stream whose lists are read.
+    sides, other_side : int
+        Number of streams, 1 or 2, and the stream whose lists are read.
+    shortest : bool
+        Whether the shortest list comes first; otherwise the largest token.
     order : int32[c]
         Output: the tokens.
     weight : int32[c]
@@ -189,8 +178,7 @@ def order_tokens_kernel(
     for place in range(size):
         token = tokens[(start + place) & mask]
         order[place] = token
-        it = shape.sides * token + side
-        weight[place] = lists.lists[it, SIZE] if shape.shortest else -token
+        weight[place] = lists[sides * token + other_side, SIZE] if shortest else -token
     if size > _FEW:
         found = np.argsort(weight[:size], kind="mergesort")
         for place in range(size):
@@ -208,100 +196,95 @@ def order_tokens_kernel(
 
 
 @njit(cache=True, forceinline=True)
-def _raise_bar_kernel(state: State, k: int, old: Row, older: int) -> int:
-    """Return the smallest key of a relevant pair of a new set with a set, and remember it.
+def _find_overlap_kernel(key: Key, size: int, other: int, possible: int, needed: int) -> int:
+    """Return the smallest overlap that reaches a key; 0 for small sets, which are counted wholly.
 
     Parameters
     ----------
-    state : State
-        The arrays of the join.
-    k : int
-        Length of the list.
-    old, older : int
-        Row and number of the set.
-    """
-    rows, n = state.sets.rows, state.totals[STOCK_SIZE]
-    needed = rows[old, BAR]
-    at = k - 1 + count_ends_before_kernel(state.stock.ends.older, n, older)
-    if at < n:
-        # The k-th pair that ends no earlier precedes a new pair with the same key.
-        needed = max(needed, state.stock.pairs.key[at] + 1)
-        rows[old, BAR] = needed
-    return int(needed)
-
-
-@njit(cache=True, forceinline=True)
-def _verify_pair_kernel(
-    state: State, shape: Shape, new: int, size: int, old: Row, possible: int, needed: int
-) -> int:
-    """Return the key of the pair of a new set and another set, or -1 if it is less than needed.
-
-    Parameters
-    ----------
-    state, shape
-        The arrays of the join, in which the tokens of the new set are marked; what it computes.
-    new, size : int
-        Number and size of the new set.
-    old : int
-        Row of the other set.
+    key : callable
+        `Similarity.key`.
+    size, other : int
+        Sizes of the sets.
     possible, needed : int
-        Upper bound of the overlap, which reaches the key needed, and this key.
+        An overlap that reaches the key, and the key.
     """
-    begin = state.sets.rows[old, PLACE] >> SIZE_BITS
-    other = state.sets.rows[old, PLACE] & SIZE_MASK
-    least = 0
-    if other >= TABLE_SIZES:
-        # Keys do not decrease with the overlap.
-        least, high = 1, possible
-        while least < high:
-            middle = (least + high) >> 1
-            if key_kernel(shape.table, shape.key, middle, size, other) >= needed:
-                high = middle
-            else:
-                least = middle + 1
-    overlap = count_overlap_kernel(state.sets, begin, other, new, least)
-    if overlap < least:
-        return -1
-    reached = key_kernel(shape.table, shape.key, overlap, size, other)
-    return reached if reached >= needed else -1
+    if other < TABLE_SIZES:
+        return 0
+    low, high = 1, possible
+    while low < high:
+        middle = (low + high) >> 1
+        if key(middle, size, other) >= needed:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
-@njit(cache=True, forceinline=True)
-def find_candidates_kernel(state: State, shape: Shape, new: int, size: int, side: int) -> int:
+@njit(cache=True)
+def find_candidates_kernel(
+    lists: Int32s,
+    numbers: Int32s,
+    tokens: Int32s,
+    rows: Int64s,
+    token_mark: Int32s,
+    order: Int32s,
+    table: Int64s,
+    key: Key,
+    s_key: Int64s,
+    end_older: Int32s,
+    n: int,
+    k: int,
+    minimum_key: int,
+    first: int,
+    new: int,
+    sides: int,
+    other_side: int,
+    pair_key: Int64s,
+    pair_older: Int32s,
+    done: Int64s,
+) -> int:
     """Find the candidates of a new set.
 
     Parameters
     ----------
-    state : State
-        The arrays of the join. The new set has its row, and `work.order` its tokens in the order of
-        their lists. Output: `candidates.key` and `candidates.older`, in no order; counters.
-    shape : Shape
-        What the join computes.
-    new, size : int
-        Number and size of the new set.
-    side : int
-        Stream of the other sets.
+    lists, numbers
+        The inverted lists.
+    tokens, rows, token_mark
+        The sets, with the new one (`state.Sets`).
+    order : int32[size]
+        The new set's tokens in the order in which their lists are read.
+    table, key
+        Keys of small sets, and of all sets (`state.Keys`).
+    s_key, end_older, n
+        Columns and size of the minimal stock: key of S, older set of E.
+    k, minimum_key : int
+        Length of the list, and minimum key of a pair.
+    first, new : int
+        Numbers of the oldest valid set and of the new set.
+    sides, other_side : int
+        Number of streams, 1 or 2, and the stream of the other sets.
+    pair_key, pair_older : int64[c], int32[c]
+        Output: the candidates, in no order.
+    done : int64[3]
+        Counters, increased.
 
     Returns
     -------
     int
         Number of candidates.
     """
-    rows, order, n = state.sets.rows, state.work.order, state.totals[STOCK_SIZE]
-    lists, numbers, _ = state.lists
-    s_key, end_older = state.stock.pairs.key, state.stock.ends.older
-    table, key, k = shape.table, shape.key, shape.k
     mask = np.uint64(len(rows) - 1)
     row = np.uint64(new) & mask
-    mark_tokens_kernel(state.sets.token_mark, order, size, new)
+    size = rows[row, PLACE] & SIZE_MASK
+    mark_tokens_kernel(token_mark, order, size, new)
     found, met, counted, rank = 0, 0, 0, 0
     for place in range(size):
         rest = size - place
         bound = key_kernel(table, key, rest, size, rest)
-        if bound < shape.minimum_key:
+        if bound < minimum_key:
             break
-        oldest, rank = find_oldest_kernel(s_key, end_older, n, k, bound, state.totals[FIRST], rank)
-        it = shape.sides * order[place] + side
+        oldest, rank = find_oldest_kernel(s_key, end_older, n, k, bound, first, rank)
+        it = sides * order[place] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for at in range(start + lists[it, SIZE] - 1, start - 1, -1):
             older = numbers[np.uint64(at)]
@@ -312,19 +295,24 @@ def find_candidates_kernel(state: State, shape: Shape, new: int, size: int, side
                 continue
             rows[old, MET_BY] = new
             met += 1
+            begin, other = rows[old, PLACE] >> SIZE_BITS, rows[old, PLACE] & SIZE_MASK
             possible = bound_overlap_kernel(rows, row, old, rest)
-            best = key_kernel(table, key, possible, size, rows[old, PLACE] & SIZE_MASK)
+            best = key_kernel(table, key, possible, size, other)
             if best < rows[old, BAR]:
                 continue
-            needed = _raise_bar_kernel(state, k, old, older)
+            # The k-th pair that ends no earlier precedes a new pair with the same key.
+            bar = k - 1 + count_ends_before_kernel(end_older, n, older)
+            needed = max(rows[old, BAR], s_key[bar] + 1 if bar < n else 0)
+            rows[old, BAR] = needed
             if best < needed:
                 continue
             counted += 1
-            reached = _verify_pair_kernel(state, shape, new, size, old, possible, needed)
-            if reached >= 0:
-                state.candidates.key[found], state.candidates.older[found] = reached, older
+            fewest = _find_overlap_kernel(key, size, other, possible, needed)
+            overlap = count_overlap_kernel(tokens, token_mark, begin, other, new, fewest)
+            reached = key_kernel(table, key, overlap, size, other) if overlap >= fewest else -1
+            if reached >= needed:
+                pair_key[found], pair_older[found] = reached, older
                 found += 1
-    done = state.work.done
     done[PRECANDIDATES] += met
     done[COUNTED] += counted
     done[CANDIDATES] += found

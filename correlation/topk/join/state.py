@@ -54,10 +54,6 @@ class Shape(NamedTuple):
         Whether the shortest inverted list is read first, otherwise that of the newest token.
     every : bool
         Whether the changes of every event are logged, otherwise only by `TopKJoin.log_changes`.
-    table : int64[TABLE_SIZES**3]
-        Keys of small sets.
-    key : callable
-        Key of a pair (`Similarity.key`).
     """
 
     k: int
@@ -66,6 +62,19 @@ class Shape(NamedTuple):
     sides: int
     shortest: bool
     every: bool
+
+
+class Keys(NamedTuple):
+    """Keys of pairs.
+
+    Parameters
+    ----------
+    table : int64[TABLE_SIZES**3]
+        Keys of small sets (`similarities.key_table`).
+    key : callable
+        Key of a pair (`similarities.first_class_key`).
+    """
+
     table: Int64s
     key: Key
 

@@ -103,21 +103,25 @@ def grow_stock(stock: Stock, capacity: int) -> Stock:
 
 
 @njit(cache=True, forceinline=True)
-def precedes_kernel(pairs: PairColumns, at: int, others: PairColumns, other: int) -> bool:
-    """Return whether pairs[at] precedes others[other] in the order of pairs."""
-    if pairs.key[at] != others.key[other]:
-        return bool(pairs.key[at] > others.key[other])
-    if pairs.older[at] != others.older[other]:
-        return bool(pairs.older[at] > others.older[other])
-    return bool(pairs.younger[at] < others.younger[other])
+def precedes_kernel(
+    key: int, older: int, younger: int, other_key: int, other_older: int, other_younger: int
+) -> bool:
+    """Return whether a pair precedes another one in the order of pairs."""
+    if key != other_key:
+        return key > other_key
+    if older != other_older:
+        return older > other_older
+    return younger < other_younger
 
 
 @njit(cache=True, forceinline=True)
-def ends_before_kernel(pairs: PairColumns, at: int, others: PairColumns, other: int) -> bool:
-    """Return whether pairs[at] precedes others[other] in the order of ends."""
-    if pairs.older[at] != others.older[other]:
-        return bool(pairs.older[at] < others.older[other])
-    return precedes_kernel(others, other, pairs, at)
+def ends_before_kernel(
+    key: int, older: int, younger: int, other_key: int, other_older: int, other_younger: int
+) -> bool:
+    """Return whether a pair precedes another one in the order of ends."""
+    if older != other_older:
+        return older < other_older
+    return precedes_kernel(other_key, other_older, other_younger, key, older, younger)
 
 
 @njit(cache=True, forceinline=True)
