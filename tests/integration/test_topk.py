@@ -6,7 +6,6 @@ The expected lists are all pairs of the valid sets, compared with rational numbe
 from __future__ import annotations
 
 import json
-import math
 import random
 import uuid
 from collections import defaultdict
@@ -63,7 +62,8 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 }
 PATH = "/v1/conditions/near"
 # Lists by Kafka key: id of the older set, id of the younger set, overlap.
-Lists = dict[str, list[tuple[str, str, int]]]
+Named = tuple[str, str, int]
+Lists = dict[str, list[Named]]
 Event = dict[str, Any]
 
 
@@ -150,13 +150,13 @@ def newest_lists(records: Iterable[Received]) -> Lists:
     }
 
 
-def _listed(item: Mapping[str, Any]) -> tuple[str, str, int]:
+def _listed(item: Mapping[str, Any]) -> Named:
     return item["older"]["id"], item["younger"]["id"], item["overlap"]
 
 
-def folded(records: Iterable[Mapping[str, Any]]) -> Lists:
-    """Return the lists that follow from changes; fail if a change contradicts an earlier one."""
-    ranks: dict[str, dict[tuple[str, str, int], int]] = defaultdict(dict)
+def fold_ranks(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[Named, int]]:
+    """Return the rank of each pair of each list; fail if a change contradicts an earlier one."""
+    ranks: dict[str, dict[Named, int]] = defaultdict(dict)
     for it in records:
         name = "/".join([it["condition"], *([it["key"]] if "key" in it else [])])
         found, pair = ranks[name], _listed(it)
@@ -165,8 +165,12 @@ def folded(records: Iterable[Mapping[str, Any]]) -> Lists:
             del found[pair]
         else:
             found[pair] = it["rank"]
-    for found in ranks.values():
-        assert sorted(found.values()) == [*range(1, len(found) + 1)]
+    return ranks
+
+
+def folded(records: Iterable[Mapping[str, Any]]) -> Lists:
+    """Return the lists that follow from changes."""
+    ranks = fold_ranks(records)
     return {name: sorted(found, key=found.__getitem__) for name, found in ranks.items() if found}
 
 
@@ -184,6 +188,11 @@ class Installation:
     environment: dict[str, str]
     events: list[Event] = field(default_factory=list)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    @property
+    def last_us(self) -> int:
+        """Time of the last event, in µs."""
+        return max(int(it["time"]) for it in self.events)
 
     def send(self, events: Iterable[Event]) -> None:
         """Send events to their topics, in their order."""
@@ -228,7 +237,10 @@ class Installation:
         assert {it.headers["ce_type"] for it in records} == {b"coincide.topk.v1"}
         idents = [it.headers["ce_id"] for it in records]
         assert len(idents) == len(set(idents))
-        return [*map(read_json, records)]
+        changes = [*map(read_json, records)]
+        for found in fold_ranks(changes).values():
+            assert sorted(found.values()) == [*range(1, len(found) + 1)]
+        return changes
 
     def check_lists(self, as_of_us: int) -> list[dict[str, Any]]:
         """Compare lists, changes and answers with brute force; return the changes."""
@@ -240,7 +252,7 @@ class Installation:
             wait_until(lambda name=name: self.present(name) == lists.get(name, []))  # type: ignore[misc]
         return changes
 
-    def present(self, name: str, **params: str) -> list[tuple[str, str, int]]:
+    def present(self, name: str, **params: str) -> list[Named]:
         answer = self.client.get(f"/v1/conditions/{name}/topk", params=params)
         assert answer.status_code == 200, answer.text
         return [_listed(it) for it in answer.json()["items"]]
@@ -308,7 +320,7 @@ def test_lists_of_the_job_are_those_of_all_pairs(
 
 
 def check_late_event(house: Installation) -> None:
-    """An event that comes after its time has taken effect changes the lists."""
+    """Send an event after its time has taken effect: it changes the lists."""
     twin = next(it for it in house.events if it["topic"] == "log" and len(it["text"]) > 3)
     late = {**twin, "id": "late", "time": 1_020 * SECOND_US}
     house.send([late])
@@ -321,7 +333,7 @@ def check_late_event(house: Installation) -> None:
 
 
 def check_expiry(house: Installation) -> None:
-    """Heartbeats alone let pairs expire."""
+    """Let pairs expire by heartbeats alone."""
     before = len(house.changes(expected_lists(CONDITIONS, house.events, 1_040 * SECOND_US)))
     changes = house.check_lists(house.let_pass(1_085))
     # The topic's partitions are read in any order.
@@ -375,7 +387,7 @@ def check_answers_and_commands(house: Installation) -> None:
     assert (status["state"], set(status["streams"])) == ("running", {"log"})
     page = house.client.get("/metrics").text
     assert "# TYPE coincide_topk_stock_pairs gauge" in page
-    assert 'coincide_topk_rebuilds_total{condition="near"} 1.0' in page
+    assert 'coincide_topk_lists{condition="near"} 1.0' in page
 
 
 def check_restart_and_kills(house: Installation, chance: random.Random) -> None:
@@ -391,14 +403,14 @@ def check_restart_and_kills(house: Installation, chance: random.Random) -> None:
             house.let_pass(begin)
         job.kill()
         job.start()
-    house.check_lists(house.let_pass(begin + 10))
+    house.check_lists(house.let_pass(house.last_us / SECOND_US))
     records = job.read(f"{job.prefix}.topk.current")
     values = [(it.key, it.value) for it in records]
     assert len(values) == len(set(values))
 
 
 def check_replay(house: Installation, resources: str, folder: Path) -> None:
-    """The lists at the end of a replay of the same events are those of the job."""
+    """Compare the lists at the end of a replay of the same events with those of the job."""
     arguments = []
     for stream, topic in TOPICS.items():
         events = folder / f"{stream}.jsonl"
@@ -414,13 +426,11 @@ def check_replay(house: Installation, resources: str, folder: Path) -> None:
         for name, condition in found.items()
         for it in condition["lists"]
     }
-    last = max(it["time"] for it in house.events)
-    lists = expected_lists(CONDITIONS, house.events, last)
+    lists = expected_lists(CONDITIONS, house.events, house.last_us)
     assert {key: [_listed(one) for one in it["items"]] for key, it in written.items()} == lists
     records = [json.loads(it) for it in changes.read_text().splitlines()]
     assert folded(records) == lists
     # The job has the same lists at that time, value by value.
-    house.let_pass(last / SECOND_US)
     current = house.wait_for_lists(lists)
     newest = {(it.key or b"").decode(): it for it in current}
     for key, it in written.items():
@@ -430,14 +440,13 @@ def check_replay(house: Installation, resources: str, folder: Path) -> None:
 def check_new_version(house: Installation) -> None:
     """Replace a condition: its list is withdrawn and written anew, changes go elsewhere."""
     own = f"{house.job.prefix}-pairs"
-    last = max(it["time"] for it in house.events)
     changed = {"kind": "topk_similarity", **CONDITIONS["near"], "k": 3, "window": "8s"}
     answer = house.client.put(PATH, json={**changed, "output_topic": own})
     assert answer.status_code == 200, answer.text
     present = [name for name in CONDITIONS if name != "near"]
-    before = expected_lists(present, house.events, last)
+    before = expected_lists(present, house.events, house.last_us)
     CONDITIONS["near"] |= {"k": 3, "window": "8s"}
-    lists = expected_lists(CONDITIONS, house.events, last)
+    lists = expected_lists(CONDITIONS, house.events, house.last_us)
     house.wait_for_lists(lists)
     old = [it for it in house.changes(before) if it["reason"] == "condition"]
     left = [(it["condition"], it["version"], it["change"]) for it in old]
@@ -450,10 +459,9 @@ def check_new_version(house: Installation) -> None:
 def check_pause(house: Installation) -> None:
     """Pause a condition: it then has no list, and begins again with later events."""
     path = "/v1/conditions/cross"
-    last = max(it["time"] for it in house.events)
     assert house.client.put(f"{path}/pause").status_code == 202
     others = [name for name in CONDITIONS if name != "cross"]
-    house.wait_for_lists(expected_lists(others, house.events, last))
+    house.wait_for_lists(expected_lists(others, house.events, house.last_us))
     wait_until(lambda: not house.present("cross"))
     assert house.client.put(f"{path}/resume").status_code == 202
     house.job.wait_for_slots(
@@ -462,7 +470,7 @@ def check_pause(house: Installation) -> None:
         )
     )
     chance = random.Random(6)  # noqa: S311 - a reproducible choice, no secret
-    begin = math.ceil(last / SECOND_US) + 1_000
+    begin = house.last_us // SECOND_US + 1_000
     house.send(draw_events(chance, 60, begin, begin + 20))
     as_of_us = house.let_pass(begin + 20)
     lists = expected_lists(CONDITIONS, house.events, as_of_us)
