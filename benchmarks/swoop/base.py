@@ -50,9 +50,7 @@ class Base(Operator):
     def fill(self, count: int) -> None:
         """Find all pairs, and sort them."""
         pairs = make_stock(count * (count - 1) // 2)
-        n = _find_all_kernel(
-            self.stream, count, self.table, self.similarity.key, pairs, self._mark
-        )
+        n = _find_all_kernel(self.stream, count, self.table, self.similarity.key, pairs, self._mark)
         # The pairs are found by descending older and ascending younger set.
         order = np.argsort(-pairs.key[:n], kind="stable")
         self._stock = make_stock(n + n // 8 + count)

@@ -1,8 +1,9 @@
-"""A straightforward operator with inverted lists, whose stock is computed again when it runs dry.
+"""A straightforward operator with inverted lists, whose stock is computed when it runs dry.
 
-Problem. Without skyband, an operator keeps the k best pairs and some spare ones: all pairs not worse
-than the last one. Pairs of expired sets leave. New pairs enter if they are better than the last
-pair. When fewer than k pairs remain, the best pairs of the window are computed from scratch.
+Problem. Without a skyband, an operator keeps the k best pairs and some spare ones: all pairs that
+are not worse than the last one. Pairs of expired sets leave. New pairs enter if they are better
+than the last pair. When fewer than k pairs remain, the best pairs of the window are computed from
+scratch.
 
 Algorithm. One threshold, the key of the last pair when the stock was cut, bounds the search for a
 new set: inverted lists are read as long as the positional upper bound (SWOOP, Theorem 5.1) reaches
@@ -12,9 +13,9 @@ scratch is the same search for each valid set, from the oldest, with a threshold
 The inverted lists cost nothing to maintain: the lists of the whole stream are stored one after the
 other in advance, and two pointers bound the valid part of each.
 
-References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017, section 5,
-for lists and bounds; Yi, Yu, Yang, Xia & Chen, "Efficient Maintenance of Materialized Top-k Views",
-2003, for a stock that is computed again when it runs dry.
+References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017, for
+lists and bounds (section 5); Yi, Yu, Yang, Xia & Chen, "Efficient Maintenance of Materialized Top-k
+Views", 2003, for a stock that is computed when it runs dry.
 Cost. A search per set, and a search for each valid set whenever the stock runs dry.
 """
 
@@ -378,6 +379,4 @@ def insert_kernel(
         for at in range(stream.offsets[new], stream.offsets[new + 1]):
             index.end[stream.tokens[at]] += 1
         if totals[SIZE] < k and kept.last[0] != _ALL:
-            refill_kernel(
-                stream, new + 1, table, key, capacity, index, visited, kept, totals
-            )
+            refill_kernel(stream, new + 1, table, key, capacity, index, visited, kept, totals)

@@ -5,15 +5,19 @@ Problem. The generic framework of Shen et al. keeps the pairs that fewer than k 
 sets: every valid set is a pre-candidate of a new set.
 
 Algorithm. The similarity of the new set and every valid set is computed. A pre-candidate passes if
-its key reaches the skyband lower bound at its end time. The staircase of these bounds is stored, and
-the valid sets are visited from the newest, so that a pointer into the staircase finds each bound.
+its key reaches the skyband lower bound at its end time. The staircase of these bounds is stored.
+The valid sets are visited from the newest, so that a pointer into the staircase finds each bound.
 The pairs that pass are merged into the stock; then the skyband is recomputed: the stock is read in
-the order of pairs with a heap of the k latest ends, and a pair remains if it ends after the first of
-them. A set without such pairs leaves the skyband as it is; it is not recomputed then.
+the order of pairs with a heap of the k latest ends, and a pair remains if it ends after the first
+of them. A set without such pairs leaves the skyband as it is; it is not recomputed then.
+
+The overlap is counted by marks of the new set's tokens, as in `TopKJoin`, which is faster than the
+merge of sorted tokens that the source describes; with `merging`, it is counted by that merge.
 
 References. Shen, Cheema, Lin, Zhang & Wang, "A Generic Framework for Top-k Pairs and Top-k Objects
-Queries over Sliding Windows", 2014; Mann, Augsten & Jensen, "SWOOP", 2017, sections 1, 6.1 and 7.1.
-Cost. O(w) per set for windows of w sets, and O(n log k) for each set that changes a stock of n pairs.
+Queries over Sliding Windows", 2014, as Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over
+Set Streams", 2017, describe it in sections 1, 6.1 and 7.1.
+Cost. O(w) per set for windows of w sets, and O(n log k) per set that changes a stock of n pairs.
 """
 
 from __future__ import annotations
@@ -46,12 +50,31 @@ from correlation.topk.similarities import Key, Similarity
 
 
 class Scase(Operator):
-    """The operator `scase`; parameters as in `Operator`."""
+    """The operator.
+
+    Parameters
+    ----------
+    stream, k, window_us, similarity
+        As in `Operator`.
+    merging : bool
+        Whether the overlap of two sets is counted by a merge of their sorted tokens.
+    """
 
     name = "scase"
 
-    def __init__(self, stream: Block, k: int, window_us: int, similarity: Similarity) -> None:
-        super().__init__(stream, k, window_us, similarity)
+    def __init__(
+        self,
+        stream: Block,
+        k: int,
+        window_us: int,
+        similarity: Similarity,
+        *,
+        merging: bool = False,
+    ) -> None:
+        super().__init__(sort_tokens(stream) if merging else stream, k, window_us, similarity)
+        self._merging = merging
+        if merging:
+            self.name = "scase, merge"
         self._stock, self._stairs = make_stock(0), make_stock(0)
         self._found = make_found(len(stream.time_us))
         self._mark = np.full(int(stream.tokens.max()) + 1, -1, np.int64)
@@ -80,7 +103,7 @@ class Scase(Operator):
             self._first, self._n, self._steps, m = insert_kernel(
                 *(self.stream, new, self.window_us, self.table, self.similarity.key),
                 *(self._stock, self._stairs, self._steps, self._heap, self._found, self._mark),
-                *(self._first, self._n),
+                *(self._first, self._n, self._merging),
             )
             self.candidates += m
         self.next += count
@@ -103,6 +126,29 @@ class Scase(Operator):
     def nbytes(self) -> int:
         """Memory of the stock and the staircase, in bytes."""
         return sum(column.nbytes for part in (self._stock, self._stairs) for column in part)
+
+
+def sort_tokens(stream: Block) -> Block:
+    """Return a stream with the tokens of each set in ascending order."""
+    owner = np.repeat(np.arange(len(stream.time_us)), np.diff(stream.offsets))
+    return stream._replace(tokens=stream.tokens[np.lexsort((stream.tokens, owner))])
+
+
+@njit(cache=True, forceinline=True)
+def _merge_tokens_kernel(stream: Block, older: int, new: int) -> int:
+    """Return the overlap of two sets whose tokens are sorted."""
+    tokens = stream.tokens
+    at, end = np.uint64(stream.offsets[older]), np.uint64(stream.offsets[older + 1])
+    place, stop = np.uint64(stream.offsets[new]), np.uint64(stream.offsets[new + 1])
+    overlap, one = 0, np.uint64(1)
+    while at < end and place < stop:
+        token, other = tokens[at], tokens[place]
+        overlap += token == other
+        if token <= other:
+            at += one
+        if other <= token:
+            place += one
+    return overlap
 
 
 @njit(cache=True, forceinline=True)
@@ -133,8 +179,8 @@ def recompute_skyband_kernel(stock: Stock, n: int, stairs: Stock, heap: Int32s) 
     n : int
         Number of pairs.
     stairs : Stock
-        Output: the steps. Pairs that end no later than column `younger`, which ascends, need a place
-        before the pair of `key` and `older`.
+        Output: the steps. Pairs whose older set is not after column `younger`, which ascends, are
+        relevant if they precede the pair of `key` and `older`.
     heap : int32[k]
         Work space.
 
@@ -171,6 +217,7 @@ def get_candidates_kernel(
     steps: int,
     found: Found,
     token_mark: Int64s,
+    merging: bool,  # noqa: FBT001 - numba has no keyword-only arguments
 ) -> int:
     """Find the pairs of a new set that reach the skyband lower bound; return their number."""
     m, step = 0, steps
@@ -179,7 +226,10 @@ def get_candidates_kernel(
     for older in range(new - 1, first - 1, -1):
         while step > 0 and stairs.younger[step - 1] >= older:
             step -= 1
-        overlap = count_overlap_kernel(stream, older, token_mark, new)
+        if merging:
+            overlap = _merge_tokens_kernel(stream, older, new)
+        else:
+            overlap = count_overlap_kernel(stream, older, token_mark, new)
         if overlap == 0:
             continue
         other = stream.offsets[older + 1] - stream.offsets[older]
@@ -209,6 +259,7 @@ def insert_kernel(
     token_mark: Int64s,
     first: int,
     n: int,
+    merging: bool,  # noqa: FBT001 - numba has no keyword-only arguments
 ) -> tuple[int, int, int, int]:
     """Insert a set.
 
@@ -220,7 +271,7 @@ def insert_kernel(
     """
     first, n = advance_kernel(stream, stream.time_us[new] - window_us, stock, first, n)
     m = get_candidates_kernel(
-        stream, new, first, table, key, stairs, steps, found, token_mark
+        stream, new, first, table, key, stairs, steps, found, token_mark, merging
     )
     if m > 0:
         n = merge_found_kernel(stock, n, found, m, new)

@@ -1,4 +1,4 @@
-"""A stock as sorted arrays of pairs: the reference operators have arrays where the source has trees.
+"""A stock as sorted arrays of pairs, where the source has trees.
 
 The order of pairs is that of `correlation.topk.join.stock`: key descending, then the later older
 set, then the earlier younger set. Merging the candidates of a set into an array moves pairs that a

@@ -20,7 +20,7 @@ _MEAN_SIZE = 10
 _SKEW = 1.0
 # Number of sets after which a new token is the most frequent one of a drifting stream.
 _DRIFT = 100
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 
 
 def draw_sets(count: int, *, drifting: bool = False, seed: int = 2017) -> Block:
@@ -52,6 +52,26 @@ def draw_sets(count: int, *, drifting: bool = False, seed: int = 2017) -> Block:
     kept = np.unique(owner * np.int64(4 * _UNIVERSE) + names + _UNIVERSE, return_index=True)[1]
     kept.sort()
     return _number_tokens(names[kept], np.bincount(owner[kept], minlength=count))
+
+
+def add_bursts(stream: Block, *, every: int, size: int) -> Block:
+    """Return a stream in which a set is repeated many times in succession, again and again.
+
+    Parameters
+    ----------
+    stream : Block
+        The stream.
+    every : int
+        Number of sets from the begin of a burst to the begin of the next one.
+    size : int
+        Number of equal sets of a burst.
+    """
+    copied = np.arange(len(stream.time_us))
+    copied -= np.where(copied % every < size, copied % every, 0)
+    sizes = np.diff(stream.offsets)[copied]
+    starts = np.cumsum(sizes) - sizes
+    within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+    return _make_block(stream.tokens[np.repeat(stream.offsets[copied], sizes) + within], sizes)
 
 
 def read_messages(*, distinct: bool = False) -> Block:

@@ -33,7 +33,10 @@ def load_messages(limit: int | None = None) -> list[Message]:
     limit : int or None
         Number of messages; None: all.
     """
-    path = files("chitchat_dataset") / "dataset.json"
+    # Imported here: the package is an optional dependency.
+    import chitchat_dataset  # noqa: PLC0415
+
+    path = files(chitchat_dataset) / "dataset.json"
     messages = []
     for conversation, content in orjson.loads(path.read_bytes()).items():
         turns = [message for turn in content["messages"] for message in turn]

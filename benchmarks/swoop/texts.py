@@ -1,0 +1,10 @@
+"""Texts of the tables: the source's claim, the result here, and the cause of a difference."""
+
+RATES = "x"
+COSTS = "x"
+LATENCY = "x"
+SIMILARITY = "x"
+ORDERS = "x"
+MESSAGES = "x"
+SPARES = "x"
+REBUILDING = "x"
