@@ -54,8 +54,9 @@ class Base(Operator):
         # The pairs are found by descending older and ascending younger set.
         order = np.argsort(-pairs.key[:n], kind="stable")
         self._stock = make_stock(n + n // 8 + count)
-        for column, found in zip(self._stock, pairs, strict=True):
-            np.take(found[:n], order, out=column[:n])
+        np.take(pairs.key[:n], order, out=self._stock.key[:n])
+        np.take(pairs.older[:n], order, out=self._stock.older[:n])
+        np.take(pairs.younger[:n], order, out=self._stock.younger[:n])
         self._n, self.next = n, count
 
     def insert(self, count: int) -> None:
@@ -65,9 +66,9 @@ class Base(Operator):
             if room > len(self._stock.key):
                 self._stock = grow_stock(self._stock, room + room // 4)
             self._first, self._n = insert_kernel(
-                *(self.stream, new, self.window_us, self.table, self.similarity.key),
-                *(self._stock, self._found, self._mark, self._first, self._n),
-            )
+                self.stream, new, self.window_us, self.table, self.similarity.key,
+                self._stock, self._found, self._mark, self._first, self._n,
+            )  # fmt: skip
         self.next += count
 
     def list_pairs(self) -> Pairs:

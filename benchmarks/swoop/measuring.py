@@ -14,7 +14,7 @@ from benchmarks.swoop.window import Operator, Swoop
 from correlation.topk.similarities import JACCARD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -123,7 +123,7 @@ def choose_operators(window: int) -> list[str]:
 
 
 def measure(
-    makers: dict[str, Callable[[], Operator]], shape: Shape, plan: Plan
+    makers: Mapping[str, Callable[[], Operator]], shape: Shape, plan: Plan
 ) -> dict[str, Measured]:
     """Run operators one after the other.
 
@@ -193,7 +193,7 @@ def check_answers(found: Pairs, wanted: Pairs, what: str) -> None:
 
 
 def measure_latency(
-    makers: dict[str, Callable[[], Operator]], shape: Shape, counts: dict[str, Sequence[int]]
+    makers: Mapping[str, Callable[[], Operator]], shape: Shape, counts: Mapping[str, Sequence[int]]
 ) -> dict[str, NDArray[np.float64]]:
     """Measure the time of single calls.
 

@@ -167,19 +167,19 @@ class Refill(Operator):
         sizes = np.bincount(tokens, minlength=len(self._index.end))
         self._index.end[:] = self._index.front + sizes
         refill_kernel(
-            *(self.stream, count, self.table, self.similarity.key, self._capacity),
-            *(self._index, self._visited, self._kept, self.totals),
-        )
+            self.stream, count, self.table, self.similarity.key, self._capacity,
+            self._index, self._visited, self._kept, self.totals,
+        )  # fmt: skip
         self.next = count
         self.totals[SEARCHES + 1 :] = 0
 
     def insert(self, count: int) -> None:
         """Insert sets."""
         insert_kernel(
-            *(self.stream, self.next, self.next + count, self.window_us),
-            *(self.table, self.similarity.key, self.k, self._capacity),
-            *(self._index, self._visited, self._kept, self.totals),
-        )
+            self.stream, self.next, self.next + count, self.window_us,
+            self.table, self.similarity.key, self.k, self._capacity,
+            self._index, self._visited, self._kept, self.totals,
+        )  # fmt: skip
         self.next += count
 
     def list_pairs(self) -> Pairs:
@@ -200,7 +200,8 @@ class Refill(Operator):
 @njit(cache=True)
 def _order_tokens_kernel(stream: Block, number: int, index: Index, end: Int64s) -> int:
     """Order the tokens of a set, shortest list first; return their number."""
-    begin, size = stream.offsets[number], stream.offsets[number + 1] - stream.offsets[number]
+    begin = stream.offsets[number]
+    size: int = stream.offsets[number + 1] - begin
     order, weight = index.order, index.weight
     for place in range(size):
         token = stream.tokens[begin + place]

@@ -90,8 +90,9 @@ class Scase(Operator):
         pairs = join.list_stock()
         self._n, self.next = len(pairs.key), count
         self._reserve(self._n + count)
-        for column, values in zip(self._stock, pairs, strict=True):
-            column[: self._n] = values
+        self._stock.key[: self._n] = pairs.key
+        self._stock.older[: self._n] = pairs.older
+        self._stock.younger[: self._n] = pairs.younger
         self._n, self._steps = recompute_skyband_kernel(
             self._stock, self._n, self._stairs, self._heap
         )
@@ -101,10 +102,10 @@ class Scase(Operator):
         for new in range(self.next, self.next + count):
             self._reserve(self._n + new - self._first)
             self._first, self._n, self._steps, m = insert_kernel(
-                *(self.stream, new, self.window_us, self.table, self.similarity.key),
-                *(self._stock, self._stairs, self._steps, self._heap, self._found, self._mark),
-                *(self._first, self._n, self._merging),
-            )
+                self.stream, new, self.window_us, self.table, self.similarity.key,
+                self._stock, self._stairs, self._steps, self._heap, self._found, self._mark,
+                self._first, self._n, self._merging,
+            )  # fmt: skip
             self.candidates += m
         self.next += count
 

@@ -44,9 +44,9 @@ def make_found(room: int) -> Found:
 
 def grow_stock(stock: Stock, room: int) -> Stock:
     """Return the stock with more room."""
-    grown = make_stock(room)
-    for new, old in zip(grown, stock, strict=True):
-        new[: len(old)] = old
+    grown, count = make_stock(room), len(stock.key)
+    grown.key[:count], grown.older[:count] = stock.key, stock.older
+    grown.younger[:count] = stock.younger
     return grown
 
 

@@ -44,7 +44,8 @@ def take_sets(stream: Block, begin: int, end: int) -> Block:
 def find_key_kernel(table: Int64s, key: Key, overlap: int, size: int, other: int) -> int:
     """Return the key of two sets, from the table of `similarities.key_table` if they are small."""
     if size < TABLE_SIZES and other < TABLE_SIZES:
-        return table[(size * TABLE_SIZES + other) * TABLE_SIZES + overlap]
+        found: int = table[(size * TABLE_SIZES + other) * TABLE_SIZES + overlap]
+        return found
     return key(overlap, size, other)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_refill_computes_its_stock_again_when_it_runs_dry() -> None:
 def test_measuring_compares_the_lists_of_all_operators() -> None:
     shape, plan = Shape(60, 5), Plan(3, 10, 2)
     stream = draw_sets(shape.window + plan.sets)
-    makers = {name: lambda name=name: make_operator(name, stream, shape) for name in NAMES}
+    makers = {name: partial(make_operator, name, stream, shape) for name in NAMES}
     runs = measure(makers, shape, plan)
     assert {name: run.sets for name, run in runs.items()} == {
         name: 6 if name in SLOW else 20 for name in NAMES
@@ -137,7 +138,7 @@ def test_measuring_compares_the_lists_of_all_operators() -> None:
     assert runs[SCASE].stock == runs[MERGING].stock < runs[BASE].stock
     met, counted, candidates = runs[SWOOP].work
     assert met > counted > candidates > 0
-    other = {SWOOP: makers[SWOOP], REFILL: lambda: make_operator(REFILL, stream, Shape(60, 4))}
+    other = {SWOOP: makers[SWOOP], REFILL: partial(make_operator, REFILL, stream, Shape(60, 4))}
     with pytest.raises(DifferentAnswersError, match="refill, piece 0"):
         measure(other, shape, plan)
     times = measure_latency(makers, shape, {name: [1, 0, 2] for name in NAMES})
