@@ -27,6 +27,8 @@ SWOOP, REFILL, SCASE, MERGING, BASE = "swoop", "refill", "scase", "scase, merge"
 SLOW = (SCASE, MERGING, BASE)
 # Above this window, `base` has more pairs than fit into memory.
 BASE_LIMIT = 10_000
+# Number of times that the skyband is recomputed for a measurement.
+_RECOMPUTED = 100
 
 
 class Shape(NamedTuple):
@@ -83,6 +85,8 @@ class Measured(NamedTuple):
         Sets met, sets whose overlap was counted, and candidates, per set; zeros if not counted.
     fill_seconds : float
         Processor time to fill the window in bulk.
+    skyband_us : float
+        Processor time to recompute the skyband once, for `scase`, in µs; 0 for the others.
     """
 
     rate: float
@@ -91,6 +95,7 @@ class Measured(NamedTuple):
     nbytes: int
     work: NDArray[np.float64]
     fill_seconds: float
+    skyband_us: float
 
 
 class DifferentAnswersError(Exception):
@@ -173,7 +178,15 @@ def _run(name: str, operator: Operator, shape: Shape, plan: Plan, answers: list[
         operator.nbytes,
         (_work(operator) - work) / sets,
         fill_seconds,
+        _recompute_us(operator) if isinstance(operator, Scase) else 0.0,
     )
+
+
+def _recompute_us(operator: Scase) -> float:
+    begin = time.process_time()
+    for _ in range(_RECOMPUTED):
+        operator.recompute()
+    return (time.process_time() - begin) / _RECOMPUTED * 1e6
 
 
 def _work(operator: Operator) -> NDArray[np.float64]:

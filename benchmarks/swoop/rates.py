@@ -165,6 +165,7 @@ def report_costs(points: Sequence[RatePoint]) -> Report:
             [
                 _label(point),
                 *(f"{1e6 / point.runs[name].rate:,.1f} µs" for name in (SWOOP, REFILL, SCASE)),
+                f"{point.runs[SCASE].skyband_us:,.1f} µs",
                 *(f"{value:,.1f}" for value in run.work),
                 f"{100 * run.work[0] / point.shape.window:.3g}%",
                 *(f"{point.runs[name].stock:,}" for name in (SWOOP, REFILL, SCASE)),
@@ -192,7 +193,7 @@ def report_costs(points: Sequence[RatePoint]) -> Report:
         "SWOOP: what a set costs",
         COSTS,
         (
-            *("window, k", "swoop", REFILL, SCASE),
+            *("window, k", SWOOP, REFILL, SCASE, "skyband from scratch"),
             *("met", "counted", "candidates", "met of the window"),
             *("stock, swoop", "stock, refill", "stock, scase"),
         ),

@@ -93,9 +93,7 @@ class Scase(Operator):
         self._stock.key[: self._n] = pairs.key
         self._stock.older[: self._n] = pairs.older
         self._stock.younger[: self._n] = pairs.younger
-        self._n, self._steps = recompute_skyband_kernel(
-            self._stock, self._n, self._stairs, self._heap
-        )
+        self.recompute()
 
     def insert(self, count: int) -> None:
         """Insert sets."""
@@ -108,6 +106,12 @@ class Scase(Operator):
             )  # fmt: skip
             self.candidates += m
         self.next += count
+
+    def recompute(self) -> None:
+        """Recompute the skyband of the stock, which is minimal already."""
+        self._n, self._steps = recompute_skyband_kernel(
+            self._stock, self._n, self._stairs, self._heap
+        )
 
     def _reserve(self, room: int) -> None:
         if room > len(self._stock.key):
