@@ -60,7 +60,7 @@ def measure_latencies(*, quick: bool) -> list[LatencyPoint]:
     few, many = (10, 96) if quick else (100, 8_000)
     for window in QUICK_WINDOWS if quick else WINDOWS:
         shape = Shape(window, _QUICK_K if quick else _K)
-        stream = draw_sets(window + many)
+        stream = draw_sets(window + many + 1)
         names = [name for name in choose_operators(window) if name in {SWOOP, REFILL, SCASE, BASE}]
         makers = {name: partial(make_operator, name, stream, shape) for name in names}
         makers[BLOCKS] = makers[EMPTY] = makers[SWOOP]

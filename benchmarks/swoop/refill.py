@@ -222,8 +222,8 @@ def search_kernel(
     key: Key,
     index: Index,
     end: Int64s,
-    least: int,
-    least_older: int,
+    last_key: int,
+    last_older: int,
     found: Found,
     totals: Int64s,
 ) -> int:
@@ -237,7 +237,7 @@ def search_kernel(
         The inverted lists.
     end : int64[tokens]
         Ends of the lists.
-    least, least_older : int
+    last_key, last_older : int
         Key and older set of the pair; _ALL: all pairs are better.
     found : Found
         Output: the pairs, in no order.
@@ -257,7 +257,7 @@ def search_kernel(
     m, met, counted = 0, 0, 0
     for place in range(size):
         rest = size - place
-        if find_key_kernel(table, key, rest, size, rest) < least:
+        if find_key_kernel(table, key, rest, size, rest) < last_key:
             break
         token = index.order[place]
         for at in range(end[token] - 1, index.front[token] - 1, -1):
@@ -269,12 +269,12 @@ def search_kernel(
             other = stream.offsets[older + 1] - stream.offsets[older]
             lacking = count_bits_kernel(signature & ~index.signature[older])
             possible = min(rest, other, size - lacking)
-            if find_key_kernel(table, key, possible, size, other) < least:
+            if find_key_kernel(table, key, possible, size, other) < last_key:
                 continue
             counted += 1
             overlap = count_overlap_kernel(stream, older, index.token_mark, mark)
             reached = find_key_kernel(table, key, overlap, size, other)
-            if reached > least or (reached == least and older > least_older):
+            if reached > last_key or (reached == last_key and older > last_older):
                 found.key[m], found.older[m] = reached, older
                 m += 1
     totals[MET] += met

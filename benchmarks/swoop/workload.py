@@ -87,7 +87,7 @@ def read_messages(*, distinct: bool = False) -> Block:
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Return the words of a text in lower case, sorted, each once."""
+    """Return the words of a string in lower case, sorted, each once."""
     return tuple(sorted(set(_WORD.findall(text.lower()))))
 
 
