@@ -63,9 +63,10 @@ SIMILARITY = """\
 
 **Here.** 10,000 sets, k = 50, as above.
 
-**Result.** The distance to `scase` is of one order of magnitude for all five. The similarities
-differ in the sets that are met and counted: `overlap` has the weakest bounds, because many pairs
-have the same small overlap and sets of any size can have it.
+**Result.** The distance to `scase` is more than one order of magnitude for all five. `jaccard` and
+`dice` order pairs alike and do the same work. `cosine` meets the most sets, because its upper bound
+falls most slowly with the position of a token. `overlap` meets the fewest, but counts most of them:
+sizes exclude little, since sets of any size can have the overlap needed.
 """
 
 ORDERS = """\
