@@ -42,6 +42,7 @@ _PERFORMANCE = Page(
         "kernel",
         "buffer",
         "attributes",
+        "tokens",
         "factored",
         "path",
         "sharing",

@@ -27,13 +27,16 @@ from spark_jobs.worker.envelope import EVENTS
 from spark_jobs.worker.pack import Packer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Draw = Callable[[np.random.Generator], Mapping[str, Any]]
 
 _SECOND_US = 1_000_000
 _STEP_S = 4
 BLOCKS = 60
 # Blocks until the buffers are full and the kernels are compiled.
 _SKIPPED = 20
+COLUMNS = ("declared", "read an event", "block of 12,800", "buffered event", "read", "block")
 # Events wait for 30 s and have few pairs.
 _CONDITION = {
     "kind": "within",
@@ -62,8 +65,8 @@ TEXT = (
 
 
 @dataclass
-class _Way:
-    """A program and its streams, and what was measured."""
+class Way:
+    """A program, its streams, and what was measured."""
 
     name: str
     program: Program
@@ -73,7 +76,8 @@ class _Way:
     bytes_per_event: float = 0
 
     @classmethod
-    def of(cls, name: str, declared: Mapping[str, Any]) -> _Way:
+    def of(cls, name: str, declared: Mapping[str, Any]) -> Way:
+        """Build a way; `declared` are further fields of the streams."""
         document = {
             "min_uncertainty_us": MIN_UNCERTAINTY_US,
             "max_uncertainty_us": MAX_UNCERTAINTY_US,
@@ -112,8 +116,8 @@ class _Way:
         return float(read) / count, float(block)
 
 
-def make_batch(number: int, rng: np.random.Generator) -> pa.RecordBatch:
-    """Draw a block of both streams as Spark reads it from Kafka."""
+def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) -> pa.RecordBatch:
+    """Draw a block of both streams as Spark reads it from Kafka, with further fields of records."""
     count = _STEP_S * RATE
     begin = number * _STEP_S * _SECOND_US
     values, topics = [], []
@@ -130,6 +134,7 @@ def make_batch(number: int, rng: np.random.Generator) -> pa.RecordBatch:
                 "area": f"area {areas[place]}",
                 "host": f"host {hosts[place]}",
                 "level": int(levels[place]),
+                **(draw(rng) if draw else {}),
             }
             values.append(orjson.dumps(value))
             topics.append(stream)
@@ -148,20 +153,18 @@ def make_batch(number: int, rng: np.random.Generator) -> pa.RecordBatch:
     )
 
 
-def measure(ways: Sequence[_Way]) -> None:
-    """Let all ways take the same blocks, in changing order."""
+def measure(ways: Sequence[Way], draw: Draw | None = None) -> None:
+    """Let all ways take the same blocks, in changing order; `draw` returns further fields."""
     rng = np.random.default_rng(2010)
     for number in range(BLOCKS):
-        batch = make_batch(number, rng)
+        batch = make_batch(number, rng, draw)
         turn = number % len(ways)
         for way in [*ways[turn:], *ways[:turn]]:
             way.take(batch, number)
 
 
-def run() -> list[Report]:
-    """Measure all ways."""
-    ways = [_Way.of(name, declared) for name, declared in WAYS.items()]
-    measure(ways)
+def rows_of(ways: Sequence[Way]) -> list[list[str]]:
+    """Return the rows of the table; the first way is the one that the others are compared with."""
     plain_read, plain_block = ways[0].medians()
     rows = []
     for way in ways:
@@ -176,8 +179,14 @@ def run() -> list[Report]:
                 f"{block / plain_block:.2f}",
             ]
         )
-    columns = ("declared", "read an event", "block of 12,800", "buffered event", "read", "block")
-    return [Report("Streams with and without attributes", TEXT, columns, rows)]
+    return rows
+
+
+def run() -> list[Report]:
+    """Measure all ways."""
+    ways = [Way.of(name, declared) for name, declared in WAYS.items()]
+    measure(ways)
+    return [Report("Streams with and without attributes", TEXT, COLUMNS, rows_of(ways))]
 
 
 if __name__ == "__main__":

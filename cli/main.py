@@ -9,12 +9,10 @@ Commands import their dependencies when they run, so that ``--help`` is fast.
 # ruff: noqa: PLC0415
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from functools import partial
 from importlib import metadata
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
@@ -26,6 +24,7 @@ from cli.client.lines import counted, printable, write_json_line
 from cli.client.plan_command import plan
 from cli.client.query_command import query_app
 from cli.client.repair_command import repair_config
+from cli.client.tail_command import tail
 from cli.client.watermark import reset_watermark
 from cli.error_messages import describe_error
 from cli.errors import BrokerError, CliError, UsageError
@@ -278,56 +277,7 @@ def produce(
         )
 
 
-@app.command()
-def tail(
-    *,
-    condition: Annotated[
-        list[str] | None, typer.Option(help="Show only alarms of this condition. Repeatable.")
-    ] = None,
-    topic: Annotated[str | None, typer.Option(help="Output topic of a condition.")] = None,
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start with the oldest stored alarm.")
-    ] = False,
-    count: Annotated[
-        int | None,
-        typer.Option("--count", "-n", help="Number of alarms after which the command ends.", min=1),
-    ] = None,
-    set_aside: Annotated[
-        bool, typer.Option("--set-aside", help="Show dead letters and late events instead.")
-    ] = False,
-    bootstrap: Bootstrap = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show alarms as they arrive, each exactly once; or dead letters and late events."""
-    from cli.client.alarms import follow_alarms, follow_set_aside
-    from cli.client.lines import describe_result, describe_set_aside
-
-    settings = read_settings(bootstrap=bootstrap)
-    console = Console(highlight=False, soft_wrap=True)
-    report = partial(Console(stderr=True, highlight=False, soft_wrap=True).print, markup=False)
-    if set_aside and (condition or topic):
-        raise typer.BadParameter("--set-aside cannot be combined with --condition or --topic")
-    # JSON object and line of each record.
-    found: Iterable[tuple[Mapping[str, Any], str]]
-    if set_aside:
-        letters = follow_set_aside(settings, from_beginning=from_beginning, report=report)
-        found = ((it, describe_set_aside(it)) for it in letters if it is not None)
-    else:
-        results = follow_alarms(settings, topic, from_beginning=from_beginning, report=report)
-        found = (
-            (it.result, describe_result(*it))
-            for it in results
-            if it is not None and (not condition or it.result["condition"] in condition)
-        )
-    for number, (record, line) in enumerate(found, start=1):
-        if as_json:
-            write_json_line(record)
-        else:
-            console.print(line, markup=False)
-        if number == count:
-            return
-
-
+app.command()(tail)
 app.command()(replay)
 app.command("repair-config")(repair_config)
 app.command()(reset_watermark)

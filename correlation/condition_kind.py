@@ -6,17 +6,21 @@ the warm-up of the job, `tail` and the metrics page are built from its `Conditio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
+from correlation.buffers.buffer import StreamBuffer
 from correlation.explaining import GivenRecord
-from correlation.operators import Condition, Operator
+from correlation.lists import Lists
+from correlation.operators import Condition, Operator, Result
 from correlation.resources.streams import Stream
+from correlation.resources.topics import Channel
 
 FieldType = Literal[
     "duration",
+    "probability",
     "decimal",
     "count",
     "stream",
@@ -38,9 +42,10 @@ class Field:
     name : str
         Name in the user's document; the stored name of a duration ends with `_us`.
     type : str
-        duration (µs), decimal (exact), count (1 or more), stream (a name), choice, flag, topic,
-        filters (of roles; correlation.resources.role_filters), names (an object whose values are
-        names of resources), or text_or_object (a string, or a JSON object with the same meaning).
+        duration (µs), probability (an exact decimal greater than 0 and at most 1), decimal (exact),
+        count (an integer), stream (a name), choice, flag, topic, filters (of roles;
+        correlation.resources.role_filters), names (an object whose values are names of resources),
+        or text_or_object (a string, or a JSON object with the same meaning).
     description : str
         Description in the API's documentation.
     required : bool
@@ -53,6 +58,9 @@ class Field:
         `(value) -> stored value` of a text_or_object; raises InvalidFieldError whose field is the
         name of this field, or a path inside the object. The stored value contains only types of
         JSON, without fractions, which JSON parsers round.
+    minimum, maximum : int or None
+        Min and max of a decimal or a count, both included. None: the min of a count is 1, and the
+        absolute value of a decimal is at most correlation.limits.DECIMAL_LIMIT.
     """
 
     name: str
@@ -62,6 +70,8 @@ class Field:
     default: object = None
     choices: tuple[str, ...] = ()
     read: Callable[[Any], Any] | None = None
+    minimum: int | None = None
+    maximum: int | None = None
 
     @property
     def stored_name(self) -> str:
@@ -93,6 +103,22 @@ class Load:
 
     rates: Mapping[str, float]
     keys: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A gauge that the operators of a kind report.
+
+    Parameters
+    ----------
+    description : str
+        Help string.
+    over_slots : str
+        How the values of the slots are combined: sum, max or min.
+    """
+
+    description: str
+    over_slots: Literal["sum", "max", "min"] = "sum"
 
 
 class ResultReader(Protocol):
@@ -159,6 +185,7 @@ def _as_held(
 
 
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
+_NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +201,8 @@ class ConditionKind:
     fields : tuple of Field
         Fields of its document, except `kind`.
     build : callable
-        `(name, version, values) -> Condition`; raises InvalidFieldError.
+        `(name, version, values) -> Condition`; raises InvalidFieldError. A field that is not valid
+        in the user's document is missing in `values`, which is an error of this field.
     check : callable
         `(condition, streams)`; raises InvalidFieldError when the condition cannot use the streams.
     operator : callable
@@ -196,7 +224,8 @@ class ConditionKind:
         `(condition, streams, given) -> dict`: the evaluation of one record per role; see
         correlation.explaining. The dict describes the given record of a role under its name; with
         `names_events` under its name in `events`. A kind with `search` has one more parameter,
-        `found`, with a default: the records of each role that were found, newest first.
+        `found`, with a default: the records of each role that were found, newest first. A kind with
+        `lists` has one more parameter, `find_list`, with a default: see correlation.explaining.
     example : mapping
         Example document of this kind.
     open_reader : callable or None
@@ -205,10 +234,23 @@ class ConditionKind:
     warm_up : callable
         `(algorithm, shapes) -> documents` of conditions that are evaluated before the first batch,
         so that kernels are compiled. Their streams are "a" and "b", with uncertain times of the
-        shapes, and "c" and "d", with exact times and the attributes `area` (a string) and `level`
-        (an integer); see spark_jobs.worker.warm_up.
+        shapes, and "c" and "d", with exact times, the attributes `area` (a string) and `level`
+        (an integer), and tokens; see spark_jobs.worker.warm_up.
     metrics : mapping of str to str
-        Help strings of its operators' metrics, by name without prefix.
+        Help strings of its operators' counters, by name without prefix.
+    gauges : mapping of str to Gauge
+        Gauges of its operators (`Evaluation.gauges`), by name without prefix.
+    channels : tuple of Channel
+        Channels of its results beside alarms; kinds may share equal channels.
+    lists : Lists or None
+        The lists that its conditions maintain; their channel is one of `channels`.
+    withdraw : callable or None
+        `(condition, buffers, state) -> results` that withdraw what the condition has published,
+        such as its lists. It is called when the condition is removed, paused, replaced, or cannot
+        be evaluated any more, in the transaction of the batch in which that happens. `buffers` are
+        the buffers of the condition's streams after its last block, and `state`, which is not
+        empty, is the state that its operator dumped then. Nothing else is known: a restart may
+        have happened in between. The next operator of the condition begins without state.
     named_streams : callable or None
         `(values) -> NamedStream of each stream` that a document names, in which fields may be
         missing or not valid. None: the fields of type stream.
@@ -254,6 +296,10 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, Stream]], Mapping[str, Stream]
     ] = _as_held
     horizon_remedy: str = "reduce max_delay"
+    gauges: Mapping[str, Gauge] = field(default_factory=lambda: _NO_GAUGES)
+    channels: tuple[Channel, ...] = ()
+    lists: Lists | None = None
+    withdraw: Callable[[Any, Mapping[str, StreamBuffer], bytes], Sequence[Result]] | None = None
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

@@ -136,6 +136,10 @@ class UnreadableRecordError(CorrelationError):
     """A record of the config topic does not hold a resource under its own key."""
 
 
+class UnknownChannelError(CorrelationError):
+    """A result names a channel that no kind of condition declares."""
+
+
 class RejectedEventError(CorrelationError):
     """A record is not a valid event of its stream and goes to the dead-letter topic.
 

@@ -10,7 +10,7 @@ kind defines its steps (`timing.explain`, `event_query.explain`); the first is c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -25,8 +25,12 @@ from correlation.resources.filters import Filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.paths import has_path
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import Tokens
 
 Form = Literal["record", "event"]
+Items = Sequence[Mapping[str, Any]]
+# Finds the items of the present list of a join key; None: the list does not exist or is not known.
+FindList = Callable[[str | None], Items | None]
 # Fields that hold the time of a canonical event.
 _CANONICAL = ({"time"}, {"earliest", "latest"}, {"detected", "template"}, {"histogram"})
 # Timestamp of a record whose own is unknown: after any time, so the event is not future-dated.
@@ -108,6 +112,11 @@ class ReadEvent:
         return f"is not a valid event of stream {self.stream.name}: {self.reason}, {self.detail}"
 
     @property
+    def tokens(self) -> list[str] | None:
+        """The tokens of the event, in order of their first use; None: rejected or filtered."""
+        return None if self.event is None else [it.decode() for it in self.event.tokens]
+
+    @property
     def delay_us(self) -> int | None:
         """Kafka's timestamp minus the latest time or end; None if unknown or no live clock."""
         if (
@@ -136,6 +145,7 @@ class ReadEvent:
             first: None if event is None else event.earliest,
             last: None if event is None else event.latest,
             **({"attributes": dict(self.attributes)} if self.stream.attributes else {}),
+            **({} if self.stream.tokens is None else {"tokens": self.tokens}),
             "length_us": None if event is None else event.latest - event.earliest,
             "record_timestamp": given.record_timestamp_us,
             "delay_us": self.delay_us,
@@ -195,7 +205,8 @@ def _canonical(stream: Stream) -> Stream:
     attributes = tuple(
         Attribute(it.name, ("attributes", it.name), it.type) for it in stream.attributes
     )
-    return replace(stream, mapping=mapping, attributes=attributes)
+    tokens = None if stream.tokens is None else Tokens(("tokens",))
+    return replace(stream, mapping=mapping, attributes=attributes, tokens=tokens)
 
 
 def _read_attributes(

@@ -14,6 +14,8 @@ LENGTH_LIMIT_US = 2**45
 DURATION_LIMIT_US = 2**50
 # Maximum number of decimal places of a confidence threshold.
 THRESHOLD_PLACES = 10
+# Maximum absolute value of a decimal in a document; decimals have at most THRESHOLD_PLACES places.
+DECIMAL_LIMIT = 10**15
 # Watermark of a stream without events and heartbeats: earlier than any time.
 UNKNOWN_WATERMARK = -(2**62)
 # Keep value of a buffer that no condition needs: later than any time.

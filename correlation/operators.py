@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
+from correlation.resources.topics import ALARMS, Channel
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -71,7 +72,8 @@ class OutputRecord(NamedTuple):
 class Heading(NamedTuple):
     """Channel, topic and headers that all records of a result share.
 
-    If `topic` is None, the records go to the installation's topic of `channel`.
+    `channel` is the name of a channel. If `topic` is None, the records go to the installation's
+    topic of the channel.
     """
 
     channel: str
@@ -80,9 +82,14 @@ class Heading(NamedTuple):
 
 
 def make_heading(
-    condition: Condition, detected_at_us: int, ce_type: str = "coincide.alarm.v1"
+    condition: Condition,
+    detected_at_us: int,
+    ce_type: str = "coincide.alarm.v1",
+    channel: Channel = ALARMS,
 ) -> Heading:
     """Build channel, topic and CloudEvents headers of a condition's results.
+
+    The condition's output topic replaces the topic of the channel, unless the channel is compacted.
 
     Parameters
     ----------
@@ -92,6 +99,8 @@ def make_heading(
         Time at which the correlation completed, in µs since 1970.
     ce_type : str
         CloudEvents type of the records.
+    channel : Channel
+        A channel that the condition's kind declares, or that of alarms.
     """
     moment = (_EPOCH + timedelta(microseconds=detected_at_us)).isoformat()
     headers = {
@@ -101,7 +110,8 @@ def make_heading(
         "ce_source": f"/coincide/conditions/{condition.name}",
         "ce_time": moment,
     }
-    return Heading("alarms", condition.output_topic, headers)
+    topic = None if channel.compacted else condition.output_topic
+    return Heading(channel.name, topic, headers)
 
 
 # Column of buffered events that holds Kafka's record timestamps, int64[n] in µs.
@@ -225,6 +235,9 @@ class Evaluation:
     record_timestamp_us : int64[k]
         Kafka's timestamp of the later record of each result that a record of the block completed,
         in µs. Results that the passing of time completed are left out.
+    gauges : mapping of str to number
+        Present values of gauges that the kind declares, by name; a gauge that is missing has no
+        value after this block.
     """
 
     results: Sequence[Result] = ()
@@ -232,6 +245,7 @@ class Evaluation:
     counts: Sequence[tuple[str, Mapping[str, str], int]] = ()
     ready_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     record_timestamp_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    gauges: Mapping[str, float] = field(default_factory=dict)
 
 
 class Operator(Protocol):
@@ -250,7 +264,8 @@ class Operator(Protocol):
             The buffers hold all events read so far whose `latest` is at least this, in µs.
         before : bytes
             State returned by `dump` of the previous operator, which evaluated the condition before
-            a restart or its previous version. Empty without a previous operator or state.
+            a restart or its previous version. Empty without a previous operator or state, and
+            after the lists of the previous version were withdrawn.
         """
 
     def evaluate(self, view: View) -> Evaluation:
@@ -275,5 +290,6 @@ class Operator(Protocol):
         """Return the operator's own state outside the shared buffers; may be empty.
 
         The state is written with every batch. It contains only values that the buffers do not
-        determine, such as a bound or a position.
+        determine, such as a bound or a position. An operator that maintains lists returns a state
+        that is not empty while a list is published (`ConditionKind.withdraw`).
         """

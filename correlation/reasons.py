@@ -27,6 +27,7 @@ class Reason(StrEnum):
     FUTURE_DATED = "future_dated"
     MISSING_KEY = "missing_key"
     BAD_ATTRIBUTE = "bad_attribute"
+    BAD_TOKENS = "bad_tokens"
     TOO_LARGE = "too_large"
     BAD_HEARTBEAT = "bad_heartbeat"
     FUTURE_HEARTBEAT = "future_heartbeat"

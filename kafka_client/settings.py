@@ -17,11 +17,12 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.resources.checks import check_topic
-from correlation.resources.topics import Topics
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
+
+    from correlation.resources.topics import Topics
 
 Properties = dict[str, str | int | float | bool]
 Umask = Annotated[str, Field(pattern="^0?[0-7]{3}$")]
@@ -40,7 +41,7 @@ _JSON_TYPES = {
 # A host name, an IPv4 address, or an IPv6 address in brackets, followed by the port.
 _BROKER = re.compile(r"(?:[^\s:/@\[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):([0-9]{1,5})")
 _HIGHEST_PORT = 65535
-# Maximum length of a prefix: with the longest suffix (".dead-letter") it fits Kafka's limit of 249.
+# Maximum length of a prefix: with the longest name of a channel it fits Kafka's limit of 249.
 _PREFIX_LENGTH = 200
 # Prefix of librdkafka's messages about conflicting properties.
 _CHECKING_CLIENT = "Failed to create admin client: "
@@ -279,7 +280,10 @@ class ClientSettings(BaseSettings):
     @property
     def topics(self) -> Topics:
         """Names of Coincide's own topics."""
-        return Topics(self.prefix)
+        # Kinds of conditions load numba, which most commands do not need.
+        from correlation.kinds import topics_of  # noqa: PLC0415 - see the line above
+
+        return topics_of(self.prefix)
 
     def client_properties(self, client_id: str) -> Properties:
         """Return the properties of a librdkafka client.

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from service.api import conditions, explain, health, stream_status, streams, templates
+from service.api import (
+    conditions,
+    explain,
+    health,
+    present_list,
+    stream_status,
+    streams,
+    templates,
+)
 from service.api.body import new_limiter
 from service.api.problems import MEDIA_TYPE, install
 from service.api.query import check_query
@@ -81,7 +89,10 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     app.state.parsing = new_limiter()
     app.state.monitoring = health.Monitoring(plane)
     install(app)
-    for module in (streams, stream_status, templates, conditions, explain, health):
+    for module in (
+        *(streams, stream_status, templates),
+        *(conditions, explain, present_list, health),
+    ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)
     return app

@@ -92,6 +92,10 @@ class NotFoundError(ServiceError):
     """No resource has this name."""
 
 
+class NoListError(ServiceError):
+    """The kind of the condition does not maintain a list."""
+
+
 class EventNotFoundError(ServiceError):
     """No record with the id was found in the part of its topic that was searched."""
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError, RejectedEventError
-from correlation.explaining import Form, GivenRecord
+from correlation.explaining import FindList, Form, GivenRecord
 from correlation.kinds import KINDS, to_condition
 from correlation.limits import TIME_LIMIT_US
 from correlation.resources.times import READERS, iso8601_reader
@@ -68,6 +68,7 @@ class Explainer:
         streams: Mapping[str, Stream],
         asked: Asked,
         span: Span,
+        find_list: FindList | None = None,
     ) -> dict[str, Any]:
         """Explain how a condition evaluates events.
 
@@ -81,6 +82,8 @@ class Explainer:
             An event for each role of the kind.
         span : Span
             Range of Kafka timestamps in which ids are looked up.
+        find_list : callable or None
+            Finds the present list of a join key, of kinds with lists.
 
         Raises
         ------
@@ -121,7 +124,8 @@ class Explainer:
             for role, decides in kind.search(condition, streams, given).items()
         }
         if not searched:
-            answer = kind.explain(condition, streams, given)
+            lists = () if kind.lists is None or find_list is None else (find_list,)
+            answer = kind.explain(condition, streams, given, *lists)
         else:
             findings = self._finder.find(searched, span)
             found = {role: finding.records for role, finding in findings.items()}

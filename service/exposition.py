@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from correlation.engine.contract import MAX_DELAY, declaration, length_limits
-from correlation.kinds import KINDS
+from correlation.kinds import GAUGES, KINDS
 from service.metrics import Sample
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ _HELP = {
     "config_applied_offset": "Offset of the newest config record that the job has applied.",
     "config_head_offset": "Offset of the newest config record.",
     "job_up": "Whether the job runs and has reported recently.",
-    "topk_stock_pairs": "Pairs kept for the current top-k lists.",
     "config_records_unreadable": "Config keys whose newest record cannot be read.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
     **{name: text for kind in KINDS.values() for name, text in kind.metrics.items()},
+    **{name: gauge.description for name, gauge in GAUGES.items()},
 }
 
 

@@ -10,7 +10,8 @@ import logging
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import add
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from prometheus_client.utils import floatToGoString
@@ -18,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, mod
 
 from correlation.config_records import Unreadable, list_unreadable
 from correlation.engine.contract import ContractFacts, declaration
+from correlation.kinds import GAUGES
 
 if TYPE_CHECKING:
     from correlation.resources.streams import Stream
@@ -29,6 +31,7 @@ _SLOT = b"slot/"
 # A slot whose record is this much older than the newest belongs to an earlier checkpoint: its
 # totals are summed, its gauges, watermarks and condition states are ignored.
 _FORGOTTEN_US = 600_000_000
+_COMBINED: Mapping[str, Callable[[float, float], float]] = {"sum": add, "max": max, "min": min}
 Labels = tuple[tuple[str, str], ...]
 _Number = tuple[str, dict[str, str], float]
 _ByPartition = dict[str, dict[str, int]]
@@ -188,8 +191,12 @@ class MetricsView:
         return _summed(entry for slot in self._all() for entry in slot.counters)
 
     def gauges(self) -> list[Sample]:
-        """Return the gauges of the newest batch: sums over the slots; for times, the min."""
-        return _summed(entry for slot in self._living() for entry in slot.gauges)
+        """Return the gauges of the newest batch: as their kind declares, or sums over the slots.
+
+        Of times, the minimum is returned.
+        """
+        entries = (entry for slot in self._living() for entry in slot.gauges)
+        return _summed(entries, _over_slots)
 
     def histograms(self) -> list[Histogram]:
         """Return the histograms, summed over the slots bucket by bucket."""
@@ -325,16 +332,22 @@ def _labels(labels: Mapping[str, Any]) -> Labels:
     return tuple(sorted((name, str(value)) for name, value in labels.items()))
 
 
-def _summed(entries: Iterable[tuple[str, Mapping[str, Any], float]]) -> list[Sample]:
-    sums: dict[tuple[str, Labels], float] = defaultdict(float)
-    times: dict[tuple[str, Labels], float] = {}
+def _over_slots(name: str) -> Callable[[float, float], float]:
+    """Return the function that combines the values of a gauge in two slots."""
+    if name in GAUGES:
+        return _COMBINED[GAUGES[name].over_slots]
+    return min if name.endswith("_timestamp_seconds") else add
+
+
+def _summed(
+    entries: Iterable[tuple[str, Mapping[str, Any], float]],
+    combined: Callable[[str], Callable[[float, float], float]] = lambda _: add,
+) -> list[Sample]:
+    found: dict[tuple[str, Labels], float] = {}
     for name, labels, value in entries:
         key = (name, _labels(labels))
-        if name.endswith("_timestamp_seconds"):
-            times[key] = min(value, times.get(key, value))
-        else:
-            sums[key] += value
-    return [Sample(*key, value) for key, value in sorted((sums | times).items())]
+        found[key] = combined(name)(found[key], value) if key in found else value
+    return [Sample(*key, value) for key, value in sorted(found.items())]
 
 
 def _bound(bucket: tuple[str, int]) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.errors import CorrelationError
+from correlation.explaining import Items
 from correlation.kinds import KINDS, to_condition
 from correlation.newest_records import deletion_headers
 from correlation.resources.records import (
@@ -22,9 +23,11 @@ from correlation.resources.records import (
     stream_to_document,
     template_to_document,
 )
+from service.documents.unchanged import is_unchanged
 from service.errors import DocumentErrors, NotFoundError, ServiceError
 from service.explaining import Explainer
 from service.fold import Stored
+from service.lists import PresentLists
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry
@@ -98,13 +101,14 @@ class ControlPlane:
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
         )
+        self.lists = PresentLists(settings, self._fail)
         self._turns = Turns(settings.write_timeout_seconds)
         self._started = False
 
     @property
     def failure(self) -> Exception | None:
         """Error that stopped the service, or None."""
-        return self.log.failure or self._metrics_log.failure
+        return self.log.failure or self._metrics_log.failure or self.lists.failure
 
     def start(self) -> None:
         """Create the topics and read the config topic; a second call does nothing.
@@ -131,6 +135,7 @@ class ControlPlane:
             self.log.start()
             self.registry.follow()
             self._metrics_log.start()
+            self.lists.start()
         except (ServiceError, CorrelationError):
             self.stop()
             raise
@@ -141,6 +146,7 @@ class ControlPlane:
         """Close the Kafka clients."""
         self.log.stop()
         self._metrics_log.stop()
+        self.lists.stop()
         self._started = False
 
     def find(self, kind: ResourceKind, name: str) -> Stored:
@@ -200,7 +206,7 @@ class ControlPlane:
             document, missing = self._check(kind, name, version, document)
             if missing and not dry_run:
                 self._topic_rules.create(kind, missing)
-            if current is not None and _is_unchanged(current.resource, document):
+            if current is not None and is_unchanged(current.resource, document):
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
             resource = Resource(kind, name, version, self.now_us(), document, paused)
@@ -322,7 +328,14 @@ class ControlPlane:
         """
         stored = self.find("condition", name)
         streams = self._streams_of(to_condition(stored.resource))
-        return self._explainer.explain(stored, streams, asked, span)
+        view = self.lists.of_kind(stored.resource.document["kind"])
+
+        def find_list(key: str | None) -> Items | None:
+            found = None if view is None else view.find(name, key)
+            items: Items | None = None if found is None else found.get("items")
+            return items
+
+        return self._explainer.explain(stored, streams, asked, span, find_list)
 
     def _streams_of(self, condition: Condition) -> Mapping[str, Stream]:
         """Return the streams that a condition reads."""
@@ -369,26 +382,6 @@ class ControlPlane:
     def _fail(self, error: Exception) -> None:
         _LOGGER.critical("the service stops: %s", error)
         self.on_failure()
-
-
-def _is_unchanged(resource: Resource, document: Document) -> bool:
-    """Return whether a document is that of a resource, by its JSON: in Python ``True == 1``."""
-    old, new = (
-        orjson.dumps(it, option=orjson.OPT_SORT_KEYS)
-        for it in (_as_written_now(resource), document)
-    )
-    return old == new
-
-
-def _as_written_now(resource: Resource) -> Document:
-    """Return the document with defaults for the fields added since it was written."""
-    if resource.kind == "stream":
-        return stream_to_document(resource.to_stream())
-    if resource.kind == "condition":
-        fields = KINDS[resource.document["kind"]].fields
-        defaults = {it.stored_name: it.default for it in fields if not it.required}
-        return defaults | resource.document
-    return resource.document
 
 
 def _do_nothing() -> None:

@@ -2,8 +2,9 @@
 
 An output topic must not be an internal topic of Kafka, a compacted topic, or a topic of an
 installation of Coincide. Another installation is recognised by its topics: `P.late`, for example,
-belongs to an installation if all of its topics with the prefix `P` exist. An event topic is only
-read: it must not be an internal topic of Kafka or one of this installation's own topics.
+belongs to an installation if all topics that every installation has exist with the prefix `P`. An
+event topic is only read: it must not be an internal topic of Kafka or one of this installation's
+own topics.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from correlation.errors import InvalidFieldError
+from correlation.kinds import topics_of
 from correlation.resources.topics import Topics, is_internal
 from service.errors import InvalidDocumentError, TopicRefusedError
 
@@ -131,10 +133,15 @@ class TopicRules:
 
 
 def _owner(topic: str, names: frozenset[str]) -> str | None:
-    """Return the prefix of the installation that owns a topic, if all its topics exist."""
-    prefix, _, _ = topic.rpartition(".")
-    topics = Topics(prefix)
-    return prefix if topic in topics.reserved() and names.issuperset(topics.all()) else None
+    """Return the prefix of the installation that owns a topic, if its common topics exist.
+
+    Another installation may have fewer kinds of conditions, and thereby fewer channels.
+    """
+    for suffix in (it.removeprefix(".") for it in topics_of("").reserved()):
+        prefix = topic.removesuffix(f".{suffix}")
+        if prefix != topic and names.issuperset(Topics(prefix).common()):
+            return prefix
+    return None
 
 
 def _matches(topic: str, pattern: str) -> bool:

@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _COMPACTED = {
     "cleanup.policy": "compact",
-    # Small segments and an eager cleaner: both topics are read from the beginning at every start.
+    # Small segments and an eager cleaner: these topics are read from the beginning at every start.
     "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
 }
@@ -105,6 +105,8 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
     """Return the required properties of Coincide's own topics."""
     topics, many = settings.topics, settings.event_partitions
     deleted = {"cleanup.policy": "delete"}
+    # Every batch writes to the lists in a transaction, as it does to the metrics.
+    compacted = _COMPACTED | _ANY_RECORD | _AN_HOUR
     policy = frozenset({"cleanup.policy"})
     any_record = policy | frozenset(_ANY_RECORD)
     remembered = any_record | {"delete.retention.ms"}
@@ -115,7 +117,7 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
         TopicSpec(
             topics.metrics,
             1,
-            _COMPACTED | _ANY_RECORD | _AN_HOUR,
+            compacted,
             any_record,
             one_partition=True,
             outdated=_TEN_YEARS,
@@ -130,6 +132,12 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
         TopicSpec(topics.alarms, many, deleted, policy),
         TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
         TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),
+        *(
+            TopicSpec(topics.of(it), 1, compacted, any_record, one_partition=True)
+            if it.compacted
+            else TopicSpec(topics.of(it), many, deleted, policy)
+            for it in topics.channels
+        ),
     )
 
 

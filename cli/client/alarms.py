@@ -15,7 +15,7 @@ from kafka_client.consumers import is_record, open_consumer
 from kafka_client.partition_offsets import list_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from confluent_kafka import Message
 
@@ -81,7 +81,8 @@ def follow_alarms(
     settings
         Broker address and prefix of the topics.
     topic
-        Output topic of a condition; the common alarm topic by default.
+        Output topic of a condition; by default the common alarm topic, and the topics of the
+        channels of the kinds, except compacted ones.
     from_beginning
         Start at the oldest record, not at the end of the topic.
     report
@@ -92,9 +93,12 @@ def follow_alarms(
     BrokerError
         The broker does not answer, or the topic does not exist.
     """
-    topics = [topic or settings.topics.alarms]
+    own = settings.topics
+    channels = [] if topic else [own.of(it) for it in own.channels if not it.compacted]
     readers = ResultReaders()
-    for message in _follow(settings, topics, from_beginning=from_beginning):
+    for message in _follow(
+        settings, [topic or own.alarms], channels, from_beginning=from_beginning
+    ):
         if message is None:
             yield None
             continue
@@ -111,7 +115,7 @@ def follow_set_aside(
 ) -> Iterator[SetAside | None]:
     """Yield dead letters and late events as they arrive; otherwise like ``follow_alarms``."""
     topics = [settings.topics.dead_letter, settings.topics.late]
-    for message in _follow(settings, topics, from_beginning=from_beginning):
+    for message in _follow(settings, topics, (), from_beginning=from_beginning):
         if message is None:
             yield None
             continue
@@ -131,11 +135,17 @@ def _place(message: Message) -> str:
 
 
 def _follow(
-    settings: Settings, topics: list[str], *, from_beginning: bool
+    settings: Settings, topics: list[str], optional: Collection[str], *, from_beginning: bool
 ) -> Iterator[Message | None]:
-    """Yield committed records as they arrive; the start offsets are read at the first call."""
+    """Yield committed records as they arrive; the start offsets are read at the first call.
+
+    `optional` are topics that are left out while they do not exist: an earlier version of the
+    service does not create the channels of new kinds.
+    """
     with connected(settings, open_consumer) as consumer:
-        places = [it for topic in topics for it in partitions_of(consumer, settings, topic)]
+        existing = consumer.list_topics(timeout=METADATA_SECONDS).topics if optional else {}
+        followed = [*topics, *(it for it in optional if it in existing)]
+        places = [it for topic in followed for it in partitions_of(consumer, settings, topic)]
         ranges = list_ranges(consumer, places, METADATA_SECONDS)
         consumer.assign(
             [

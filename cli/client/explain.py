@@ -21,6 +21,7 @@ from cli.errors import UsageError
 from correlation.resources.attributes import describe_attributes
 from correlation.resources.durations import describe_duration
 from correlation.resources.times import describe_moment
+from correlation.resources.tokens import describe_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,9 +172,12 @@ def _events_table(events: Mapping[str, Any]) -> Table:
     """Return the table of the given events, one row for each."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     with_keys = any(event.get("key") for event in events.values())
-    columns = ["event", "stream", "id", *(["key"] if with_keys else []), "time", "attributes"]
-    if not any(event.get("attributes") for event in events.values()):
-        columns.remove("attributes")
+    columns = ["event", "stream", "id", *(["key"] if with_keys else []), "time"]
+    columns += [
+        name
+        for name in ("attributes", "tokens")
+        if any(event.get(name) for event in events.values())
+    ]
     for column in columns:
         table.add_column(column, overflow="fold")
     for role, event in events.items():
@@ -184,9 +188,15 @@ def _events_table(events: Mapping[str, Any]) -> Table:
             "key": event.get("key") or "",
             "time": _describe_time(event),
             "attributes": describe_attributes(event.get("attributes") or {}),
+            "tokens": _describe_tokens(event),
         }
         table.add_row(*(escape(printable(str(cells[column]))) for column in columns))
     return table
+
+
+def _describe_tokens(event: Mapping[str, Any]) -> str:
+    tokens = event.get("tokens")
+    return "" if tokens is None else describe_tokens(tokens)
 
 
 def _describe_time(event: Mapping[str, Any]) -> str:
@@ -210,7 +220,7 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
     where = f"  {place['topic']}-{place['partition']}@{place['offset']}" if place else ""
     head = f"{role}  {event['stream']}:{event['id'] or 'no id'}{key}{where}"
     attributes = describe_attributes(event.get("attributes") or {})
-    shown = [f"   {attributes}"] if attributes else []
+    shown = [f"   {it}" for it in (attributes, _describe_tokens(event)) if it]
     if event.get("reason"):
         return [head, f"   {event['reason']}: {event['detail']}", *shown]
     span = _span(event)

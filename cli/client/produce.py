@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import quote
 
@@ -179,11 +179,12 @@ def _schedule(options: ProduceOptions, streams: dict[str, Stream]) -> Schedule |
 
 def _time_reader(stream: Stream) -> Callable[[bytes], int | None]:
     """Return a function that reads an event's latest time from its record, in µs."""
-    map_event = compile_mapping(stream)
+    # Only the time is needed: tokens are not read, and the arrival time, which is unknown, is set
+    # far in the future.
+    map_event = compile_mapping(replace(stream, tokens=None))
 
     def read_time_us(value: bytes) -> int | None:
         try:
-            # Only the time is needed: the unknown arrival time is set far in the future.
             return map_event(orjson.loads(value), value, b"", 2**60).latest
         except (ValueError, RejectedEventError):
             return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from correlation.resources.attributes import Attribute
     from correlation.resources.paths import Path
+    from correlation.resources.tokens import Tokens
 
 _SUFFIX = "_path"
 # Fields that are times or durations; the others are ids, keys and names, which stay strings.
@@ -31,7 +32,7 @@ _NUMBERS = frozenset({"integer", "number"})
 
 
 class CsvColumn(NamedTuple):
-    """A column of a CSV file, for a field of the mapping or an attribute.
+    """A column of a CSV file, for a field of the mapping, an attribute or the tokens.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ class CsvColumn(NamedTuple):
         Whether cells that are JSON lists are read as lists.
     is_boolean
         Whether the cells true and false are read as booleans.
+    is_tokens
+        Whether cells that are JSON lists are read as lists of tokens.
     """
 
     place: int
@@ -52,6 +55,7 @@ class CsvColumn(NamedTuple):
     is_number: bool
     is_list: bool
     is_boolean: bool = False
+    is_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +116,25 @@ def csv_columns(file: FilePath, stream: Stream, header: Sequence[str]) -> list[C
             place, path = header.index(name), _path_in_csv(attribute)
             is_number, is_boolean = attribute.type in _NUMBERS, attribute.type == "boolean"
             found.append(CsvColumn(place, path, is_number, is_list=False, is_boolean=is_boolean))
+    if stream.tokens is not None:
+        (name,) = path = _tokens_in_csv(stream.tokens)
+        _check_column(file, stream, name, header, "tokens")
+        place, is_tokens = header.index(name), stream.tokens.reads_list
+        found.append(CsvColumn(place, path, is_number=False, is_list=False, is_tokens=is_tokens))
     return found
 
 
 def as_read_from_csv(stream: Stream) -> Stream:
-    """Return the stream with the paths that attributes have in the records of CSV rows.
+    """Return the stream with the paths that attributes and tokens have in the records of CSV rows.
 
-    The cells of an attribute are read by its type. The same column may also be read otherwise, for
-    instance as an id.
+    The cells of an attribute are read by its type, and the same column may also be read otherwise,
+    for instance as an id.
     """
     return replace(
         stream,
+        tokens=None
+        if stream.tokens is None
+        else replace(stream.tokens, path=_tokens_in_csv(stream.tokens)),
         attributes=tuple(
             it if it.record_field else replace(it, path=_path_in_csv(it))
             for it in stream.attributes
@@ -132,6 +144,11 @@ def as_read_from_csv(stream: Stream) -> Stream:
 
 def _path_in_csv(attribute: Attribute) -> Path:
     return (attribute.column_name,)
+
+
+def _tokens_in_csv(tokens: Tokens) -> Path:
+    """Return the path of the tokens in the record of a CSV row: the name of their column."""
+    return (".".join(tokens.path),)
 
 
 def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableColumns:
@@ -161,7 +178,7 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
             stamps.append(_is_moment(kind))
         elif field == _LIST:
             stamps.append(_is_moment(_bound_type(kind)))
-    for name, path in _attribute_columns(file, stream, schema):
+    for name, path in _declared_columns(file, stream, schema):
         names.append(name)
         if name != path[0]:
             moved.append((name, path))
@@ -175,18 +192,21 @@ def table_columns(file: FilePath, stream: Stream, schema: pa.Schema) -> TableCol
     return TableColumns(tuple(dict.fromkeys(names)), tuple(moved), stream)
 
 
-def _attribute_columns(
+def _declared_columns(
     file: FilePath, stream: Stream, schema: pa.Schema
 ) -> Iterator[tuple[str, Path]]:
-    """Yield the column of each attribute, a struct or called as the path, and the path."""
-    for attribute in stream.attributes:
-        path = attribute.path
-        if attribute.record_field is not None:
-            continue
+    """Yield the column of each attribute and of the tokens, and the path.
+
+    The column is a struct, or has the path as its name.
+    """
+    read = [(it.path, f"attribute {it.name}") for it in stream.attributes if not it.record_field]
+    if stream.tokens is not None:
+        read.append((stream.tokens.path, "tokens"))
+    for path, user in read:
         name = path[0]
         if _type_at(schema, path) is None:
             name = ".".join(path)
-            _check_column(file, stream, name, schema.names, f"attribute {attribute.name}")
+            _check_column(file, stream, name, schema.names, user)
         yield name, path
 
 

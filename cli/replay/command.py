@@ -96,6 +96,7 @@ def replay(
     ] = False,
 ) -> None:
     """Run conditions over files or whole Kafka topics; alarms are JSON lines."""
+    from cli.replay.lists import show_lists
     from cli.replay.options import (
         ReplayOptions,
         check_source,
@@ -148,6 +149,7 @@ def replay(
         if counted:
             show_thresholds(report, Console(highlight=False, soft_wrap=True))
         show_report(report, console)
+        show_lists(report, console)
     # If the JSON summary is on standard error, it is the only output there.
     if is_free or not as_json:
         show_rejected(report, console, letters=rejects is not None, strict=strict)

@@ -69,6 +69,9 @@ class Crew(Protocol):
     def totals(self) -> Totals:
         """Return the counters, summed over all slots."""
 
+    def lists(self) -> dict[bytes, bytes]:
+        """Return the newest records of the lists of all slots, by Kafka key."""
+
 
 class _Worker:
     """State of one process: readers of the inputs, and some slots."""
@@ -117,6 +120,10 @@ class Alone:
     def totals(self) -> Totals:
         """See `Crew.totals`."""
         return self._worker.slots.totals()
+
+    def lists(self) -> dict[bytes, bytes]:
+        """See `Crew.lists`."""
+        return self._worker.slots.lists()
 
 
 class Together:
@@ -172,6 +179,11 @@ class Together:
             found: Totals = result_of(it)
             totals += found
         return totals
+
+    def lists(self) -> dict[bytes, bytes]:
+        """See `Crew.lists`."""
+        asked = [_submit(process, _lists) for process in self._processes]
+        return {key: value for it in asked for key, value in result_of(it).items()}
 
 
 @contextmanager
@@ -243,6 +255,10 @@ def _read(source: int, chunk: Chunk) -> Taken:
 
 def _advance(step: Step) -> Found:
     return _workers[0].slots.advance(step)
+
+
+def _lists() -> dict[bytes, bytes]:
+    return _workers[0].slots.lists()
 
 
 def _totals() -> Totals:

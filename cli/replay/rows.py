@@ -180,6 +180,8 @@ def _reader_of(column: CsvColumn) -> Callable[[str], object] | None:
         return _as_list
     if column.is_boolean:
         return _as_boolean
+    if column.is_tokens:
+        return _as_tokens
     return _as_number if column.is_number else None
 
 
@@ -197,6 +199,15 @@ def _as_boolean(cell: str) -> object:
 def _as_list(cell: str) -> object:
     """Return the list if a cell is a JSON list; otherwise the cell as a string."""
     value = _as_parsed(cell)
+    return value if isinstance(value, list) else cell
+
+
+def _as_tokens(cell: str) -> object:
+    """Return the list if a cell is a JSON list, with integers as in JSON; otherwise the cell."""
+    try:
+        value = orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        return cell
     return value if isinstance(value, list) else cell
 
 

@@ -12,6 +12,7 @@ from rich.progress import DownloadColumn, TimeRemainingColumn
 from cli.progress_bar import make_progress
 from cli.replay.chunks import read_chunks
 from cli.replay.crew import Alone, Orders, Together
+from cli.replay.lists import add_lists
 from cli.replay.merging import Source, merge
 from cli.replay.options import EventFile, EventPartition, count_processes
 from cli.replay.output import lines_to
@@ -124,7 +125,11 @@ def run_inputs(
             for alarms in merge(sources, crew, _MAX_ALARMS):
                 write_alarms(alarms)
         totals = crew.totals()
-    return summarise(setup, sources, totals, options.thresholds, time.monotonic() - begin)
+        lists = crew.lists()
+    report = summarise(setup, sources, totals, options.thresholds, time.monotonic() - begin)
+    if not options.thresholds:
+        add_lists(report, lists)
+    return report
 
 
 def _crew(orders: Orders, processes: int) -> AbstractContextManager[Crew]:

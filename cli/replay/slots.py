@@ -17,12 +17,15 @@ from cli.replay.options import MAX_PROCESSES
 from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.program import Block, Program
 from correlation.engine.progress import Progress
+from correlation.kinds import CHANNELS
 from spark_jobs.worker.cache_files import cache_of_conditions
 
 if TYPE_CHECKING:
     from cli.replay.setup import Setup
     from correlation.buffers.events import Events
+    from correlation.operators import Result
 
+_LIST_CHANNELS = frozenset(it.name for it in CHANNELS if it.compacted)
 # An empty slot costs 30 µs per block.
 SLOTS = MAX_PROCESSES
 
@@ -89,6 +92,8 @@ class Slots:
             number: Program(setup.streams, setup.partitions, cache=cache) for number in numbers
         }
         self._metrics: dict[int, Mapping[str, Any]] = {}
+        # Newest record of each list, by Kafka key.
+        self._lists: dict[bytes, bytes] = {}
         for number, program in self._programs.items():
             outcome = program.advance(Block(setup.controls()), _no_clock)
             _check_running(outcome.metrics["conditions"])
@@ -108,6 +113,9 @@ class Slots:
             outcome = program.advance(block, _no_clock)
             self._metrics[number] = outcome.metrics
             for result in outcome.results:
+                if result.heading(0).channel in _LIST_CHANNELS:
+                    self._note_lists(result)
+                    continue
                 ready_us = result.ready_us()
                 pairs += len(ready_us)
                 if self._alarms:
@@ -119,6 +127,16 @@ class Slots:
                     )
         alarms.sort()
         return Found(pairs, alarms)
+
+    def _note_lists(self, result: Result) -> None:
+        for record in result.records(result.ready_us(), orjson.dumps):
+            self._lists.pop(record.key, None)
+            if record.value is not None:
+                self._lists[record.key] = record.value
+
+    def lists(self) -> dict[bytes, bytes]:
+        """Return the newest record of each list that is not withdrawn, by Kafka key."""
+        return self._lists
 
     def totals(self) -> Totals:
         """Return the counters, summed over the slots."""

@@ -15,6 +15,9 @@ from correlation.limits import KEEP_NOTHING, UNKNOWN_WATERMARK
 
 # Maximum number of events of a merged segment; larger segments are only dropped or rewritten.
 FULL_SEGMENT_EVENTS = 2**17
+# Maximum size of a merged segment in bytes: Spark copies a whole segment several times. Segments of
+# events without large sets of tokens are far smaller.
+FULL_SEGMENT_BYTES = 2**26
 
 
 class StreamBuffer:
@@ -109,14 +112,19 @@ class StreamBuffer:
             Numbers of segments that must not be merged.
         """
         young = [segment]
-        size = len(segment)
+        size, nbytes = len(segment), segment.nbytes
         while self.segments and number not in held:
             last, segment_before = self.segments[-1]
             length = len(segment_before)
-            if last in held or length > 2 * size or length + size > FULL_SEGMENT_EVENTS:
+            full = (
+                length + size > FULL_SEGMENT_EVENTS
+                or segment_before.nbytes + nbytes > FULL_SEGMENT_BYTES
+            )
+            if full or last in held or length > 2 * size:
                 break
             young.append(self.segments.pop()[1])
             size += length
+            nbytes += segment_before.nbytes
         whole = len(young) == 1 and segment.min_latest >= keep
         merged = segment if whole else Segment.merge(young[::-1], keep)
         if merged is not None:

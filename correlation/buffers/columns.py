@@ -1,17 +1,17 @@
 """Columns of values of one type, and their serialisation.
 
-A column is a numpy array of numbers, a BytesColumn, or, if many byte strings are equal or missing,
-a DictionaryColumn. `pack_columns` writes the only serialised format of columns: a JSON header
-followed by the raw arrays.
+A column is a numpy array of numbers, a BytesColumn, a DictionaryColumn if many byte strings are
+equal or missing, or a SetsColumn of sets of byte strings. `pack_columns` writes the only serialised
+format of columns: a JSON header followed by the raw arrays.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count, pairwise
 from typing import Any
 
 import numpy as np
@@ -109,12 +109,13 @@ def number_values() -> defaultdict[Any, int]:
 
 @njit(cache=True)
 def _gather_rows_kernel(
-    data: NDArray[np.uint8],
+    data: NDArray[Any],
     offsets: Int64s,
     rows: Int64s,
-    out: NDArray[np.uint8],
+    out: NDArray[Any],
     out_offsets: Int64s,
 ) -> None:
+    """Copy the values of some rows; `data` are bytes or codes."""
     for i in range(len(rows)):
         source = offsets[rows[i]]
         start = out_offsets[i]
@@ -159,16 +160,7 @@ class DictionaryColumn:
 
     def take(self, rows: Int64s) -> DictionaryColumn:
         """Return the values at the given rows, in the order of `rows`, without unused values."""
-        codes = self.codes[rows]
-        # The additional last element is for the code -1.
-        is_used = np.zeros(len(self.values) + 1, np.bool_)
-        is_used[codes] = True
-        used = np.flatnonzero(is_used[:-1])
-        if len(used) == len(self.values):
-            return DictionaryColumn(codes, self.values)
-        renumbered = np.full(len(self.values) + 1, -1, np.int32)
-        renumbered[used] = np.arange(len(used))
-        return DictionaryColumn(renumbered[codes], self.values.take(used))
+        return DictionaryColumn(*_drop_unused(self.codes[rows], self.values))
 
     @classmethod
     def concat(cls, columns: Sequence[DictionaryColumn]) -> DictionaryColumn:
@@ -181,7 +173,84 @@ class DictionaryColumn:
         return cls(np.concatenate(parts), BytesColumn(*numbering.values()))
 
 
-Column = NDArray[Any] | BytesColumn | DictionaryColumn
+def _drop_unused(
+    codes: NDArray[np.int32], values: BytesColumn
+) -> tuple[NDArray[np.int32], BytesColumn]:
+    """Return the codes and values without the values that have no code; -1 stays -1."""
+    # The additional last element is for the code -1.
+    is_used = np.zeros(len(values) + 1, np.bool_)
+    is_used[codes] = True
+    used = np.flatnonzero(is_used[:-1])
+    if len(used) == len(values):
+        return codes, values
+    renumbered = np.full(len(values) + 1, -1, np.int32)
+    renumbered[used] = np.arange(len(used))
+    return renumbered[codes], values.take(used)
+
+
+@dataclass(frozen=True, slots=True)
+class SetsColumn:
+    """A column of sets of byte strings, which share one dictionary.
+
+    Parameters
+    ----------
+    offsets : int64[n + 1]
+        Set i has the codes codes[offsets[i]:offsets[i + 1]]; offsets[0] is 0.
+    codes : int32[m]
+        Places in `values`; distinct within a set, in any order.
+    values : BytesColumn
+        Distinct values that are in at least one set.
+    """
+
+    offsets: Int64s
+    codes: NDArray[np.int32]
+    values: BytesColumn
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the column, in bytes."""
+        return int(self.offsets.nbytes + self.codes.nbytes) + self.values.nbytes
+
+    @classmethod
+    def from_list(cls, sets: Sequence[Collection[bytes]]) -> SetsColumn:
+        """Build a column from sets, or from collections of distinct values."""
+        numbers = number_values()
+        offsets = np.zeros(len(sets) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, sets), np.int64, len(sets)), out=offsets[1:])
+        codes = map(numbers.__getitem__, chain.from_iterable(sets))
+        found = np.fromiter(codes, np.int32, int(offsets[-1]))
+        return cls(offsets, found, BytesColumn.from_list(list(numbers)))
+
+    def to_list(self) -> list[frozenset[bytes]]:
+        """Return the sets as Python sets."""
+        values, codes, bounds = self.values.to_list(), self.codes.tolist(), self.offsets.tolist()
+        return [
+            frozenset(map(values.__getitem__, codes[low:high])) for low, high in pairwise(bounds)
+        ]
+
+    def take(self, rows: Int64s) -> SetsColumn:
+        """Return the sets at the given rows, in the order of `rows`, without unused values."""
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(self.offsets[rows + 1] - self.offsets[rows], out=offsets[1:])
+        codes = np.empty(int(offsets[-1]), np.int32)
+        _gather_rows_kernel(self.codes, self.offsets, rows, codes, offsets)
+        return SetsColumn(offsets, *_drop_unused(codes, self.values))
+
+    @classmethod
+    def concat(cls, columns: Sequence[SetsColumn]) -> SetsColumn:
+        """Concatenate columns."""
+        joined = DictionaryColumn.concat(
+            [DictionaryColumn(column.codes, column.values) for column in columns]
+        )
+        sizes = [np.zeros(1, np.int64), *(np.diff(column.offsets) for column in columns)]
+        offsets = np.cumsum(np.concatenate(sizes), dtype=np.int64)
+        return cls(offsets, joined.codes, joined.values)
+
+
+Column = NDArray[Any] | BytesColumn | DictionaryColumn | SetsColumn
 Columns = Mapping[str, Column]
 
 
@@ -207,7 +276,7 @@ def concat_columns(parts: Sequence[Columns], sizes: Sequence[int]) -> dict[str, 
     -------
     dict
         The columns of all parts. Rows of a part that lacks a column are filled with missing values:
-        code -1, an empty byte string, NaN, False, or the minimum of the integer type.
+        code -1, an empty byte string, an empty set, NaN, False, or the minimum of the integer type.
     """
     examples = {name: column for part in parts for name, column in part.items()}
     return {
@@ -232,6 +301,8 @@ def _concat(columns: Sequence[Any]) -> Column:
 
 def _missing_like(column: Column, size: int) -> Column:
     """Return a column of missing values of the same type."""
+    if isinstance(column, SetsColumn):
+        return SetsColumn.from_list([()] * size)
     if isinstance(column, DictionaryColumn):
         return DictionaryColumn(np.full(size, -1, np.int32), BytesColumn.from_list([]))
     if isinstance(column, BytesColumn):
@@ -247,7 +318,7 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
     Parameters
     ----------
     columns : mapping of name to column
-        One-dimensional arrays of fixed-width numbers, BytesColumns or DictionaryColumns.
+        One-dimensional arrays of fixed-width numbers, or columns of the classes of this module.
     meta : mapping
         JSON-able metadata.
     """
@@ -260,6 +331,9 @@ def pack_columns(columns: Mapping[str, Column], meta: Mapping[str, object]) -> b
         elif isinstance(column, DictionaryColumn):
             parts = [column.codes, *_bytes_arrays(column.values)]
             layout.append([name, "dictionary", *map(len, parts)])
+        elif isinstance(column, SetsColumn):
+            parts = [column.offsets, column.codes, *_bytes_arrays(column.values)]
+            layout.append([name, "sets", *map(len, parts)])
         else:
             parts = [column]
             layout.append([name, column.dtype.str, len(column)])
@@ -306,6 +380,10 @@ def unpack_columns(blob: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
             codes = read("<i4", counts[0])
             values = BytesColumn(read("|u1", counts[1]), read("<i8", counts[2]))
             columns[name] = DictionaryColumn(codes, values)
+        elif kind == "sets":
+            offsets, codes = read("<i8", counts[0]), read("<i4", counts[1])
+            values = BytesColumn(read("|u1", counts[2]), read("<i8", counts[3]))
+            columns[name] = SetsColumn(offsets, codes, values)
         else:
             columns[name] = read(kind, counts[0])
     return columns, header["meta"]

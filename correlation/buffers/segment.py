@@ -176,6 +176,19 @@ class Segment:
             take_columns(self.columns, rows),
         )
 
+    def replace_columns(self, columns: Columns) -> Segment:
+        """Return the segment with other declared columns."""
+        return Segment(
+            self.group_keys,
+            self.group_starts,
+            self.earliest,
+            self.latest,
+            self.id,
+            self.late,
+            self.shape,
+            columns,
+        )
+
     @classmethod
     def join(cls, segments: Sequence[Segment]) -> tuple[Segment, Int64s]:
         """Join segments into one segment.

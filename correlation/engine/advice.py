@@ -41,6 +41,11 @@ _LASTING = _INSTANTS | {
     Reason.LONGER_THAN_DECLARED: ("longer than max_length", "max_length_us"),
     Reason.SHORTER_THAN_DECLARED: ("shorter than min_length", "min_length_us"),
 }
+# Rejections that a wrong declaration of a field may cause.
+_UNFIT = {
+    Reason.BAD_ATTRIBUTE: ("a value does not fit the type of its attribute", "attributes"),
+    Reason.BAD_TOKENS: ("a value is not a list or string of valid tokens", "tokens"),
+}
 
 
 def advise(
@@ -88,13 +93,11 @@ def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
                 f"{_records(count)} rejected: {what} ({declared}); {remedy}, or "
                 "correct the producer"
             )
-    unfit = facts.rejected.get(Reason.BAD_ATTRIBUTE, 0)
-    if unfit:
-        yield (
-            f"{_records(unfit)} rejected: a value does not fit the type of its attribute; correct "
-            "attributes, or the producer"
-        )
-    known = {*limits, Reason.BAD_ATTRIBUTE}
+    for reason, (problem, field) in _UNFIT.items():
+        count = facts.rejected.get(reason, 0)
+        if count:
+            yield f"{_records(count)} rejected: {problem}; correct {field}, or the producer"
+    known = {*limits, *_UNFIT}
     others = {reason: count for reason, count in facts.rejected.items() if reason not in known}
     if others:
         listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(others.items()))

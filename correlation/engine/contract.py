@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from correlation.buffers.columns import Int64s
 from correlation.resources.attributes import attributes_to_document
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import fingerprint
 
 # Upper bounds of the histogram buckets, in seconds: 1 ms to 1 h, most in factors of 2 to 2.5.
 BUCKETS_SECONDS = (
@@ -227,11 +228,14 @@ def declaration(stream: Stream) -> dict[str, Any]:
         "clock": stream.clock,
         "spread_us": stream.mapping.spread_us,
     }
-    # Streams without attributes keep the facts that earlier versions of this software stored.
+    # Streams without these fields keep the facts that earlier versions of this software stored.
     if stream.attributes:
         declared["attributes"] = attributes_to_document(stream.attributes)
     if stream.where is not None:
         declared["where"] = stream.where.to_document()
+    if stream.tokens is not None:
+        # The declaration may have many stop words, and the facts are written with every batch.
+        declared["tokens"] = fingerprint(stream.tokens)
     return declared
 
 

@@ -19,15 +19,14 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.events import Events
 from correlation.buffers.grid import home_copies
 from correlation.buffers.segment import Segment
-from correlation.config_records import read_config_record
 from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
+from correlation.engine.conditions import Conditions
 from correlation.engine.progress import Watermarks, time_of_records
-from correlation.engine.registered import Registered, SetAside, describe_gauges, keep_values
+from correlation.engine.registered import describe_gauges, keep_values
 from correlation.engine.totals import Totals
-from correlation.engine.widening import fit_attributes, widen
-from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
+from correlation.engine.widening import Refitting
+from correlation.errors import UnknownRecordVersionError
 from correlation.operators import TIMESTAMP, Cache, View
-from correlation.resources.records import Resource, resource_key
 from correlation.resources.streams import Stream
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
@@ -36,8 +35,6 @@ __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
 VERSION = 1
 MANIFEST_VERSION = 6
 _NO_ORIGIN = Origin()
-# Maximum size of an operator's state that is stored in the manifest; larger states become blobs.
-_SMALL_STATE_BYTES = 1024
 
 
 class Program:
@@ -70,16 +67,11 @@ class Program:
         }
         self._watermarks = Watermarks(delays, partitions, self._skews_us)
         self._buffers = {name: StreamBuffer() for name in streams}
-        self._conditions: dict[str, Registered] = {}
-        self._set_aside: dict[str, SetAside] = {}
         self._totals = Totals()
-        self._config_offset = -1
-        # Registered streams that are not in force yet.
-        self._to_come: set[str] = set()
-        # Conditions of an earlier config topic that have no record in the current one yet.
-        self._unconfirmed: set[str] = set()
+        self._conditions = Conditions(self._streams, self._buffers, self._watermarks, self._totals)
         self._next_number = 0
         self._stored: set[int] = set()
+        self._refitting = Refitting(self._streams, {}, 0)
         self._cache = cache
 
     def advance(self, block: Block, clock: Callable[[], int]) -> Outcome:
@@ -92,12 +84,7 @@ class Program:
         clock : callable
             Returns the wall time in µs since 1970; called once, when the correlation is complete.
         """
-        for control in sorted(block.controls, key=lambda control: control.offset):
-            self._apply(control)
-        # The first block after the config topic was replaced has all its records.
-        for name in self._unconfirmed:
-            self._forget(name)
-        self._unconfirmed = set()
+        self._conditions.apply(block.controls)
         fresh, record_timestamp_us, late = self._sort_in(block.events)
         changes = self._watermarks.advance(block.progress, block.heartbeats)
         watermarks = self._watermarks.values()
@@ -105,19 +92,20 @@ class Program:
         self._next_number += len(fresh)
         now_us = time_of_records(record_timestamp_us.values(), block.heartbeats, self._skews_us)
         context = (watermarks, numbers, now_us, *changes)
-        entries = self._conditions.values()
-        operators = [(it, it.operator) for it in entries if it.operator is not None]
+        operators = self._conditions.operators()
         running = [it for _, it in operators]
         view = View(fresh, record_timestamp_us, self._buffers, *context, {}, running, self._cache)
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)
         now_us = clock()
         self._totals.count_records(self._streams, block.rejected, block.filtered)
+        gauges: list[list[object]] = []
         for entry, evaluation in evaluations:
             labels = {"condition": entry.resource.name}
             self._totals.count("alarms_total", labels, evaluation.alarms)
             for name, count_labels, increase in evaluation.counts:
                 self._totals.count(name, count_labels, increase)
+            gauges += [[name, labels, value] for name, value in evaluation.gauges.items()]
             if evaluation.alarms:
                 entry.last_alarm_at_us = now_us
                 if entry.is_live(self._streams):
@@ -125,63 +113,10 @@ class Program:
                     self._totals.observe("response_time_seconds", labels, waited)
                 waited = now_us - evaluation.record_timestamp_us
                 self._totals.observe("pipeline_latency_seconds", labels, waited)
-        results = tuple(result for _, found in evaluations for result in found.results)
-        return Outcome(results, late, now_us, self._describe(now_us))
-
-    def _apply(self, control: Control) -> None:
-        """Apply a record of the config topic; the constructor has the streams in force."""
-        if control.offset <= self._config_offset:
-            return  # already applied
-        self._config_offset = control.offset
-        self._register(control)
-
-    def _register(self, control: Control) -> None:
-        """Register the newest record of a condition, or set it aside if it cannot be read."""
-        kind, _, name = control.key.decode().partition("/")
-        if kind == "stream":
-            self._to_come.discard(name)
-            if isinstance(control.record, Mapping) and name not in self._streams:
-                self._to_come.add(name)
-        if kind != "condition":
-            return
-        self._unconfirmed.discard(name)
-        if control.record is None:
-            self._forget(name)
-            return
-        self._set_aside.pop(name, None)
-        try:
-            entry = Registered(read_config_record(control.key, control.record), control.offset)
-        except (UnreadableRecordError, UnknownRecordVersionError) as error:
-            # A record of a newer version stops the driver. It is stored so that the newer software
-            # can read it here.
-            self._set_aside[name] = SetAside.of(control, error)
-            self._conditions.pop(name, None)
-            return
-        previous = self._conditions.get(name)
-        before = b""
-        if previous is not None:
-            entry.last_alarm_at_us = previous.last_alarm_at_us
-            before = previous.dump()
-        self._start(entry, before)
-        self._conditions[name] = entry
-
-    def _forget(self, name: str) -> None:
-        """Remove the condition of this name, if it exists, and its totals."""
-        unreadable = self._set_aside.pop(name, None)
-        if self._conditions.pop(name, unreadable) is not None:
-            self._totals.forget("condition", name)
-
-    def _start(self, entry: Registered, before: bytes) -> None:
-        """Build the operator of a condition, or set the reason why it cannot be built.
-
-        `before` is the state of the condition's previous operator.
-        """
-        # Widened to the events buffered before a declaration changed.
-        held = {name: widen(it, self._buffers[name]) for name, it in self._streams.items()}
-        entry.build(self._streams, held)
-        if entry.operator is not None:
-            held_from = {name: buffer.forgotten_below for name, buffer in self._buffers.items()}
-            entry.operator.begin(self._watermarks.values(), held_from, before)
+        # First: a new version of a condition may write the lists that the previous one withdraws.
+        withdrawn = self._conditions.take_withdrawn()
+        results = (*withdrawn, *(it for _, found in evaluations for it in found.results))
+        return Outcome(results, late, now_us, self._describe(now_us, gauges))
 
     def _sort_in(
         self, parts: Sequence[Events]
@@ -192,8 +127,8 @@ class Program:
         late_events = []
         stamped = {
             name
-            for entry in self._conditions.values()
-            if entry.operator is not None and entry.operator.needs_timestamps()
+            for entry, operator in self._conditions.operators()
+            if operator.needs_timestamps()
             for name in entry.streams
         }
         for name in sorted({part.stream for part in parts if part.stream in self._streams}):
@@ -215,16 +150,18 @@ class Program:
         return fresh, record_timestamp_us, tuple(late_events)
 
     def _keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
-        readable = self._to_come - self._origin.missing
-        return keep_values(self._conditions.values(), watermarks, readable)
+        return keep_values(self._conditions.values(), watermarks, self._readable())
+
+    def _readable(self) -> set[str]:
+        """Return the registered streams that the next run reads."""
+        return self._conditions.to_come - self._origin.missing
 
     def _age(self, fresh: Mapping[str, tuple[int, Segment]], watermarks: Mapping[str, int]) -> None:
         """Add the block's events to the buffers and drop events that are no longer needed."""
         held: dict[str, set[int]] = {name: set() for name in self._streams}
-        for entry in self._conditions.values():
-            if entry.operator is not None:
-                for name, numbers in entry.operator.held().items():
-                    held[name].update(numbers)
+        for _, operator in self._conditions.operators():
+            for name, numbers in operator.held().items():
+                held[name].update(numbers)
         for name, keep in self._keep_values(watermarks).items():
             self._next_number = self._buffers[name].age(
                 fresh.get(name), keep, self._next_number, held[name]
@@ -232,21 +169,21 @@ class Program:
             collected = self._buffers[name].collected
             self._totals.count("events_collected_total", {"stream": name}, collected)
 
-    def _describe(self, now_us: int) -> dict[str, Any]:
-        """Return the slot's record for the metrics topic."""
+    def _describe(self, now_us: int, gauges: list[list[object]]) -> dict[str, Any]:
+        """Return the slot's record for the metrics topic, with gauges of the operators."""
         watermarks = self._watermarks.values()
         return {
             "v": VERSION,
             "at": now_us,
-            "config_offset": self._config_offset,
+            "config_offset": self._conditions.config_offset,
             **self._totals.to_record(),
-            "gauges": describe_gauges(
-                self._buffers, self._conditions, watermarks, self._to_come - self._origin.missing
-            ),
-            "conditions": {
-                name: entry.describe()
-                for name, entry in (self._conditions | self._set_aside).items()
-            },
+            "gauges": [
+                *describe_gauges(
+                    self._buffers, self._conditions.by_name(), watermarks, self._readable()
+                ),
+                *gauges,
+            ],
+            "conditions": self._conditions.describe(),
             "watermarks": self._watermarks.describe(),
         }
 
@@ -268,23 +205,15 @@ class Program:
             for buffer in self._buffers.values()
             for number, segment in buffer.segments
         }
-        operators: dict[str, int | str] = {}
+        states, blobs = self._conditions.dump_states(self._next_number)
+        self._next_number += len(blobs)
         added = {number: live[number].to_bytes() for number in live if number not in self._stored}
-        kept = set(live)
-        for name, entry in self._conditions.items():
-            state = entry.dump()
-            if 0 < len(state) <= _SMALL_STATE_BYTES:
-                operators[name] = state.hex()
-            elif state:
-                operators[name] = self._next_number
-                added[self._next_number] = state
-                kept.add(self._next_number)
-                self._next_number += 1
+        added |= blobs
+        kept = {*live, *blobs}
         removed = tuple(sorted(self._stored - kept))
         self._stored = kept
         manifest = {
             "v": MANIFEST_VERSION,
-            "config_offset": self._config_offset,
             "next_number": self._next_number,
             "buffers": {
                 name: [number for number, _ in buffer.segments]
@@ -297,20 +226,13 @@ class Program:
             "watermarks": self._watermarks.dump(),
             "topics": {name: stream.topic for name, stream in self._streams.items()},
             "topic_ids": dict(self._origin.topic_ids),
-            "to_come": sorted(self._to_come),
             "config_epoch": self._origin.config_epoch,
             "joined_by": {name: it.joined_by for name, it in self._streams.items()},
-            "conditions": [
-                [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
-                for entry in self._conditions.values()
-            ],
-            "operators": operators,
+            **self._conditions.dump(),
+            "operators": states,
+            "tokens": self._refitting.to_record(),
             "totals": self._totals.dump(),
         }
-        if self._set_aside:
-            manifest["set_aside"] = [
-                [name, it.config_offset, it.record] for name, it in self._set_aside.items()
-            ]
         return Snapshot(manifest, added, removed)
 
     @classmethod
@@ -355,44 +277,30 @@ class Program:
             if name in streams and (name in recreated or topic != streams[name].topic)
         }
         program._watermarks.load(manifest["watermarks"], moved)
-        program._to_come = set(manifest["to_come"]) - streams.keys()
         program._load(manifest, fetch)
         if manifest["config_epoch"] != origin.config_epoch:
-            program._config_offset = -1
-            program._to_come = set()
-            program._unconfirmed = {*program._conditions, *program._set_aside}
+            program._conditions.restart_config()
         return program
 
     def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
-        self._config_offset = manifest["config_offset"]
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
+        self._refitting = Refitting(self._streams, manifest.get("tokens", {}), self._next_number)
         before = manifest["joined_by"]
+        dropped = set()
         for name, numbers in manifest["buffers"].items():
             self._stored |= set(numbers)
             if name not in self._streams:
+                dropped.add(name)
                 continue
             if self._streams[name].joined_by != before[name]:
                 # The partitioning changed: the slot does not hold all events that meet in it now.
+                dropped.add(name)
                 reached = self._watermarks.max_latest(name)
                 self._buffers[name] = StreamBuffer((), reached, reached + 1)
             else:
                 read = ((it, Segment.from_bytes(fetch(it))) for it in numbers)
-                self._buffers[name] = StreamBuffer(
-                    [(it, fit_attributes(self._streams[name], segment)) for it, segment in read],
-                    *manifest["forgotten"][name],
-                )
-        for config_offset, last_alarm_at_us, record in manifest["conditions"]:
-            entry = Registered(Resource.from_record(record), config_offset, last_alarm_at_us)
-            name = entry.resource.name
-            kept = manifest["operators"].get(name, "")
-            if isinstance(kept, int):
-                self._stored.add(kept)
-                self._start(entry, fetch(kept))
-            else:
-                self._start(entry, bytes.fromhex(kept))
-            self._conditions[name] = entry
-        for name, config_offset, record in manifest.get("set_aside", ()):
-            # This version of the software may be able to read it.
-            self._register(Control(config_offset, resource_key("condition", name), record))
+                fitted = [(it, self._refitting.fit(name, it, found)) for it, found in read]
+                self._buffers[name] = StreamBuffer(fitted, *manifest["forgotten"][name])
+        self._stored |= self._conditions.load(manifest, fetch, dropped)

@@ -1,8 +1,10 @@
-"""Events that were buffered before their stream changed: limits, shapes and attributes."""
+"""Events that were buffered before their stream changed: limits, shapes, attributes and tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import DictionaryColumn
@@ -16,6 +18,7 @@ from correlation.resources.attributes import (
 )
 from correlation.resources.mapping import EventMapping
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import TOKENS_COLUMN, fingerprint
 
 
 def widen(stream: Stream, buffer: StreamBuffer) -> Stream:
@@ -60,6 +63,53 @@ def widen(stream: Stream, buffer: StreamBuffer) -> Stream:
     )
 
 
+class Refitting:
+    """Fits the columns of restored segments to the streams in force.
+
+    Sets of tokens that were read under another declaration are not comparable with those read now:
+    segments with such sets lose them. Numbers of segments ascend, so the first segment of the
+    present declaration separates the two.
+
+    Parameters
+    ----------
+    streams : mapping of name to Stream
+        The streams in force.
+    stored : mapping of name to list
+        Output of `to_record` when the segments were stored.
+    next_number : int
+        First number that no stored segment has.
+    """
+
+    __slots__ = ("_declared", "_since", "_streams")
+
+    def __init__(
+        self,
+        streams: Mapping[str, Stream],
+        stored: Mapping[str, Sequence[Any]],
+        next_number: int,
+    ) -> None:
+        self._streams = streams
+        self._declared = {
+            name: fingerprint(it.tokens) for name, it in streams.items() if it.tokens is not None
+        }
+        # Number of the first segment whose tokens were read as the stream declares now.
+        self._since: dict[str, int] = {}
+        for name, declared in self._declared.items():
+            before, since = stored.get(name, (None, 0))
+            self._since[name] = since if before == declared else next_number
+
+    def to_record(self) -> dict[str, list[Any]]:
+        """Return what `stored` needs: each declaration of tokens and its first segment's number."""
+        return {name: [it, self._since[name]] for name, it in self._declared.items()}
+
+    def fit(self, name: str, number: int, segment: Segment) -> Segment:
+        """Return a stored segment of a stream with the columns that the stream now declares."""
+        if TOKENS_COLUMN in segment.columns and number < self._since.get(name, number + 1):
+            kept = {it: column for it, column in segment.columns.items() if it != TOKENS_COLUMN}
+            segment = segment.replace_columns(kept)
+        return fit_attributes(self._streams[name], segment)
+
+
 def fit_attributes(stream: Stream, segment: Segment) -> Segment:
     """Return a segment whose attribute columns have the types that its stream now declares.
 
@@ -79,16 +129,7 @@ def fit_attributes(stream: Stream, segment: Segment) -> Segment:
         column = segment.columns.get(attribute.column_name)
         if isinstance(column, DictionaryColumn):
             kept[attribute.column_name] = _fit_column(column, attribute)
-    return Segment(
-        segment.group_keys,
-        segment.group_starts,
-        segment.earliest,
-        segment.latest,
-        segment.id,
-        segment.late,
-        segment.shape,
-        kept,
-    )
+    return segment.replace_columns(kept)
 
 
 def _fit_column(column: DictionaryColumn, attribute: Attribute) -> DictionaryColumn:

@@ -70,7 +70,7 @@ _FIELDS = (
     ),
     Field(
         "threshold",
-        "decimal",
+        "probability",
         "Min probability of a result, 0 < ct <= 1; required if a stream has uncertain instants, "
         "otherwise not allowed.",
         required=False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
 from correlation.parsing.event_times import timestamp_reader
+from correlation.parsing.token_reader import EventTokens, TokensReader, tokens_reader
 from correlation.reasons import Reason
 from correlation.resources.paths import Path, type_name
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class MappedEvent(NamedTuple):
     """An event read from a record: id (None: missing in the record), key, interval in µs.
 
-    `shape` is `Histogram.shape_bytes`, or None if the time is uniform on the interval.
+    `shape` is `Histogram.shape_bytes`, or None if the time is uniform on the interval. `tokens` are
+    distinct, and empty if the stream does not declare tokens.
     """
 
     id: bytes | None
@@ -27,6 +29,7 @@ class MappedEvent(NamedTuple):
     earliest: int
     latest: int
     shape: bytes | None = None
+    tokens: EventTokens = ()
 
 
 EventReader = Callable[[object, bytes | None, bytes | None, int], MappedEvent]
@@ -84,7 +87,21 @@ def compile_mapping(stream: Stream) -> EventReader:
             raise RejectedEventError(Reason.MISSING_KEY, no_key)
         return MappedEvent(event_id, key, earliest, latest, shape)
 
-    return read
+    return read if stream.tokens is None else _with_tokens(read, tokens_reader(stream.tokens))
+
+
+def _with_tokens(read: EventReader, read_tokens: TokensReader) -> EventReader:
+    """Return a reader that also reads the tokens of a record that is otherwise valid."""
+
+    def read_both(
+        value: object, text: bytes | None, record_key: bytes | None, record_timestamp_us: int
+    ) -> MappedEvent:
+        event_id, key, earliest, latest, shape, _ = read(
+            value, text, record_key, record_timestamp_us
+        )
+        return MappedEvent(event_id, key, earliest, latest, shape, read_tokens(value))
+
+    return read_both
 
 
 def compile_id_reader(mapping: EventMapping) -> IdReader:

@@ -11,11 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from correlation.buffers.columns import BytesColumn, Columns, DictionaryColumn, Int64s
+from correlation.buffers.columns import (
+    BytesColumn,
+    Columns,
+    DictionaryColumn,
+    Int64s,
+    SetsColumn,
+)
 from correlation.buffers.events import Events
 from correlation.parsing.event_reader import EventReader
+from correlation.parsing.token_reader import EventTokens
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import TOKENS_COLUMN
 
 Positions = Callable[[Sequence[int]], tuple[Int64s, Int64s]]
 
@@ -117,6 +125,7 @@ class Intake:
         "_partition",
         "_read",
         "_shapes",
+        "_tokens",
         "latest",
         "rows",
         "stream",
@@ -132,6 +141,7 @@ class Intake:
         self._ids: list[bytes] = []
         self._earliest: list[int] = []
         self._shapes: list[bytes | None] = []
+        self._tokens: list[EventTokens] | None = None if stream.tokens is None else []
         self._nameless: list[int] = []
 
     def add(
@@ -173,6 +183,8 @@ class Intake:
         self._earliest.append(event.earliest)
         self.latest.append(event.latest)
         self._shapes.append(event.shape)
+        if self._tokens is not None:
+            self._tokens.append(event.tokens)
 
     def settle(self, positions: Positions) -> Iterable[tuple[int, Problem]]:  # noqa: ARG002 - for streams with `where`
         """Remove the records that do not match the stream's `where`, after the last record.
@@ -210,6 +222,9 @@ class Intake:
         for place in self._nameless:
             name = f"{self.stream.topic}-{self._partition}-{offset[place]}"
             self._ids[place] = name.encode()
+        declared = dict(columns or {})
+        if self._tokens is not None:
+            declared[TOKENS_COLUMN] = SetsColumn.from_list(self._tokens)
         return Events(
             self.stream.name,
             BytesColumn.from_list(self._keys),
@@ -221,13 +236,14 @@ class Intake:
             record_timestamp_us,
             extra or {},
             DictionaryColumn.from_list(self._shapes) if any(self._shapes) else None,
-            columns or {},
+            declared,
         )
 
     def _select(self, places: Sequence[int]) -> None:
         """Keep only the events at the given places, in ascending order."""
         nameless = set(self._nameless)
         self._nameless = [new for new, old in enumerate(places) if old in nameless]
-        for name in ("rows", "latest", "_keys", "_ids", "_earliest", "_shapes"):
+        for name in ("rows", "latest", "_keys", "_ids", "_earliest", "_shapes", "_tokens"):
             values = getattr(self, name)
-            setattr(self, name, [values[place] for place in places])
+            if values is not None:
+                setattr(self, name, [values[place] for place in places])

@@ -17,7 +17,13 @@ from typing import Any, Literal, get_args
 
 from correlation.errors import FieldErrors, InvalidFieldError
 from correlation.resources.checks import check_name
-from correlation.resources.paths import Path, path_from_document, path_to_document, type_name
+from correlation.resources.paths import (
+    Path,
+    is_path_document,
+    path_from_document,
+    path_to_document,
+    type_name,
+)
 
 AttributeType = Literal["string", "integer", "number", "boolean"]
 AttributeValue = str | int | float | bool
@@ -268,8 +274,7 @@ def _read_attribute(name: str, declared: object) -> Attribute:
         errors.refuse(f"{field}.{unknown}", "is unknown", "use path and type", when=True)
     path: Any = fields.get("path")
     kind: Any = fields.get("type")
-    parts = path if isinstance(path, list) else [path]
-    valid = bool(parts) and all(isinstance(part, str) and part for part in parts)
+    valid = is_path_document(path)
     errors.refuse(
         f"{field}.path" if isinstance(declared, Mapping) else field,
         "is missing" if "path" not in fields else "is not a valid path",

@@ -43,6 +43,12 @@ def type_name(value: object) -> str:
     return "null" if value is None else names.get(type(value), "a number")
 
 
+def is_path_document(document: object) -> bool:
+    """Return whether a value is a path: a string, or a list of strings, which are not empty."""
+    parts = document if isinstance(document, list) else [document]
+    return bool(parts) and all(isinstance(part, str) and part for part in parts)
+
+
 def path_to_document(path: Path | None) -> str | list[str] | None:
     """Write a path as "a.b", or as a list of names if a name has a dot."""
     if path is None:

@@ -23,6 +23,7 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.paths import path_from_document, path_to_document
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
+from correlation.resources.tokens import Tokens, tokens_from_document, tokens_to_document
 
 VERSION = 1
 # Form of a mapping by the fields that it contains.
@@ -171,6 +172,7 @@ def stream_to_document(stream: Stream) -> Document:
         "max_rate": stream.max_rate,
         "attributes": attributes_to_document(stream.attributes),
         "where": None if stream.where is None else stream.where.to_document(),
+        "tokens": tokens_to_document(stream.tokens),
     }
 
 
@@ -202,6 +204,7 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
     templates: tuple[Template, ...] = ()
     attributes: tuple[Attribute, ...] = ()
     where: Filter | None = None
+    tokens: Tokens | None = None
     errors = FieldErrors()
     with errors:
         partitioning = Partitioning(by["by"], by.get("groups", 1))
@@ -225,6 +228,8 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             found = read_filter(document["where"], attributes if known else None)
             where = found if known else None
     with errors:
+        tokens = tokens_from_document(document.get("tokens"))
+    with errors:
         stream = Stream(
             name=name,
             topic=require(document, "topic"),
@@ -242,6 +247,7 @@ def stream_from_document(name: str, document: Mapping[str, Any]) -> Stream:
             where=where,
             min_length_us=document.get("min_length_us"),
             max_length_us=document.get("max_length_us"),
+            tokens=tokens,
         )
     errors.raise_all()
     return stream

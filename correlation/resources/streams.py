@@ -15,6 +15,7 @@ from correlation.resources.filters import Filter
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.template import Template
+from correlation.resources.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Stream:
         Filter over the attributes: records that do not match are not events. None: all match.
     min_length_us, max_length_us : int or None
         Minimum and maximum of end - begin of events that last, in µs; None: 0, and no maximum.
+    tokens : Tokens or None
+        How each event gets its set of tokens; None: events have no sets.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class Stream:
     where: Filter | None = None
     min_length_us: int | None = None
     max_length_us: int | None = None
+    tokens: Tokens | None = None
 
     def __post_init__(self) -> None:
         errors = FieldErrors()

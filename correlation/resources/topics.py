@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from correlation.errors import UnknownChannelError
+
 if TYPE_CHECKING:
     from correlation.reasons import Reason
 
@@ -19,6 +21,29 @@ def is_internal(topic: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Channel:
+    """A topic of the installation for results of conditions.
+
+    Parameters
+    ----------
+    name : str
+        Name of the topic, without the prefix of the installation.
+    description : str
+        Content of the topic, for documentation.
+    compacted : bool
+        Whether the topic is compacted: it keeps the newest record of each key. Conditions with an
+        output topic of their own write to a compacted channel nevertheless.
+    """
+
+    name: str
+    description: str = ""
+    compacted: bool = False
+
+
+ALARMS = Channel("alarms", "Alarms.")
+
+
+@dataclass(frozen=True, slots=True)
 class Topics:
     """The topics of an installation.
 
@@ -26,9 +51,12 @@ class Topics:
     ----------
     prefix : str
         Prefix of every name, followed by a dot.
+    channels : tuple of Channel
+        Channels of the kinds of conditions, beside the topic of alarms.
     """
 
     prefix: str = "coincide"
+    channels: tuple[Channel, ...] = ()
 
     @property
     def config(self) -> str:
@@ -43,7 +71,7 @@ class Topics:
     @property
     def alarms(self) -> str:
         """Topic of the alarms of conditions without an output topic."""
-        return f"{self.prefix}.alarms"
+        return self.of(ALARMS)
 
     @property
     def late(self) -> str:
@@ -60,12 +88,35 @@ class Topics:
         """Topic of totals and facts of the slots and the job (compacted)."""
         return f"{self.prefix}.metrics"
 
+    def of(self, channel: Channel) -> str:
+        """Return the topic of a channel."""
+        return f"{self.prefix}.{channel.name}"
+
+    def channel_topic(self, name: str) -> str:
+        """Return the topic of the channel with a name.
+
+        Raises
+        ------
+        UnknownChannelError
+            When no kind of condition declares the channel.
+        """
+        found = next((it for it in (ALARMS, *self.channels) if it.name == name), None)
+        if found is None:
+            raise UnknownChannelError(
+                f"channel {name!r} is unknown; add it to `channels` of the kind of condition"
+            )
+        return self.of(found)
+
+    def compacted_channels(self) -> frozenset[str]:
+        """Return the topics of the compacted channels."""
+        return frozenset(self.of(it) for it in self.channels if it.compacted)
+
     def reserved(self) -> frozenset[str]:
-        """Return the topics that conditions must not write to: all except the alarms topic."""
+        """Return the topics that no condition may name: all except the alarms topic."""
         return frozenset(self.all()) - {self.alarms}
 
-    def all(self) -> tuple[str, ...]:
-        """Return all topics of the installation."""
+    def common(self) -> tuple[str, ...]:
+        """Return the topics that every installation has, whatever kinds of conditions it has."""
         return (
             self.config,
             self.heartbeats,
@@ -74,6 +125,10 @@ class Topics:
             self.dead_letter,
             self.metrics,
         )
+
+    def all(self) -> tuple[str, ...]:
+        """Return all topics of the installation."""
+        return (*self.common(), *map(self.of, self.channels))
 
 
 def error_headers(

@@ -30,11 +30,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from correlation.buffers.filtering import NO_FILTERS
 from correlation.explaining import ReadEvent, Steps, describe_delay, read_given
 from correlation.resources.durations import describe_duration
 from correlation.resources.histogram import Histogram
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
-from correlation.timing.filtering import NO_FILTERS
 from correlation.timing.histograms.exact import exact_probability, is_satisfied
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.regions import locate_supports
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
+    from correlation.buffers.filtering import Where
     from correlation.explaining import GivenRecord
     from correlation.parsing.event_reader import MappedEvent
     from correlation.resources.attributes import AttributeValue
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
-    from correlation.timing.filtering import Where
     from correlation.timing.intervals.regions import Regions
     from correlation.timing.intervals.window import TimingWindow
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from correlation.timing.filtering import choose_buffered, choose_events, filters_of_streams
+from correlation.buffers.filtering import choose_buffered, choose_events, filters_of_streams
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from correlation.buffers.filtering import Where
     from correlation.operators import Evaluation, Operator, View
     from correlation.timing.conditions import TimingCondition
-    from correlation.timing.filtering import Where
 
 
 class FilterOperator:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
+from correlation.buffers.filtering import matches_rows
 from correlation.buffers.segment import Segment, match_groups
 from correlation.errors import UnknownRecordVersionError
 from correlation.limits import UNKNOWN_WATERMARK
@@ -34,7 +35,6 @@ from correlation.operators import Evaluation, Result, View
 from correlation.resources.streams import Stream
 from correlation.timing.alarms import AttributeNames, PairBatch, UnmatchedBatch
 from correlation.timing.conditions import BEST, TimingCondition
-from correlation.timing.filtering import matches_rows
 from correlation.timing.histograms.final import HistogramTargets, find_histogram_targets
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.windows import share_book

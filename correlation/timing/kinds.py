@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from correlation.buffers.filtering import NO_FILTERS, ROLES
 from correlation.condition_kind import ConditionKind, Field, Values
 from correlation.timing.block_operator import BlockOperator
 from correlation.timing.conditions import (
@@ -22,7 +23,6 @@ from correlation.timing.conditions import (
 from correlation.timing.explain import explain_pair
 from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
-from correlation.timing.filtering import NO_FILTERS, ROLES
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, plan_condition
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _COMMON = (
     Field("a", "stream", "Stream A."),
     Field("b", "stream", "Stream B; the same as A for a self-correlation."),
-    Field("threshold", "decimal", "Confidence threshold: the min probability, 0 < ct <= 1."),
+    Field("threshold", "probability", "Confidence threshold: the min probability, 0 < ct <= 1."),
     Field(
         "report_probability",
         "flag",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from correlation.buffers.filtering import NO_FILTERS
 from correlation.resources.durations import format_duration
 from correlation.timing.chance import count_chance_alarms
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
-from correlation.timing.filtering import NO_FILTERS
 from correlation.timing.final_chance import count_final_alarms
 from correlation.timing.histograms.reach import stream_reach
 from correlation.timing.histograms.regions import locate_supports

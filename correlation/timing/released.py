@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from correlation.timing.filtering import choose_events
+from correlation.buffers.filtering import choose_events
 from correlation.timing.intervals.best import NONE
 from correlation.timing.intervals.pairs import Side
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from correlation.timing.filtering import Chosen, choose_events, matches_rows
+from correlation.buffers.filtering import Chosen, choose_events, matches_rows
 from correlation.timing.intervals.meetings import may_meet
 from correlation.timing.operator import TimingOperator
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from correlation.buffers.columns import Int64s
+    from correlation.buffers.filtering import Where
     from correlation.buffers.segment import Segment
     from correlation.operators import Evaluation, View
     from correlation.resources.filters import Filter
     from correlation.resources.streams import Stream
     from correlation.timing.alarms import PairBatch
     from correlation.timing.conditions import TimingCondition
-    from correlation.timing.filtering import Where
     from correlation.timing.operator import Met, Search
 
 

@@ -2,17 +2,18 @@
 
 Problem. Pairs of sets are ordered by similarity. Rounded values would decide ties wrongly.
 
-Definitions. A similarity is well-behaved (SWOOP, Definition 4.1) if it depends only on the overlap o
-of the two sets and on their sizes r and s, is symmetric, does not decrease with o for fixed sizes,
-and f(o, o, o) does not decrease with o. Then no set that lacks j of the r tokens of a set is more
-similar to it than the set of the other r − j tokens (Theorem 5.1).
+Definitions. A similarity is well-behaved (SWOOP, Definition 4.1) if it depends only on the overlap
+o of the two sets and on their sizes r and s, is symmetric, does not decrease with o for fixed
+sizes, and f(o, r, o) does not decrease with o. Then no set that lacks j of the r tokens of a set is
+more similar to it than the set of the other r − j tokens (Theorem 5.1).
 
 Algorithm. Each similarity has an integer key in place of its value: a larger key is a larger
 similarity, and equal keys are equal similarities (docs/proofs.md, P-TOPK-KEY). The bounds that the
 join needs, the largest key of a set that lacks tokens and the overlap needed for a key, follow from
 the key alone.
 
-References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017, section 4.
+References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017,
+section 4.
 Cost. A key is O(1), an overlap needed O(log o).
 """
 
@@ -27,7 +28,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 
 import numpy as np
-from numba import njit, types
+from numba import cfunc, njit, types
 from numpy.typing import NDArray
 
 from correlation.errors import CorrelationError
@@ -52,8 +53,8 @@ Key = Callable[[int, int, int], int]
 def quotient_key(numerator: int, denominator: int) -> int:
     """Return floor(numerator / denominator · 2**54), for similarities that are quotients.
 
-    Quotients with denominators below 2**27 are ordered by their keys, and equal quotients have equal
-    keys.
+    Quotients with denominators below 2**27 are ordered by their keys, and equal quotients have
+    equal keys.
 
     Parameters
     ----------
@@ -101,14 +102,15 @@ class Similarity:
     name : str
         Name in documents of conditions.
     key : callable
-        `(o, r, s) -> int`, compiled with `numba.njit(KEY_SIGNATURE)`: integers of 0 or more that are
-        larger for more similar sets and equal for equally similar sets, for all overlaps o >= 1 and
-        sizes r, s up to SIZE_LIMIT.
+        `(o, r, s) -> int`, compiled with `numba.njit(KEY_SIGNATURE)`: integers of 0 or more that
+        are larger for more similar sets and equal for equally similar sets, for all overlaps o >= 1
+        and sizes r, s up to SIZE_LIMIT.
     value : callable
         `(o, r, s) -> int or float`: the similarity, or the distance, as results contain it.
     minimum_key : callable
-        `(Fraction) -> int`: the smallest key of pairs whose similarity is at least a value, or whose
-        distance is at most a value. Values have at most MINIMUM_PLACES decimal places.
+        `(Fraction) -> int`: a key that exactly the pairs reach whose similarity is at least a
+        value, or whose distance is at most a value. Values have at most MINIMUM_PLACES decimal
+        places.
     is_distance : bool
         Whether `value` is a distance: smaller is more similar.
     """
@@ -120,7 +122,7 @@ class Similarity:
     is_distance: bool = False
 
     def upper_bound(self, size: int, absent: int) -> int:
-        """Return the largest key of a set and any set that lacks some of its tokens (Theorem 5.1).
+        """Return the largest key of a set and a set that lacks some of its tokens (Theorem 5.1).
 
         Parameters
         ----------
@@ -133,7 +135,7 @@ class Similarity:
         return self.key(rest, size, rest)
 
     def overlap_needed(self, key: int, r: int, s: int) -> int | None:
-        """Return the minimum overlap of two sets whose key is at least `key`; None: there is none.
+        """Return the minimum overlap of two sets whose key is at least `key`, if it exists.
 
         Parameters
         ----------
@@ -187,6 +189,23 @@ SIMILARITIES: Mapping[str, Similarity] = MappingProxyType(_all_similarities())
 
 
 @cache
+def first_class_key(similarity: Similarity) -> Key:
+    """Return the key of a similarity as a function that kernels take as an argument.
+
+    The keys of all similarities have one type, so kernels are compiled once, and their compiled
+    form is found in the cache by every process.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        The similarity.
+    """
+    # Without compilation (NUMBA_DISABLE_JIT=1) the key is a plain function.
+    plain = getattr(similarity.key, "py_func", None)
+    return similarity.key if plain is None else cfunc(KEY_SIGNATURE)(plain)
+
+
+@cache
 def key_table(similarity: Similarity) -> NDArray[np.int64]:
     """Return the keys of all sets with less than TABLE_SIZES tokens.
 
@@ -198,8 +217,8 @@ def key_table(similarity: Similarity) -> NDArray[np.int64]:
     Returns
     -------
     int64[TABLE_SIZES**3]
-        Element (r · TABLE_SIZES + s) · TABLE_SIZES + o is the key of sizes r, s and overlap o; -1 if
-        o is 0 or larger than r or s.
+        Element (r · TABLE_SIZES + s) · TABLE_SIZES + o is the key of sizes r, s and overlap o; -1
+        if o is 0 or larger than r or s.
     """
     sizes = range(1, TABLE_SIZES)
     table = np.full((TABLE_SIZES,) * 3, -1, np.int64)

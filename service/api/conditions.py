@@ -28,8 +28,9 @@ from service.api.common import (
 )
 from service.api.problems import document_problems, problem_of_field, responses
 from service.api.wording import field_problems
-from service.documents.fields import Document, ResourceName, read_number
+from service.documents.fields import Document, ResourceName
 from service.documents.models import ConditionDocument
+from service.documents.numbers import read_number
 from service.errors import (
     FieldProblem,
     InvalidDocumentError,

@@ -59,7 +59,7 @@ Moment = Annotated[
 
 
 class ExplainRequest(BaseModel):
-    """The events: `a` and `b` of timing conditions, `events` of event queries."""
+    """The events: `a` and `b` of timing and top-k conditions, `events` of event queries."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -98,7 +98,8 @@ class ExplainedStep(BaseModel):
     step: str = Field(
         description="Name of the step; the kind of the condition defines the steps. Timing "
         "conditions: contract, filter, same_event, key, expired, threshold. Event queries: "
-        "contract, key, attributes, variables, relations, absence, threshold."
+        "contract, key, attributes, variables, relations, absence, threshold. Top-k conditions: "
+        "contract, filter, same_event, key, tokens, window, minimum, rank."
     )
     passed: bool | None = Field(description="Result; null: an earlier step failed.")
     detail: str | None = Field(description="Explanation of the result.")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from correlation.engine.advice import advise
 from correlation.engine.contract import ContractFacts, Spread, declaration, length_limits
 from correlation.resources.attributes import attributes_to_document
+from correlation.resources.tokens import tokens_to_document
 from service.api.body import JsonRoute
 from service.api.common import Name, Plane, StreamStatus, WrongTopic, describe_stream
 from service.api.problems import responses
@@ -114,6 +115,7 @@ def get_stream_status(name: Name, plane: Plane) -> StreamReport:
             "histograms": stream.histograms,
             "attributes": attributes_to_document(stream.attributes),
             "where": None if stream.where is None else stream.where.to_document(),
+            "tokens": tokens_to_document(stream.tokens),
         },
         **describe_stream(view, name),
         rejected=view.by_label("events_rejected_total", "reason", stream=name),

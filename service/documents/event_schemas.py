@@ -1,4 +1,4 @@
-"""JSON schemas of the attributes of a stream, and of filters over them."""
+"""JSON schemas of the attributes and tokens of a stream, and of filters over attributes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from correlation.resources.attributes import ATTRIBUTE_TYPES, ATTRIBUTES_LIMIT
+from correlation.resources.tokens import STOP_WORDS_LIMIT, TOKEN_BYTES
 
 _PATH: dict[str, Any] = {
     "anyOf": [
@@ -32,6 +33,32 @@ ATTRIBUTES_SCHEMA: dict[str, Any] = {
             },
         ]
     },
+}
+TOKENS_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "null"},
+        *_PATH["anyOf"],
+        {
+            "type": "object",
+            "properties": {
+                "path": _PATH,
+                "tokenizer": {
+                    "type": "string",
+                    "pattern": r"^(list|words|split:.+|ngrams:([1-9]|[12][0-9]|3[0-2]))$",
+                    "default": "list",
+                },
+                "lower_case": {"type": "boolean", "default": False},
+                "stop_words": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1, "maxLength": TOKEN_BYTES},
+                    "maxItems": STOP_WORDS_LIMIT,
+                    "default": [],
+                },
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+    ]
 }
 _FILTER: dict[str, Any] = {
     "type": "object",

@@ -31,11 +31,12 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from correlation.condition_kind import Field
 from correlation.errors import InvalidFieldError
-from correlation.limits import DURATION_LIMIT_US, THRESHOLD_PLACES
+from correlation.limits import DURATION_LIMIT_US
 from correlation.resources.checks import check_name, check_topic
 from correlation.resources.decimals import EXACTLY, read_decimal, without_zeros
 from correlation.resources.durations import UNITS_US, describe_limit, parse_duration_us, whole_us
 from service.documents.event_schemas import role_filters_schema
+from service.documents.numbers import Probability, count_type, decimal_type, read_number
 from service.documents.role_filters import filter_problems, normalise_filters
 from service.documents.texts import text_or_object
 from service.errors import FieldProblem
@@ -48,19 +49,8 @@ DURATION_UNITS = ("us", "ms", "s")
 DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
 _NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
-_DECIMAL = "write a decimal greater than 0 and at most 1, for example 0.7"
 _SHOWN = 40
-# Min value that is read as a percentage: 70 means 70 %, but 1.5 is ambiguous.
-_MIN_PERCENT = 2
-_PERCENT = 100
 Definitions = dict[str, Any]
-
-
-def read_number(value: object) -> int | Decimal | float:
-    """Return a JSON number; raise InvalidFieldError for any other value."""
-    if isinstance(value, bool) or not isinstance(value, int | Decimal | float):
-        raise InvalidFieldError("", "must be a number", "write a number, without quotes")
-    return value
 
 
 def exact_us(value: object, unit: str, field: str) -> int:
@@ -86,36 +76,6 @@ def exact_us(value: object, unit: str, field: str) -> int:
     return whole_us(EXACTLY.multiply(Decimal(number), UNITS_US[unit]), field)
 
 
-def _read_decimal(value: object) -> object:
-    """Read a decimal over 0 and at most 1; the error for a percentage names the decimal."""
-    shown = str(value).strip()
-    text, percent = shown.removesuffix("%").strip().replace(",", "."), shown.endswith("%")
-    number = read_decimal(text) if isinstance(value, str) else value
-    if isinstance(number, float):
-        raise PydanticCustomError("finite_number", "out of range")
-    if isinstance(number, bool) or not isinstance(number, int | Decimal):
-        problem = "must be a decimal" + (f'; got "{shown[:_SHOWN]}"' if shown == value else "")
-        raise InvalidFieldError("", problem, _DECIMAL)
-    if percent or "," in shown:
-        problem = f'must be a decimal; got "{shown[:_SHOWN]}"'
-        raise InvalidFieldError("", problem, _meant(Decimal(number), percent=percent))
-    if not 0 < number <= 1:
-        problem = f"must be greater than 0 and at most 1; got {shown[:_SHOWN]}"
-        raise InvalidFieldError(
-            "", problem, _meant(Decimal(number), percent=number >= _MIN_PERCENT)
-        )
-    return number
-
-
-def _meant(number: Decimal, *, percent: bool) -> str:
-    """Return the remedy; it names the intended decimal if that is clear."""
-    # Far smaller or larger numbers would overflow in the division.
-    if not 0 < number <= (_PERCENT if percent else 1) or number.adjusted() < -THRESHOLD_PLACES:
-        return _DECIMAL
-    written = format(without_zeros(number / _PERCENT if percent else number), "f")
-    return f"write {written}" if len(written) <= THRESHOLD_PLACES else _DECIMAL
-
-
 def _read_path(value: object) -> object:
     parts = value if isinstance(value, list) else [value]
     if not parts or not all(isinstance(part, str) and part for part in parts):
@@ -125,20 +85,6 @@ def _read_path(value: object) -> object:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(read_number)]
-ExactDecimal = Annotated[
-    Decimal,
-    PydanticField(decimal_places=THRESHOLD_PLACES),
-    BeforeValidator(_read_decimal),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                {"type": "string", "pattern": r"^(0?\.[0-9]{1,10}|1(\.0{1,10})?)$"},
-            ]
-        }
-    ),
-]
 FieldPath = Annotated[
     object,
     PlainValidator(_read_path),
@@ -323,10 +269,11 @@ def _definitions(field: Field) -> Definitions:
     if field.type == "duration":
         return _duration_definitions(field)
     types: dict[str, Any] = {
-        "decimal": ExactDecimal,
+        "probability": Probability,
+        "decimal": decimal_type(field),
         "stream": ResourceName,
         "topic": TopicName,
-        "count": Annotated[int, PydanticField(strict=True, ge=1)],
+        "count": count_type(field),
         "flag": Annotated[bool, PydanticField(strict=True)],
         "names": Annotated[dict[ShortText, ResourceName], PydanticField(max_length=MAX_NAMES)],
         "text_or_object": text_or_object(field),

@@ -20,17 +20,18 @@ from correlation.limits import GROUPS_LIMIT, TEMPLATE_LIMIT
 from correlation.resources.attributes import attributes_from_document, attributes_to_document
 from correlation.resources.filters import read_filter
 from correlation.resources.times import TimeFormat
+from correlation.resources.tokens import tokens_from_document, tokens_to_document
 from service.documents.buckets import SCHEMA, read_histogram
 from service.documents.event_limits import LENGTH_FIELDS, UNCERTAINTY_FIELDS, limit_problems
-from service.documents.event_schemas import ATTRIBUTES_SCHEMA, WHERE_SCHEMA
+from service.documents.event_schemas import ATTRIBUTES_SCHEMA, TOKENS_SCHEMA, WHERE_SCHEMA
 from service.documents.fields import (
     Document,
     FieldPath,
     ResourceName,
-    Whole,
     document_model,
     spellings,
 )
+from service.documents.numbers import Whole
 from service.errors import DocumentErrors, FieldProblem, top_field
 
 if TYPE_CHECKING:
@@ -176,6 +177,12 @@ class _Stream(Document):
         description="Filter over the attributes: records that do not match are not events of the "
         "stream.",
     )
+    tokens: Annotated[Any, WithJsonSchema(TOKENS_SCHEMA)] = PydanticField(
+        default=None,
+        description="Set of tokens of each event: the path of a list, or path, `tokenizer` (list, "
+        "words, split:REGEX, ngrams:N), `lower_case` and `stop_words`. A set has at most 10,000 "
+        "tokens of at most 1,024 bytes, a divided string at most 65,536 characters.",
+    )
 
     @classmethod
     def _problems_between(cls, given: Mapping[str, Any]) -> list[FieldProblem]:
@@ -190,12 +197,15 @@ class _Stream(Document):
             # Without all attributes, names and types cannot be checked.
             if given.get("where") is not None:
                 read_filter(given["where"], attributes)
+        with errors:
+            tokens_from_document(given.get("tokens"))
         return [*problems, *errors.problems, *limit_problems(given)]
 
     def normalised(self) -> dict[str, Any]:
-        """Return the document with all defaults; attributes have a path and a type."""
+        """Return the document with all defaults, also those of attributes and tokens."""
         attributes = attributes_to_document(attributes_from_document(self.attributes))
-        return {**super().normalised(), "attributes": attributes}
+        tokens = tokens_to_document(tokens_from_document(self.tokens))
+        return {**super().normalised(), "attributes": attributes, "tokens": tokens}
 
 
 class TemplateDocument(Document):

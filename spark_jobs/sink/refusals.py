@@ -2,7 +2,9 @@
 
 A condition's output topic may be deleted, not writable for the job, or internal to Kafka. Its
 records are then written to the dead-letter topic. A value that exceeds the size limit of every
-topic is left out, and a header states its length.
+topic is left out, and a header states its length. On a compacted channel, a record without value
+would delete its key: there, a short JSON object replaces the value, and the whole record is written
+to the dead-letter topic.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
@@ -28,6 +31,8 @@ _log = logging.getLogger(__name__)
 OMITTED_HEADER = "coincide.error.omitted_bytes"
 # A smaller record is never shortened: the limit of its topic is misconfigured.
 _SHORTEN_FROM_BYTES = 64 * 1024
+# Max length of a string that is kept in a shortened object.
+_SHORT_CHARACTERS = 1_000
 _METADATA_SECONDS = 10.0
 _INTERNAL_TOPIC = "it is an internal topic of Kafka"
 # A refused topic is tried again after this time.
@@ -166,7 +171,9 @@ class OutputTopics:
         return None
 
 
-def shorten(records: Iterable[Record], too_large: Collection[Refused]) -> list[Record] | None:
+def shorten(
+    records: Iterable[Record], too_large: Collection[Refused], topics: Topics
+) -> list[Record] | None:
     """Remove the values that are too large for every topic, and add a header with their length.
 
     Parameters
@@ -175,25 +182,61 @@ def shorten(records: Iterable[Record], too_large: Collection[Refused]) -> list[R
         All records of a batch.
     too_large : collection of Refused
         Records that are too large for every topic.
+    topics : Topics
+        Topics of the installation.
 
     Returns
     -------
     list of Record
         None when all refused records are below the size from which records are shortened.
     """
-    shortened = []
+    shortened: list[Record] = []
     count = 0
+    compacted = topics.compacted_channels()
     for record in records:
         is_refused = (record.topic, record.key, record.value) in too_large
-        if is_refused and record.nbytes >= _SHORTEN_FROM_BYTES:
-            count += 1
-            shortened.append(_without_bulk(record))
-        else:
+        if not is_refused or record.nbytes < _SHORTEN_FROM_BYTES:
             shortened.append(record)
+            continue
+        count += 1
+        if record.topic in compacted:
+            shortened += _replaced(record, topics.dead_letter)
+        else:
+            shortened.append(_without_bulk(record))
     if not count:
         return None
     _log.warning("%d values were omitted because they exceed the limit of their topic", count)
     return shortened
+
+
+def _replaced(record: Record, dead_letter: str) -> list[Record]:
+    """Return a dead letter of a record, and the record with the short fields of its object."""
+    detail = f"{record.nbytes} bytes exceed max.message.bytes of the topic"
+    headers = refusal_headers(Reason.TOO_LARGE, detail, record.topic)
+    letter = Record(dead_letter, record.key, record.value, (*record.headers, *headers.items()))
+    if len(record.key or b"") >= _SHORTEN_FROM_BYTES:
+        # Kafka does not accept a record without key on a compacted topic.
+        return [letter]
+    found = _short_fields(record.value or b"")
+    value = orjson.dumps({**found, "error": Reason.TOO_LARGE, "omitted_bytes": record.nbytes})
+    short = [it for it in record.headers if len(it[1] or b"") < _SHORTEN_FROM_BYTES]
+    omitted = (OMITTED_HEADER, str(record.nbytes).encode())
+    return [letter, Record(record.topic, record.key, value, (*short, omitted))]
+
+
+def _short_fields(value: bytes) -> dict[str, object]:
+    """Return the fields of a JSON object that are not long: numbers and short strings."""
+    try:
+        found = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name: it
+        for name, it in found.items()
+        if isinstance(it, int | float) or (isinstance(it, str) and len(it) <= _SHORT_CHARACTERS)
+    }
 
 
 def _without_bulk(record: Record) -> Record:

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from correlation.resources.topics import Topics
+from correlation.kinds import topics_of
 from spark_jobs.errors import SparkJobError
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import OUTPUT_SCHEMA, PackedRecords
@@ -137,7 +137,7 @@ def target_of(prefix: str, query: str, partition: int) -> Target:
     partition : int
         Number of the partition.
     """
-    return Target(f"{prefix}.{query}.{partition}", Topics(prefix))
+    return Target(f"{prefix}.{query}.{partition}", topics_of(prefix))
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:

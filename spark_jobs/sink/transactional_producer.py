@@ -242,6 +242,12 @@ class TransactionalProducer:
                 waiting = waiting or _Waiting()
                 self._producer.poll(_POLL_SECONDS)
                 self._look(waiting)
+            except KafkaException as error:
+                # Larger than any record that the client sends.
+                if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise
+                self._failures.too_large.add(Refused(record.topic, record.key, record.value))
+                return
             else:
                 return
 

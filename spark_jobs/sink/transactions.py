@@ -152,7 +152,7 @@ class PartitionProducer:
             return records
         if any(self._outputs.refuse_large(found.topic) for found in alone):
             return records
-        shortened = shorten(map(self._outputs.direct, records), alone)
+        shortened = shorten(map(self._outputs.direct, records), alone, self._target.topics)
         if shortened is None:
             places = sorted({found.topic for found in alone})
             raise DeliveryError(

@@ -239,7 +239,7 @@ class SlotProcessor(StatefulProcessor):
         blobs = list(gathered.rejects)
         for result in outcome.results:
             heading = result.heading(outcome.detected_at_us)
-            topic = heading.topic or f"{topics.prefix}.{heading.channel}"
+            topic = heading.topic or topics.channel_topic(heading.channel)
             if heading.topic in topics.reserved():
                 # The service refuses such a condition; alarms would look like records of the job.
                 detail = "it is an internal topic of Coincide"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from correlation.buffers.columns import DictionaryColumn
+from correlation.buffers.columns import Column, DictionaryColumn, SetsColumn
 from correlation.buffers.events import Events
 from correlation.buffers.partitioner import Partitioner
 from correlation.engine.program import Block, Control, Program
@@ -26,6 +26,7 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.template import Template
+from correlation.resources.tokens import TOKENS_COLUMN, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ _SECOND_US = 1_000_000
 _UNCERTAIN, _EXACT = ("a", "b"), ("c", "d")
 _NAMES = (*_UNCERTAIN, *_EXACT)
 _ATTRIBUTES = (Attribute("area", ("area",)), Attribute("level", ("level",), "integer"))
+_TOKENS = Tokens(("words",))
 _PARTITIONS = dict.fromkeys(_NAMES, 1)
 # Events of a block; enough to produce pairs of every outcome.
 _EVENTS = {"intervals": 24, "templates": 80, "histograms": 40}
@@ -91,7 +93,7 @@ def list_streams(shapes: str) -> dict[str, Stream]:
     ----------
     shapes
         See `warm_up`: form of the times of streams a and b. The times of c and d are exact, and
-        their events have the attributes area (a string) and level (an integer).
+        their events have the attributes area (a string) and level (an integer), and tokens.
     """
     templates = (Template("t", _TEMPLATE),) if shapes == "templates" else ()
     histograms = shapes == "histograms"
@@ -99,7 +101,7 @@ def list_streams(shapes: str) -> dict[str, Stream]:
         Stream(it, it, _SECOND_US, _SECOND_US, templates=templates, histograms=histograms)
         for it in _UNCERTAIN
     ]
-    exact = [Stream(it, it, 0, _SECOND_US, attributes=_ATTRIBUTES) for it in _EXACT]
+    exact = [Stream(it, it, 0, _SECOND_US, attributes=_ATTRIBUTES, tokens=_TOKENS) for it in _EXACT]
     return {stream.name: stream for stream in (*uncertain, *exact)}
 
 
@@ -149,7 +151,7 @@ def _block(number: int, controls: list[Control], shapes: str) -> Block:
         if any(found):
             packed = replace(packed, shape=DictionaryColumn.from_list(found))
         if stream in _EXACT:
-            packed = replace(packed, columns=_attributes(offset, count, _EXACT.index(stream)))
+            packed = replace(packed, columns=_columns(offset, count, _EXACT.index(stream)))
         Partitioner(Partitioning(), 2).assign(packed)
         events = Events.from_bytes(packed.to_bytes())
         parts.append(events)
@@ -157,17 +159,23 @@ def _block(number: int, controls: list[Control], shapes: str) -> Block:
     return Block(controls, parts, progress)
 
 
-def _attributes(offset: int, count: int, place: int) -> dict[str, DictionaryColumn]:
-    """Return the attribute columns of a block; the streams share some of the areas."""
+def _columns(offset: int, count: int, place: int) -> dict[str, Column]:
+    """Return the columns of attributes and tokens of a block.
+
+    The streams share some of the areas and tokens; some sets are empty.
+    """
     positions = range(offset, offset + count)
     values: tuple[list[bytes | None], ...] = (
         [encode_value(f"area {it % (3 + place)}") for it in positions],
         [encode_value(it % 5) for it in positions],
     )
-    return {
-        it.column_name: DictionaryColumn.from_list(found)
-        for it, found in zip(_ATTRIBUTES, values, strict=True)
+    found: dict[str, Column] = {
+        it.column_name: DictionaryColumn.from_list(column)
+        for it, column in zip(_ATTRIBUTES, values, strict=True)
     }
+    sets = [[b"%d" % (it * step % 7) for step in range(1, it % 5)] for it in positions]
+    found[TOKENS_COLUMN] = SetsColumn.from_list([dict.fromkeys(it) for it in sets])
+    return found
 
 
 if __name__ == "__main__":

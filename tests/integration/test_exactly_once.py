@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
@@ -17,14 +19,15 @@ from confluent_kafka.admin import (
 )
 
 from cli.stack.broker import EmbeddedBroker
-from correlation.resources.topics import Topics
+from correlation.resources.topics import Channel, Topics
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
+from spark_jobs.sink import transactional_producer
 from spark_jobs.sink.marker import Marker
 from spark_jobs.sink.refusals import OMITTED_HEADER
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import Record
-from tests.support.kafka import Received, create_topics, read_committed
+from tests.support.kafka import Received, create_topics, read_committed, recreate_topic
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -175,6 +178,43 @@ def test_value_above_the_limit_of_its_topic_is_left_out_and_said_so(sink: Sink) 
     assert [record.value for record in found] == [b"a", None, b"b", b"c"]
     assert found[1].key == b"large"
     assert found[1].headers == {"mine": b"kept", OMITTED_HEADER: b"10000009"}
+
+
+def test_list_above_the_limit_of_its_channel_is_replaced_and_not_withdrawn(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    present = Channel("present", compacted=True)
+    sink = Sink(kafka_bootstrap, topic_prefix)
+    topics = replace(sink.target.topics, channels=(present,))
+    topic = topics.of(present)
+    create_topics(kafka_bootstrap, {topic: 1}, {"cleanup.policy": "compact"})
+    large = {"max.message.bytes": str(16 * 1024 * 1024)}
+    recreate_topic(kafka_bootstrap, sink.dead_letter, 1, large)
+    bulk = INCOMPRESSIBLE.hex()[:4_000_000]
+    fields = {"v": 1, "condition": "c", "version": 2, "as_of": 7, "key": "k"}
+    value = orjson.dumps({**fields, "items": [{"id": bulk}]})
+    tombstone = Record(topic, b"c/other", None)
+    producer = PartitionProducer(sink.target._replace(topics=topics), sink.properties)
+    producer.write(0, [Record(topic, b"c/k", value, (("mine", b"kept"),)), tombstone])
+    found = read_committed(kafka_bootstrap, topic)
+    assert [it.key for it in found] == [b"c/k", b"c/other"]
+    short = {**fields, "error": "too_large", "omitted_bytes": len(value) + 7}
+    assert orjson.loads(found[0].value or b"") == short
+    assert found[0].headers["mine"] == b"kept"
+    assert found[1].value is None
+    (letter,) = sink.dead_letters()
+    assert (letter.key, letter.value) == (b"c/k", value)
+    assert letter.headers["coincide.error.reason"] == b"too_large"
+    assert letter.headers["coincide.error.topic"] == topic.encode()
+
+
+def test_value_above_the_limit_of_the_client_is_left_out_too(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactional_producer, "_MAX_BYTES", 2_000_000)
+    large = Record(sink.topic, b"large", INCOMPRESSIBLE[:3_000_000])
+    assert sink.producer().write(0, [*sink.records("a"), large, *sink.records("b")]) == 3
+    assert sink.written() == [b"a", None, b"b"]
 
 
 def test_large_value_is_written_untouched_where_its_topic_takes_it(sink: Sink) -> None:

@@ -229,6 +229,7 @@ def test_status_of_a_stream_sets_what_was_seen_beside_what_is_declared(
             "histograms": False,
             "attributes": {},
             "where": None,
+            "tokens": None,
         }
         assert fresh["seen"]["events"] == 0
         assert fresh["advice"] == ["no event was read since the declaration was last changed"]

@@ -150,6 +150,10 @@ class QuerySlot(Slot):
         self.blobs: dict[int, bytes] = {}
         self.manifest: dict[str, Any] = {}
 
+    def forgotten_below(self, stream: str) -> int:
+        """Return the time from which on the buffer of a stream holds all events."""
+        return self.program._buffers[stream].forgotten_below  # noqa: SLF001 - not in any output
+
 
 def watermarks_of(outcome: Outcome) -> dict[str, int]:
     """Return the watermarks after a block."""

@@ -1,5 +1,7 @@
 """A kind of condition with one stream: events that last at least a given time.
 
+If the stream declares tokens, a result also has those of the events that were buffered before.
+
 The entry point in `toy_kind-1.dist-info` registers it, as for a kind of another package.
 """
 
@@ -11,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from correlation.buffers.columns import Int64s
+from correlation.buffers.columns import Int64s, SetsColumn
 from correlation.buffers.segment import Segment
 from correlation.condition_kind import ConditionKind, Field, Load
 from correlation.errors import InvalidFieldError
@@ -26,6 +28,7 @@ from correlation.operators import (
     make_heading,
 )
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import TOKENS_COLUMN
 
 NAME = "long_event"
 
@@ -55,6 +58,8 @@ class LongEventsFound:
     condition: LongEvents
     segment: Segment
     rows: Int64s
+    # Tokens of the events buffered before, by id; None: the stream declares none.
+    earlier: Mapping[str, list[str]] | None = None
 
     def heading(self, detected_at_us: int) -> Heading:
         """See `Result.heading`."""
@@ -78,15 +83,24 @@ class LongEventsFound:
                 "detected_at": moment,
                 "id": event_id.decode(),
                 "length_us": length,
+                **({} if self.earlier is None else {"earlier": self.earlier}),
             }
             yield OutputRecord(event_id, encode(result), event_id.decode())
+
+
+def _tokens_by_id(segment: Segment) -> Iterator[tuple[str, list[str]]]:
+    column = segment.columns.get(TOKENS_COLUMN)
+    sets = column.to_list() if isinstance(column, SetsColumn) else [frozenset()] * len(segment)
+    for event_id, tokens in zip(segment.id.to_list(), sets, strict=True):
+        yield event_id.decode(), sorted(token.decode() for token in tokens)
 
 
 class LongEventsOperator:
     """Compares the length of each fresh event; keeps events only if `memory` is not 0."""
 
-    def __init__(self, condition: LongEvents, _streams: Mapping[str, Stream]) -> None:
+    def __init__(self, condition: LongEvents, streams: Mapping[str, Stream]) -> None:
         self._condition = condition
+        self._shows_tokens = streams[condition.stream].tokens is not None
 
     def begin(
         self, watermarks: Mapping[str, int], held_from: Mapping[str, int], before: bytes
@@ -102,7 +116,11 @@ class LongEventsOperator:
         rows = np.flatnonzero(lengths >= self._condition.min_length_us)
         if not len(rows):
             return Evaluation()
-        found = LongEventsFound(self._condition, fresh, rows)
+        buffered = view.buffers[self._condition.stream].segments
+        earlier = None
+        if self._shows_tokens:
+            earlier = {name: it for _, part in buffered for name, it in _tokens_by_id(part)}
+        found = LongEventsFound(self._condition, fresh, rows, earlier)
         counts = [("long_events_total", {"condition": self._condition.name}, len(rows))]
         arrived = view.record_timestamp_us[self._condition.stream][rows]
         return Evaluation([found], len(rows), counts, found.ready_us(), arrived)

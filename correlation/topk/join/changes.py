@@ -3,8 +3,8 @@
 Problem. The list is the first k pairs of the stock. Find the pairs that entered and left it since
 the changes were logged last.
 
-Algorithm. Both lists are in the order of pairs, so one merge finds the differences, from the rank of
-the first change on. Every change has a cause: a pair leaves because its older set expired, or
+Algorithm. Both lists are in the order of pairs, so one merge finds the differences, from the rank
+of the first change on. Every change has a cause: a pair leaves because its older set expired, or
 because better pairs of new sets entered; it enters because its younger set is new, or in the place
 of expired pairs.
 
@@ -13,14 +13,19 @@ Cost. O(k - rank).
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from correlation.topk.join.stock import precedes_kernel
-
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
+from correlation.topk.join.state import (
+    EVENTS,
+    FIRST,
+    LOG_SIZE,
+    SEEN,
+    STOCK_SIZE,
+    TOP_SIZE,
+    Int64s,
+    Log,
+)
+from correlation.topk.join.stock import PairColumns, precedes_kernel
 
 # Reasons of a change.
 SET, EXPIRY = range(2)
@@ -28,85 +33,58 @@ SET, EXPIRY = range(2)
 
 @njit(cache=True)
 def log_changes_kernel(
-    s_key: Int64s,
-    s_older: Int32s,
-    s_younger: Int32s,
-    size: int,
-    top_key: Int64s,
-    top_older: Int32s,
-    top_younger: Int32s,
-    top_size: int,
-    rank: int,
-    first: int,
-    seen: int,
-    event: int,
-    time_us: int,
-    log_event: Int64s,
-    log_time_us: Int64s,
-    log_reason: NDArray[np.int8],
-    log_entered: NDArray[np.bool_],
-    log_key: Int64s,
-    log_older: Int32s,
-    log_younger: Int32s,
-    logged: int,
-) -> int:
+    now: PairColumns, top: PairColumns, log: Log, totals: Int64s, k: int, rank: int, time_us: int
+) -> None:
     """Log the changes of the list since the last call, and remember the new list.
 
     Parameters
     ----------
-    s_key, s_older, s_younger
-        Columns of the stock, whose first `size` pairs are the new list.
-    top_key, top_older, top_younger, top_size
-        The list of the last call; replaced.
+    now, top : PairColumns
+        The stock in the order of pairs, and the list of the last call, which is replaced.
+    log : Log
+        The log, with room for the changes.
+    totals : int64[8]
+        Scalars of the join. Sets from totals[SEEN] on took effect after the last call; the changes
+        are of the event totals[EVENTS].
+    k : int
+        Maximum length of the list.
     rank : int
-        Rank before which both lists are equal.
-    first : int
-        Number of the oldest valid set.
-    seen : int
-        Number of the first set that took effect after the last call.
-    event, time_us
-        Event that caused the changes, and its time.
-    log_event, ..., log_younger
-        Columns of the log, with room for `size + top_size` more changes.
-    logged : int
-        Length of the log.
-
-    Returns
-    -------
-    int
-        New length of the log.
+        Rank in the stock before which nothing changed.
+    time_us : int
+        Time of the event, in µs.
     """
-    at, new = rank, rank
-    while at < top_size or new < size:
-        is_old = new == size or (
-            at < top_size
+    key, older, younger = now
+    top_key, top_older, top_younger = top
+    log_event, log_time_us, log_reason, log_entered, (log_key, log_older, log_younger) = log
+    old_size, size, logged = totals[TOP_SIZE], min(totals[STOCK_SIZE], k), totals[LOG_SIZE]
+    begin = min(rank, old_size, size)
+    at, new = begin, begin
+    while at < old_size or new < size:
+        if new == size or (
+            at < old_size
             and precedes_kernel(
-                top_key[at],
-                top_older[at],
-                top_younger[at],
-                s_key[new],
-                s_older[new],
-                s_younger[new],
+                top_key[at], top_older[at], top_younger[at], key[new], older[new], younger[new]
             )
-        )
-        if not is_old and (
-            at < top_size and top_older[at] == s_older[new] and top_younger[at] == s_younger[new]
         ):
+            log_entered[logged] = False
+            log_reason[logged] = EXPIRY if top_older[at] < totals[FIRST] else SET
+            log_key[logged], log_older[logged] = top_key[at], top_older[at]
+            log_younger[logged] = top_younger[at]
             at += 1
+            logged += 1
+        elif at == old_size or older[new] != top_older[at] or younger[new] != top_younger[at]:
+            log_entered[logged] = True
+            log_reason[logged] = SET if younger[new] >= totals[SEEN] else EXPIRY
+            log_key[logged], log_older[logged] = key[new], older[new]
+            log_younger[logged] = younger[new]
             new += 1
-            continue
-        if is_old:
-            key, older, younger = top_key[at], top_older[at], top_younger[at]
-            reason = EXPIRY if older < first else SET
-            at += 1
+            logged += 1
         else:
-            key, older, younger = s_key[new], s_older[new], s_younger[new]
-            reason = SET if younger >= seen else EXPIRY
+            at += 1
             new += 1
-        log_event[logged], log_time_us[logged], log_reason[logged] = event, time_us, reason
-        log_entered[logged] = not is_old
-        log_key[logged], log_older[logged], log_younger[logged] = key, older, younger
-        logged += 1
-    for new in range(rank, size):
-        top_key[new], top_older[new], top_younger[new] = s_key[new], s_older[new], s_younger[new]
-    return logged
+    log_event[totals[LOG_SIZE] : logged] = totals[EVENTS]
+    log_time_us[totals[LOG_SIZE] : logged] = time_us
+    for place in range(begin, size):
+        top_key[place], top_older[place] = key[place], older[place]
+        top_younger[place] = younger[place]
+    totals[TOP_SIZE], totals[LOG_SIZE] = size, logged

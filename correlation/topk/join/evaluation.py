@@ -2,11 +2,11 @@
 
 Algorithm (SWOOP, operations `advance` and `insert`). Before a set is inserted, older sets expire in
 order of time: their numbers leave the inverted lists, their pairs leave the stock. Then the search
-finds the set's candidates, and the stock takes them in. When an array is full the kernel returns,
-the array grows, and the kernel goes on.
+finds the set's candidates, and they are inserted into the stock. When an array is full the kernel
+returns, the array grows, and the kernel goes on.
 
 References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017.
-Cost. See `search`, `stock` and `changes`.
+Cost. See `search`, `insertion` and `changes`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from numba import njit
 
 from correlation.topk.join.changes import log_changes_kernel
+from correlation.topk.join.insertion import insert_pairs_kernel
 from correlation.topk.join.lists import (
     SIZES,
     append_number_kernel,
@@ -21,41 +22,42 @@ from correlation.topk.join.lists import (
     remove_first_kernel,
 )
 from correlation.topk.join.search import (
-    BAR,
-    MET_BY,
-    PLACE,
-    SIGNATURE,
-    SIZE_BITS,
     find_candidates_kernel,
     order_tokens_kernel,
     sign_token_kernel,
     sort_candidates_kernel,
 )
 from correlation.topk.join.state import (
+    BAR,
     DONE,
     EVENTS,
     FIRST,
     LOG,
     LOG_SIZE,
+    MET_BY,
     NEXT,
     NUMBERS,
+    PLACE,
     SEEN,
     SETS,
+    SIGNATURE,
+    SIZE_BITS,
+    SIZE_MASK,
     STOCK,
     STOCK_SIZE,
     TOKENS,
     TOKENS_END,
-    TOP_SIZE,
     Block,
+    Keys,
     Shape,
     State,
 )
-from correlation.topk.join.stock import expire_pairs_kernel, insert_pairs_kernel
+from correlation.topk.join.stock import expire_pairs_kernel
 
 
 @njit(cache=True)
-def evaluate_block_kernel(
-    state: State, shape: Shape, block: Block, begin: int, until_us: int
+def evaluate_block_kernel(  # noqa: C901, PLR0912, PLR0915 - a call for each set counts references to all arrays that it passes
+    state: State, shape: Shape, keys: Keys, block: Block, begin: int, until_us: int
 ) -> tuple[int, int, int]:
     """Insert the sets of a block, then expire the sets that are not valid at a time.
 
@@ -63,8 +65,8 @@ def evaluate_block_kernel(
     ----------
     state : State
         The arrays of the join.
-    shape : Shape
-        What the join computes.
+    shape, keys
+        What the join computes, and the keys of its similarity.
     block : Block
         Sets in their order, none without tokens.
     begin : int
@@ -75,137 +77,136 @@ def evaluate_block_kernel(
     Returns
     -------
     at, wanted, room : int
-        Position of the next set, what needs more room (DONE: nothing), and how much.
+        Position of the next set, the array that is full (DONE: none), and the room needed.
     """
-    rows, time_us, side_of, tokens, token_mark = state.sets
+    rows, times_us, set_side, tokens, token_mark = state.sets
     lists, numbers, stacks = state.lists
-    (
-        s_key,
-        s_older,
-        s_younger,
-        end_key,
-        end_older,
-        end_younger,
-        spare_key,
-        spare_older,
-        spare_younger,
-        spare_end_key,
-        spare_end_older,
-        spare_end_younger,
-    ) = state.stock
-    order, weight, pair_key, pair_older, by_end, work = state.candidates
-    top_key, top_older, top_younger = state.top
-    (
-        log_event,
-        log_time_us,
-        log_reason,
-        log_entered,
-        log_key,
-        log_older,
-        log_younger,
-    ) = state.log
-    totals = state.totals
-    k, window_us, minimum_key, sides, shortest, every, table, key = shape
+    pair_key, pair_older, _ = state.candidates
+    order, weight, done = state.work
+    s_key, end_older, totals = state.stock.pairs.key, state.stock.ends.older, state.totals
+    k, window_us, minimum_key, sides, shortest, every = shape
+    table, key = keys
     row_mask, token_mask = len(rows) - 1, len(tokens) - 1
-    first, new, n, tokens_end = totals[FIRST], totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END]
     at, count = begin, len(block.time_us)
-    wanted, room = DONE, 0
-    while at <= count:
+    first, new, n, end = totals[FIRST], totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END]
+    while True:
+        # Older sets expire.
         now_us = block.time_us[at] if at < count else until_us
-        while first < new and time_us[first & row_mask] < now_us - window_us:
-            if every and totals[LOG_SIZE] + 2 * k > len(log_key):
-                wanted, room = LOG, totals[LOG_SIZE] + 2 * k
-                break
-            expired_us = time_us[first & row_mask]
-            while first < new and time_us[first & row_mask] == expired_us:
+        while first < new and times_us[first & row_mask] < now_us - window_us:
+            if every and totals[LOG_SIZE] + 2 * k > len(state.log.event):
+                return at, LOG, totals[LOG_SIZE] + 2 * k
+            expired_us = times_us[first & row_mask]
+            while first < new and times_us[first & row_mask] == expired_us:
                 row = first & row_mask
                 place = rows[row, PLACE] >> SIZE_BITS
-                size = rows[row, PLACE] & ((1 << SIZE_BITS) - 1)
-                for position in range(place, place + size):
-                    it = sides * tokens[position & token_mask] + side_of[row]
+                for position in range(place, place + (rows[row, PLACE] & SIZE_MASK)):
+                    it = sides * tokens[position & token_mask] + set_side[row]
                     remove_first_kernel(lists, numbers, stacks, it)
                 first += 1
-            n, rank = expire_pairs_kernel(
-                s_key, s_older, s_younger, end_key, end_older, end_younger, n, first
-            )
+            n, rank = expire_pairs_kernel(state.stock, n, first)
+            totals[FIRST], totals[STOCK_SIZE] = first, n
             totals[EVENTS] += 1
-            if every and rank < k:
-                listed = min(n, k)
-                totals[LOG_SIZE] = log_changes_kernel(
-                    s_key, s_older, s_younger, listed,
-                    top_key, top_older, top_younger, totals[TOP_SIZE],
-                    min(rank, listed, totals[TOP_SIZE]), first, new, totals[EVENTS],
-                    expired_us + window_us,
-                    log_event, log_time_us, log_reason, log_entered,
-                    log_key, log_older, log_younger, totals[LOG_SIZE],
-                )  # fmt: skip
-                totals[TOP_SIZE] = listed
-                totals[SEEN] = new
-        if wanted != DONE or at == count:
-            break
-        size = block.offsets[at + 1] - block.offsets[at]
-        side = block.side[at]
-        if new - first == len(rows):
-            wanted, room = SETS, 2 * len(rows)
-            break
-        if first < new and tokens_end + size - (rows[first & row_mask, PLACE] >> SIZE_BITS) > len(
-            tokens
-        ):
-            wanted, room = TOKENS, 2 * len(tokens) + size
-            break
-        if n + new - first > len(s_key):
-            wanted, room = STOCK, max(2 * len(s_key), n + new - first)
-            break
-        if every and totals[LOG_SIZE] + 2 * k > len(log_key):
-            wanted, room = LOG, totals[LOG_SIZE] + 2 * k
-            break
-        signature = 0
-        for place in range(size):
-            token = block.tokens[block.offsets[at] + place]
-            tokens[(tokens_end + place) & token_mask] = token
-            signature |= sign_token_kernel(token)
-        needed = stacks[SIZES] + count_new_room_kernel(lists, tokens, tokens_end, size, sides, side)
-        if needed > len(numbers):
-            wanted, room = NUMBERS, max(2 * len(numbers), needed)
-            break
-        row = new & row_mask
-        time_us[row], side_of[row] = now_us, side
-        rows[row, PLACE] = (tokens_end << SIZE_BITS) | size
-        rows[row, MET_BY] = -1
-        rows[row, BAR] = minimum_key
-        rows[row, SIGNATURE] = signature
-        other = sides - 1 - side
-        order_tokens_kernel(lists, tokens, tokens_end, size, sides, other, shortest, order, weight)
-        found = find_candidates_kernel(
-            lists, numbers, tokens, rows, token_mark, order, table, key,
-            s_key, s_older, end_older, n, k, minimum_key, first, new, sides, other,
-            pair_key, pair_older, work,
+            if every:
+                _log_event_kernel(state, k, rank, expired_us + window_us)
+        if at == count:
+            return at, DONE, 0
+        # Every array has room for the set, or the kernel returns.
+        start, side = block.offsets[at], block.side[at]
+        size = block.offsets[at + 1] - start
+        token_start = rows[first & row_mask, PLACE] >> SIZE_BITS if first < new else end
+        needed = stacks[SIZES] + count_new_room_kernel(
+            lists, block.tokens, start, size, sides, side
+        )
+        wanted, room = _find_room_kernel(
+            new - first, len(rows), end + size - token_start, len(tokens),
+            n + new - first, len(s_key), needed, len(numbers),
         )  # fmt: skip
-        totals[EVENTS] += 1
+        if every and totals[LOG_SIZE] + 2 * k > len(state.log.event):
+            wanted, room = LOG, totals[LOG_SIZE] + 2 * k
+        if wanted != DONE:
+            return at, wanted, room
+        # Tokens and row of the set.
+        signature = 0
+        for step in range(size):
+            token = block.tokens[start + step]
+            tokens[(end + step) & token_mask] = token
+            signature |= sign_token_kernel(token)
+        row = new & row_mask
+        times_us[row], set_side[row] = now_us, side
+        rows[row, PLACE], rows[row, SIGNATURE] = (end << SIZE_BITS) | size, signature
+        rows[row, MET_BY], rows[row, BAR] = -1, minimum_key
+        # Pairs of the set.
+        other_side = sides - 1 - side
+        order_tokens_kernel(lists, tokens, end, size, sides, other_side, shortest, order, weight)
+        found = find_candidates_kernel(
+            lists, numbers, tokens, rows, token_mark, order, table, key, s_key, end_older, n, k,
+            minimum_key, first, new, sides, other_side, pair_key, pair_older, done,
+        )  # fmt: skip
+        rank = n
         if found > 0:
-            sort_candidates_kernel(pair_key, pair_older, by_end, found)
-            n, rank = insert_pairs_kernel(
-                s_key, s_older, s_younger, end_key, end_older, end_younger,
-                spare_key, spare_older, spare_younger,
-                spare_end_key, spare_end_older, spare_end_younger,
-                n, k, pair_key, pair_older, by_end, found, new,
-            )  # fmt: skip
-            if every and rank < k:
-                listed = min(n, k)
-                totals[LOG_SIZE] = log_changes_kernel(
-                    s_key, s_older, s_younger, listed,
-                    top_key, top_older, top_younger, totals[TOP_SIZE],
-                    min(rank, listed, totals[TOP_SIZE]), first, new, totals[EVENTS], now_us,
-                    log_event, log_time_us, log_reason, log_entered,
-                    log_key, log_older, log_younger, totals[LOG_SIZE],
-                )  # fmt: skip
-                totals[TOP_SIZE] = listed
-                totals[SEEN] = new + 1
-        for position in range(tokens_end, tokens_end + size):
-            it = sides * tokens[position & token_mask] + side
+            sort_candidates_kernel(state.candidates, found)
+            n, rank = insert_pairs_kernel(state.stock, n, k, state.candidates, found, new)
+        # Inverted lists of its tokens.
+        for step in range(size):
+            it = sides * block.tokens[start + step] + side
             append_number_kernel(lists, numbers, stacks, it, new)
-        tokens_end += size
-        new += 1
-        at += 1
-    totals[FIRST], totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END] = first, new, n, tokens_end
-    return at, wanted, room
+        end, new, at = end + size, new + 1, at + 1
+        totals[NEXT], totals[STOCK_SIZE], totals[TOKENS_END] = new, n, end
+        totals[EVENTS] += 1
+        if every:
+            _log_event_kernel(state, k, rank, now_us)
+
+
+@njit(cache=True)
+def _find_room_kernel(
+    sets: int,
+    set_room: int,
+    tokens: int,
+    token_room: int,
+    pairs: int,
+    pair_room: int,
+    numbers: int,
+    number_room: int,
+) -> tuple[int, int]:
+    """Return an array that is full before a set is inserted (DONE: none), and the room needed.
+
+    Parameters
+    ----------
+    sets, set_room : int
+        Number of valid sets, and room for sets.
+    tokens, token_room : int
+        Number of tokens with those of the new set, and room.
+    pairs, pair_room : int
+        Number of pairs if every valid set is a candidate, and room.
+    numbers, number_room : int
+        Number of elements of inverted lists after the insertion, and room.
+    """
+    if sets == set_room:
+        return SETS, 2 * set_room
+    if tokens > token_room:
+        return TOKENS, 2 * token_room + tokens
+    if pairs > pair_room:
+        return STOCK, max(2 * pair_room, pairs)
+    if numbers > number_room:
+        return NUMBERS, max(2 * number_room, numbers)
+    return DONE, 0
+
+
+@njit(cache=True)
+def _log_event_kernel(state: State, k: int, rank: int, time_us: int) -> None:
+    """Log the changes of an event.
+
+    Parameters
+    ----------
+    state : State
+        The arrays of the join.
+    k : int
+        Length of the list.
+    rank : int
+        Rank in the stock of the first change.
+    time_us : int
+        Time of the event, in µs.
+    """
+    if rank < k:
+        log_changes_kernel(state.stock.pairs, state.top, state.log, state.totals, k, rank, time_us)
+    state.totals[SEEN] = state.totals[NEXT]

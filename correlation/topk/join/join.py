@@ -3,13 +3,15 @@
 Problem. Sets arrive in order of time; a set is valid while its age is at most the window. At every
 moment the list holds the k most similar pairs of valid sets, exactly.
 
-Definitions. Sets have numbers in the order in which they were inserted. `stock` defines pairs, their
-order and the stock. An event is the expiry of all sets of one time, or the insertion of a set.
+Definitions. Sets have numbers in the order in which they were inserted. `stock` defines pairs,
+their order and the stock. An event is the expiry of all sets of one time, or the insertion of a
+set.
 
 Algorithm. See `evaluation` for insertion and expiry, `rebuild` for bulk construction.
 
 References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017.
-Cost. See `search` and `stock`; memory O(tokens of the valid sets + stock).
+Cost. See `search`, `stock` and `insertion`; memory O(tokens of the valid sets + stock + valid
+sets), where the stock has at most k pairs for each valid set.
 """
 
 from __future__ import annotations
@@ -24,36 +26,35 @@ from correlation.topk.join.changes import log_changes_kernel
 from correlation.topk.join.evaluation import evaluate_block_kernel
 from correlation.topk.join.lists import FRONT, SIZE, START
 from correlation.topk.join.rebuild import rebuild_stock_kernel
-from correlation.topk.join.search import (
-    BAR,
-    MET_BY,
-    PLACE,
-    SIGNATURE,
-    SIZE_BITS,
-    sign_tokens_kernel,
-)
+from correlation.topk.join.search import sign_tokens_kernel
 from correlation.topk.join.state import (
+    BAR,
     DONE,
     EVENTS,
     FIRST,
     LOG,
     LOG_SIZE,
+    MET_BY,
     NEXT,
+    PLACE,
     SEEN,
     SETS,
+    SIGNATURE,
+    SIZE_BITS,
     STOCK_SIZE,
     TOKENS,
     TOKENS_END,
     TOP_SIZE,
     Block,
-    Log,
+    Keys,
     Shape,
     grow,
     grow_order,
     grow_tokens,
     make_state,
 )
-from correlation.topk.similarities import Similarity, key_table
+from correlation.topk.join.stock import PairColumns
+from correlation.topk.similarities import Similarity, first_class_key, key_table
 
 Int64s = NDArray[np.int64]
 
@@ -77,7 +78,7 @@ class Changes(NamedTuple):
     event : int64[n]
         Number of the event.
     time_us : int64[n]
-        Time of the event: that of the inserted set, or the last moment at which the sets were valid.
+        Time of the event: that of the inserted set, or the last at which expired sets were valid.
     reason : int8[n]
         `changes.SET`: a set was inserted; `changes.EXPIRY`: sets expired.
     entered : bool[n]
@@ -127,8 +128,8 @@ class TopKJoin:
     ) -> None:
         minimum_key = 0 if minimum is None else max(similarity.minimum_key(minimum), 0)
         sides = 2 if crossed else 1
-        table, key = key_table(similarity), similarity.key
-        self._shape = Shape(k, window_us, minimum_key, sides, shortest, every, table, key)
+        self._shape = Shape(k, window_us, minimum_key, sides, shortest, every)
+        self._keys = Keys(key_table(similarity), first_class_key(similarity))
         self._state = make_state(k)
         # Number of a set minus its number in the arrays.
         self._base = 0
@@ -150,30 +151,36 @@ class TopKJoin:
 
     @property
     def work(self) -> Int64s:
-        """Sets met, sets whose overlap was counted, and candidates since the beginning, int64[3]."""
-        return self._state.candidates.work.copy()
+        """Numbers of sets met, of sets whose overlap was counted, and of candidates: int64[3]."""
+        return self._state.work.done.copy()
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, in bytes, without the table of keys that all joins share."""
-        *parts, totals = self._state
-        return int(totals.nbytes + sum(array.nbytes for part in parts for array in part))
+        return _count_bytes(self._state)
 
     def list_pairs(self) -> Pairs:
         """Return the list, best pair first."""
-        return self._pairs(min(self._shape.k, self.stock_size))
+        return self._numbered(self._state.stock.pairs, min(self._shape.k, self.stock_size))
 
     def list_stock(self) -> Pairs:
         """Return the stock in the order of pairs."""
-        return self._pairs(self.stock_size)
+        return self._numbered(self._state.stock.pairs, self.stock_size)
 
-    def _pairs(self, size: int) -> Pairs:
-        key, older, younger = self._state.stock[:3]
-        return self._numbered(key[:size], older[:size], younger[:size])
+    def list_ends(self) -> Pairs:
+        """Return the stock in the order of ends: pairs that end first, and of these the worst."""
+        return self._numbered(self._state.stock.ends, self.stock_size)
 
-    def _numbered(self, key: Int64s, older: NDArray[np.int32], younger: NDArray[np.int32]) -> Pairs:
+    def _numbered(self, pairs: PairColumns, size: int) -> Pairs:
+        """Return a copy of the first pairs, with the numbers of sets since the beginning."""
         base = np.int64(self._base)
-        return Pairs(key.copy(), older + base, younger + base)
+        key, older, younger = (column[:size] for column in pairs)
+        return Pairs(key.astype(np.int64), older + base, younger + base)
+
+    def list_unused_tokens(self) -> Int64s:
+        """Return the tokens that no valid set contains, and tokens that were never used."""
+        sizes = self._state.lists.lists[:, SIZE].reshape(-1, self._shape.sides)
+        return np.flatnonzero(sizes.sum(axis=1) == 0)
 
     def insert(self, block: Block, until_us: int) -> None:
         """Insert sets, and expire the sets that are no longer valid at a time.
@@ -190,13 +197,15 @@ class TopKJoin:
         self._prepare(block)
         at = 0
         while True:
-            at, wanted, room = evaluate_block_kernel(self._state, self._shape, block, at, until_us)
+            at, wanted, room = evaluate_block_kernel(
+                self._state, self._shape, self._keys, block, at, until_us
+            )
             if wanted == DONE:
                 return
             self._state = grow(self._state, wanted, room)
 
     def rebuild(self, block: Block) -> None:
-        """Replace all sets, and build the stock in bulk; no change is logged.
+        """Replace all sets, and build the stock in bulk; the log becomes empty.
 
         Parameters
         ----------
@@ -220,14 +229,14 @@ class TopKJoin:
         sets.time_us[:count], sets.side[:count] = block.time_us, block.side
         totals[NEXT], totals[TOKENS_END] = count, block.offsets[-1]
         while True:
-            wanted, room = rebuild_stock_kernel(self._state, self._shape)
+            wanted, room = rebuild_stock_kernel(self._state, self._shape, self._keys)
             if wanted == DONE:
                 break
             self._state = grow(self._state, wanted, room)
-        top, stock = self._state.top, self._state.stock
         size = min(self._shape.k, self.stock_size)
-        for column, now in zip(top, stock[:3], strict=True):
-            column[:size] = now[:size]
+        top, now = self._state.top, self._state.stock.pairs
+        top.key[:size], top.older[:size] = now.key[:size], now.older[:size]
+        top.younger[:size] = now.younger[:size]
         totals[TOP_SIZE], totals[SEEN] = size, count
 
     def log_changes(self, time_us: int) -> None:
@@ -239,33 +248,24 @@ class TopKJoin:
             Time of the changes, in µs.
         """
         totals = self._state.totals
-        size = min(self._shape.k, self.stock_size)
-        room = int(totals[LOG_SIZE]) + size + int(totals[TOP_SIZE])
-        if room > len(self._state.log.key):
+        room = int(totals[LOG_SIZE]) + 2 * self._shape.k
+        if room > len(self._state.log.event):
             self._state = grow(self._state, LOG, room)
         totals[EVENTS] += 1
-        totals[LOG_SIZE] = log_changes_kernel(
-            *self._state.stock[:3],
-            size,
-            *self._state.top,
-            totals[TOP_SIZE],
-            0,
-            totals[FIRST],
-            totals[SEEN],
-            totals[EVENTS],
-            time_us,
-            *self._state.log,
-            totals[LOG_SIZE],
-        )
-        totals[TOP_SIZE], totals[SEEN] = size, totals[NEXT]
+        state, k = self._state, self._shape.k
+        log_changes_kernel(state.stock.pairs, state.top, state.log, totals, k, 0, time_us)
+        totals[SEEN] = totals[NEXT]
 
     def take_changes(self) -> Changes:
         """Return the logged changes, and empty the log."""
-        log, size = self._state.log, self._state.totals[LOG_SIZE]
+        log, size = self._state.log, int(self._state.totals[LOG_SIZE])
         self._state.totals[LOG_SIZE] = 0
-        event, time_us, reason, entered, *pair = (column[:size] for column in log)
         return Changes(
-            event.copy(), time_us.copy(), reason.copy(), entered.copy(), self._numbered(*pair)
+            log.event[:size].copy(),
+            log.time_us[:size].copy(),
+            log.reason[:size].copy(),
+            log.entered[:size].copy(),
+            self._numbered(log.pairs, size),
         )
 
     def _prepare(self, block: Block) -> None:
@@ -277,15 +277,12 @@ class TopKJoin:
         self._state = grow_order(self._state, int(np.diff(block.offsets).max()))
 
     def _reduce_numbers(self) -> None:
-        """Subtract a number from the numbers of all sets."""
+        """Subtract a number from the numbers of all sets, so that they stay in their rows."""
         state, totals = self._state, self._state.totals
         by = int(totals[FIRST]) & -len(state.sets.rows)
-        n = totals[STOCK_SIZE]
-        for column in (*state.stock[1:3], *state.stock[4:6]):
-            column[:n] -= by
-        for part in (state.top[1:], state.log[-2:]):
-            for column in part:
-                column -= by
+        for pairs in (state.stock.pairs, state.stock.ends, state.top, state.log.pairs):
+            pairs.older[:] -= by
+            pairs.younger[:] -= by
         lists = state.lists.lists
         used = lists[lists[:, SIZE] > 0]
         starts, sizes = used[:, START] + used[:, FRONT], used[:, SIZE]
@@ -293,9 +290,15 @@ class TopKJoin:
         state.lists.numbers[np.repeat(starts, sizes) + within] -= by
         state.sets.rows[:, MET_BY] = -1
         state.sets.token_mark[:] = -1
-        for it in (FIRST, NEXT, SEEN):
-            totals[it] -= by
+        totals[[FIRST, NEXT, SEEN]] -= by
         self._base += by
+
+
+def _count_bytes(part: NDArray[np.generic] | tuple[object, ...]) -> int:
+    """Return the memory of arrays in tuples of tuples, in bytes."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    return sum(_count_bytes(it) for it in part if isinstance(it, np.ndarray | tuple))
 
 
 def _sign_sets(block: Block) -> Int64s:

@@ -38,50 +38,54 @@ def make_stacks() -> NDArray[np.int64]:
 def count_new_room_kernel(
     lists: Int32s, tokens: Int32s, start: int, size: int, sides: int, side: int
 ) -> int:
-    """Return how many elements the blocks need at most that a set's tokens are appended to.
+    """Return the maximum number of elements that the blocks of a set's lists grow by.
 
     Parameters
     ----------
     lists : int32[lists, 4]
         The lists.
     tokens : int32[c]
-        Tokens of sets; c is a power of two, and positions are modulo c.
+        Tokens of sets.
     start, size : int
         Position and number of the set's tokens.
     sides, side : int
         Number of streams, 1 or 2, and the stream of the set.
     """
-    mask = len(tokens) - 1
     needed = 0
     for place in range(start, start + size):
-        it = sides * tokens[place & mask] + side
+        it = sides * tokens[place] + side
         if lists[it, FRONT] + lists[it, SIZE] == lists[it, ROOM]:
             needed += max(2 * lists[it, ROOM], _SMALLEST)
     return needed
 
 
 @njit(cache=True)
-def _take_block_kernel(numbers: Int32s, stacks: NDArray[np.int64], room: int) -> int:
-    """Return the start of a free block."""
+def _find_kind_kernel(room: int) -> int:
+    """Return the number of the stack for blocks of a size."""
     kind, size = 0, _SMALLEST
     while size < room:
         kind += 1
         size *= 2
-    found = stacks[kind]
+    return kind
+
+
+@njit(cache=True)
+def _take_block_kernel(numbers: Int32s, stacks: NDArray[np.int64], room: int) -> int:
+    """Take a block off its stack, or from the unused part of the array; return its start."""
+    kind = _find_kind_kernel(room)
+    found = int(stacks[kind])
     if found >= 0:
         stacks[kind] = numbers[found]
         return found
-    found = stacks[SIZES]
+    found = int(stacks[SIZES])
     stacks[SIZES] = found + room
     return found
 
 
 @njit(cache=True)
 def _free_block_kernel(numbers: Int32s, stacks: NDArray[np.int64], start: int, room: int) -> None:
-    kind, size = 0, _SMALLEST
-    while size < room:
-        kind += 1
-        size *= 2
+    """Put a block on its stack."""
+    kind = _find_kind_kernel(room)
     numbers[start] = stacks[kind]
     stacks[kind] = start
 

@@ -3,10 +3,10 @@
 Problem. After a restart, or when a set comes late, the stock is built from all valid sets. It is a
 function of the sets alone, so it need not be built by single insertions.
 
-Algorithm. The sets are visited from the newest to the oldest. A pair whose older set is visited ends
-no later than the pairs found before, so it is relevant iff fewer than k of all pairs found so far
-precede it: it is one of the k best so far. Its key must therefore exceed that of the k-th best so
-far, which bounds the search for all sets alike (docs/proofs.md, P-TOPK-REBUILD).
+Algorithm. The sets are visited from the newest to the oldest. A pair whose older set is visited
+ends no later than the pairs found before, so it is relevant iff fewer than k of all pairs found so
+far precede it: it is one of the k best so far. Its key must therefore exceed that of the k-th best
+pair of younger sets, which bounds the search for all sets alike (docs/proofs.md, P-TOPK-REBUILD).
 
 Cost. A search per set, with one bound that rises quickly; O(k) for a set with relevant pairs.
 """
@@ -26,125 +26,156 @@ from correlation.topk.join.lists import (
     count_new_room_kernel,
 )
 from correlation.topk.join.search import (
-    MET_BY,
-    PLACE,
-    SIGNATURE,
-    SIZE_BITS,
-    count_bits_kernel,
+    bound_overlap_kernel,
     count_overlap_kernel,
     key_kernel,
+    mark_tokens_kernel,
     order_tokens_kernel,
     sort_candidates_kernel,
 )
 from correlation.topk.join.state import (
     DONE,
     FIRST,
+    MET_BY,
     NEXT,
     NUMBERS,
+    PLACE,
+    SIZE_BITS,
+    SIZE_MASK,
     STOCK,
     STOCK_SIZE,
+    Keys,
+    Lists,
     Shape,
     State,
 )
+from correlation.topk.join.stock import Stock
 
 Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 
 
 @njit(cache=True)
-def rebuild_stock_kernel(state: State, shape: Shape) -> tuple[int, int]:
+def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, int]:
     """Build inverted lists and stock from the sets.
 
     Parameters
     ----------
     state : State
-        The arrays of the join; of these, sets and their numbers are read, the others are written.
-    shape : Shape
-        What the join computes.
+        The arrays of the join. The sets and their numbers are read; lists and stock are replaced,
+        and `top` is used as work space.
+    shape, keys
+        What the join computes, and the keys of its similarity.
 
     Returns
     -------
     wanted, room : int
-        What needs more room before the construction can begin again (DONE: nothing), and how much.
+        The array that is full (DONE: none), and the room needed before the construction can begin
+        again.
     """
-    rows, _, side_of, tokens, token_mark = state.sets
+    rows, side_of, totals = state.sets.rows, state.sets.side, state.totals
     lists, numbers, stacks = state.lists
-    s_key, s_older, s_younger, end_key, end_older, end_younger = state.stock[:6]
-    order, weight, pair_key, pair_other, by_end, _ = state.candidates
+    candidates, pairs = state.candidates, state.stock.pairs
     # Keys of the k best pairs so far, descending.
-    best_key = state.top[0]
-    k, _, minimum_key, sides, shortest, _, table, key = shape
-    first, new = state.totals[FIRST], state.totals[NEXT]
-    row_mask, size_mask = len(rows) - 1, (1 << SIZE_BITS) - 1
+    best_key = state.top.key
     lists[:] = 0
     stacks[:SIZES] = -1
     stacks[SIZES] = 0
-    rows[:, MET_BY] = -1
-    token_mark[:] = -1
+    _clear_marks_kernel(state)
     n, best = 0, 0
-    for number in range(new - 1, first - 1, -1):
-        row = number & row_mask
-        place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & size_mask
+    for number in range(totals[NEXT] - 1, totals[FIRST] - 1, -1):
+        row = number & (len(rows) - 1)
+        place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
         side = side_of[row]
-        other_side = sides - 1 - side
-        needed_room = stacks[SIZES] + count_new_room_kernel(lists, tokens, place, size, sides, side)
-        if needed_room > len(numbers):
-            return NUMBERS, max(2 * len(numbers), needed_room)
-        order_tokens_kernel(lists, tokens, place, size, sides, other_side, shortest, order, weight)
-        for at in range(size):
-            token_mark[order[at]] = number
-        found = 0
-        for at in range(size):
-            bar = max(minimum_key, best_key[k - 1] + 1) if best == k else minimum_key
-            rest = size - at
-            if key_kernel(table, key, rest, size, rest) < bar:
-                break
-            it = sides * order[at] + other_side
-            start = lists[it, START] + lists[it, FRONT]
-            for position in range(start, start + lists[it, SIZE]):
-                younger = numbers[position]
-                met = younger & row_mask
-                if rows[met, MET_BY] == number:
-                    continue
-                rows[met, MET_BY] = number
-                other = rows[met, PLACE] & size_mask
-                lacking = count_bits_kernel(rows[row, SIGNATURE] & ~rows[met, SIGNATURE])
-                possible = min(rest, other, size - lacking)
-                if key_kernel(table, key, possible, size, other) < bar:
-                    continue
-                begin = rows[met, PLACE] >> SIZE_BITS
-                overlap = count_overlap_kernel(tokens, token_mark, begin, other, number, 0)
-                reached = key_kernel(table, key, overlap, size, other)
-                if reached >= bar:
-                    # Negative numbers: the earlier set first, when sorted by descending number.
-                    pair_key[found], pair_other[found] = reached, -younger
-                    found += 1
-        for at in range(place, place + size):
-            it = sides * tokens[at & (len(tokens) - 1)] + side
+        tokens = state.sets.tokens[place : place + size]
+        room = stacks[SIZES] + count_new_room_kernel(lists, tokens, 0, size, shape.sides, side)
+        if room > len(numbers):
+            return NUMBERS, max(2 * len(numbers), room)
+        bar = shape.minimum_key
+        if best == shape.k:
+            bar = max(bar, best_key[best - 1] + 1)
+        found = _find_pairs_kernel(state, shape, keys, number, bar)
+        for step in range(size):
+            it = shape.sides * tokens[step] + side
             append_number_kernel(lists, numbers, stacks, it, number)
         if found == 0:
             continue
-        sort_candidates_kernel(pair_key, pair_other, by_end, found)
-        if n + found > len(s_key):
-            return STOCK, max(2 * len(s_key), n + found)
-        kept, best = _merge_best_kernel(best_key, best, k, pair_key, found)
+        if n + found > len(pairs.key):
+            return STOCK, max(2 * len(pairs.key), n + found)
+        sort_candidates_kernel(candidates, found)
+        kept, best = _merge_best_kernel(best_key, best, shape.k, candidates.key, found)
         for at in range(kept):
-            s_key[n], s_older[n], s_younger[n] = pair_key[at], number, -pair_other[at]
+            pairs.key[n], pairs.older[n] = candidates.key[at], number
+            pairs.younger[n] = -candidates.older[at]
             n += 1
-    _turn_lists_kernel(lists, numbers)
-    # The pairs were found in the reverse of the order of ends.
-    for at in range(n):
-        end_key[n - 1 - at] = s_key[at]
-        end_older[n - 1 - at] = s_older[at]
-        end_younger[n - 1 - at] = s_younger[at]
-    by_key = np.argsort(-s_key[:n], kind="mergesort")
-    s_key[:n] = s_key[:n][by_key]
-    s_older[:n] = s_older[:n][by_key]
-    s_younger[:n] = s_younger[:n][by_key]
-    rows[:, MET_BY] = -1
-    token_mark[:] = -1
-    state.totals[STOCK_SIZE] = n
+    _turn_lists_kernel(state.lists)
+    _sort_stock_kernel(state.stock, n)
+    _clear_marks_kernel(state)
+    totals[STOCK_SIZE] = n
     return DONE, 0
+
+
+@njit(cache=True)
+def _clear_marks_kernel(state: State) -> None:
+    """Forget which sets met which, because numbers are used again."""
+    state.sets.rows[:, MET_BY] = -1
+    state.sets.token_mark[:] = -1
+
+
+@njit(cache=True)
+def _find_pairs_kernel(state: State, shape: Shape, keys: Keys, number: int, bar: int) -> int:
+    """Find the pairs of a set with younger sets whose keys are at least `bar`.
+
+    Parameters
+    ----------
+    state, shape, keys
+        As in `rebuild_stock_kernel`. Output: `candidates.key`, and in `candidates.older` the
+        negative numbers of the younger sets: sorted in descending order, the earlier set is the
+        first.
+    number : int
+        Number of the set.
+    bar : int
+        Minimum key.
+
+    Returns
+    -------
+    int
+        Number of pairs.
+    """
+    rows, order = state.sets.rows, state.work.order
+    tokens, token_mark = state.sets.tokens, state.sets.token_mark
+    lists, numbers, _ = state.lists
+    pair_key, pair_older, _ = state.candidates
+    table, key = keys
+    row = number & (len(rows) - 1)
+    place, size = rows[row, PLACE] >> SIZE_BITS, rows[row, PLACE] & SIZE_MASK
+    sides, other_side = shape.sides, shape.sides - 1 - state.sets.side[row]
+    weight, shortest = state.work.weight, shape.shortest
+    order_tokens_kernel(lists, tokens, place, size, sides, other_side, shortest, order, weight)
+    mark_tokens_kernel(token_mark, order, size, number)
+    found = 0
+    for at in range(size):
+        rest = size - at
+        if key_kernel(table, key, rest, size, rest) < bar:
+            break
+        it = sides * order[at] + other_side
+        start = lists[it, START] + lists[it, FRONT]
+        for position in range(start, start + lists[it, SIZE]):
+            younger = numbers[position]
+            met = younger & (len(rows) - 1)
+            if rows[met, MET_BY] == number:
+                continue
+            rows[met, MET_BY] = number
+            other = rows[met, PLACE] & SIZE_MASK
+            possible = bound_overlap_kernel(rows, row, met, rest)
+            if key_kernel(table, key, possible, size, other) < bar:
+                continue
+            begin = rows[met, PLACE] >> SIZE_BITS
+            overlap = count_overlap_kernel(tokens, token_mark, begin, other, number, 0)
+            reached = key_kernel(table, key, overlap, size, other)
+            if reached >= bar:
+                pair_key[found], pair_older[found] = reached, -younger
+                found += 1
+    return found
 
 
 @njit(cache=True)
@@ -175,7 +206,7 @@ def _merge_best_kernel(
             at += 1
         else:
             kept += 1
-    # The first `at` keys precede all new ones that are kept but the last; the others move back.
+    # The merge runs from the last key to the first, so it overwrites only keys that have moved.
     old, new = min(best, k - kept) - 1, kept - 1
     total = old + 1 + kept
     for place in range(total - 1, -1, -1):
@@ -191,12 +222,27 @@ def _merge_best_kernel(
 
 
 @njit(cache=True)
-def _turn_lists_kernel(lists: Int32s, numbers: Int32s) -> None:
-    """Reverse every inverted list."""
-    for it in range(len(lists)):
-        start = lists[it, START] + lists[it, FRONT]
-        end = start + lists[it, SIZE] - 1
+def _sort_stock_kernel(stock: Stock, n: int) -> None:
+    """Write S and E from pairs in the reverse of the order of ends."""
+    key, older, younger = stock.pairs
+    for at in range(n):
+        stock.ends.key[n - 1 - at] = key[at]
+        stock.ends.older[n - 1 - at] = older[at]
+        stock.ends.younger[n - 1 - at] = younger[at]
+    # Pairs of equal keys are in the order of pairs already, and the sort is stable.
+    order = np.argsort(-key[:n], kind="mergesort")
+    key[:n] = key[:n][order]
+    older[:n] = older[:n][order]
+    younger[:n] = younger[:n][order]
+
+
+@njit(cache=True)
+def _turn_lists_kernel(lists: Lists) -> None:
+    """Reverse every inverted list: the sets were appended from the newest to the oldest."""
+    for it in range(len(lists.lists)):
+        start = lists.lists[it, START] + lists.lists[it, FRONT]
+        end = start + lists.lists[it, SIZE] - 1
         while start < end:
-            numbers[start], numbers[end] = numbers[end], numbers[start]
+            lists.numbers[start], lists.numbers[end] = lists.numbers[end], lists.numbers[start]
             start += 1
             end -= 1

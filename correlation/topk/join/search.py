@@ -7,13 +7,14 @@ Algorithm (SWOOP, Algorithm 4). The inverted lists of the tokens are read in an 
 each from its newest set. A set that is first met in the p-th list lacks the p - 1 tokens before, so
 the key of its pair has an upper bound (Theorem 5.1). The skyband lower bound grows with the age of
 a set. A list is read up to the oldest set whose pair is relevant if it reaches the upper bound. A
-set's own size and lower bound exclude more sets; for the others the overlap is counted. The count
-stops when the overlap needed cannot be reached.
+set's own size, signature and lower bound exclude more sets; for the others the overlap is counted.
+The count stops when the overlap needed cannot be reached.
 
 The overlap is counted by marks of the new set's tokens instead of a merge of sorted tokens: the
 reads do not depend on each other.
 
-References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017, section 5.
+References. Mann, Augsten & Jensen, "SWOOP: Top-k Similarity Joins over Set Streams", 2017,
+section 5.
 Cost. O(log n) for each list and each set that passes the first test; O(tokens) for a counted set.
 """
 
@@ -23,22 +24,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from correlation.topk.join.insertion import Candidates
 from correlation.topk.join.lists import FRONT, SIZE, START
+from correlation.topk.join.state import BAR, MET_BY, PLACE, SIGNATURE, SIZE_BITS, SIZE_MASK
 from correlation.topk.join.stock import count_ends_before_kernel, find_oldest_kernel
 from correlation.topk.similarities import TABLE_SIZES, Key
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
+# Indices in inner loops are uint64 (see `insertion`).
+Row = int | np.uint64
 
-# Positions of counters in the array of work done.
+# Positions of counters: sets met, sets whose overlap was counted, and candidates.
 PRECANDIDATES, COUNTED, CANDIDATES = range(3)
-# Columns of the array of sets.
-PLACE, MET_BY, BAR, SIGNATURE = range(4)
-# A place is the position of a set's tokens, times 2**SIZE_BITS, plus their number.
-SIZE_BITS = 14
 # Tokens that are counted before the overlap that is still possible is compared again.
 _STEP = 32
-# Sets with fewer tokens are ordered by insertion.
+# Shorter arrays are sorted by insertion.
 _FEW = 100
 
 
@@ -48,22 +49,20 @@ def key_kernel(table: Int64s, key: Key, overlap: int, size: int, other: int) -> 
 
     Parameters
     ----------
-    table : int64[TABLE_SIZES**3]
-        Keys of small sets (`similarities.key_table`).
-    key : callable
-        `Similarity.key`.
+    table, key
+        Keys of small sets, and of all sets (`state.Keys`).
     overlap, size, other : int
         Overlap and sizes of the sets.
     """
     if size < TABLE_SIZES and other < TABLE_SIZES:
-        return table[(size * TABLE_SIZES + other) * TABLE_SIZES + overlap]
+        return int(table[(size * TABLE_SIZES + other) * TABLE_SIZES + overlap])
     return key(overlap, size, other)
 
 
 @njit(cache=True, forceinline=True)
 def sign_token_kernel(token: int) -> int:
-    """Return the bit of a token in the signatures of sets."""
-    return np.int64(1) << ((np.uint64(token) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
+    """Return the bit of a token in the signatures of sets: one of 64, by a multiplicative hash."""
+    return int(np.int64(1) << np.int64((int(token) * 0x9E3779B1 & 0xFFFFFFFF) >> 26))
 
 
 @njit(cache=True)
@@ -83,39 +82,65 @@ def count_bits_kernel(value: int) -> int:
         (bits >> np.uint64(2)) & np.uint64(0x3333333333333333)
     )
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return int((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit(cache=True, forceinline=True)
 def count_overlap_kernel(
-    tokens: Int32s, token_mark: Int32s, begin: int, size: int, marked: int, least: int
+    tokens: Int32s, token_mark: Int32s, begin: int, size: int, marked: int, needed: int
 ) -> int:
-    """Count the marked tokens of a set, until it is clear that they are fewer than a number.
+    """Count the marked tokens of a set, until it is certain that they are fewer than needed.
 
     Parameters
     ----------
     tokens, token_mark
-        Tokens of the sets, and the mark of each token.
+        Tokens of the sets, and the mark of each token (`state.Sets`).
     begin, size : int
         Position and number of the set's tokens.
     marked : int
         Mark of the other set's tokens.
-    least : int
+    needed : int
         Overlap needed; 0: all tokens are counted.
 
     Returns
     -------
     int
-        The overlap, or a number less than `least`.
+        The overlap, or a number less than `needed`.
     """
     mask = np.uint64(len(tokens) - 1)
     overlap, place, end = 0, begin, begin + size
-    while place < end and overlap + (end - place) >= least:
+    while place < end and overlap + (end - place) >= needed:
         stop = min(place + _STEP, end)
         while place < stop:
             overlap += token_mark[tokens[np.uint64(place) & mask]] == marked
             place += 1
     return overlap
+
+
+@njit(cache=True, forceinline=True)
+def bound_overlap_kernel(rows: Int64s, row: Row, met: Row, rest: int) -> int:
+    """Return an upper bound of the overlap of two sets.
+
+    Parameters
+    ----------
+    rows : int64[c, 4]
+        The sets.
+    row, met : int
+        Rows of the sets.
+    rest : int
+        Number of tokens of the first set that the second may contain.
+    """
+    # Each bit that only the first set has is the bit of a token that the second set lacks.
+    lacking = count_bits_kernel(rows[row, SIGNATURE] & ~rows[met, SIGNATURE])
+    size, other = rows[row, PLACE] & SIZE_MASK, rows[met, PLACE] & SIZE_MASK
+    return int(min(rest, other, size - lacking))
+
+
+@njit(cache=True, forceinline=True)
+def mark_tokens_kernel(token_mark: Int32s, order: Int32s, size: int, number: int) -> None:
+    """Mark the tokens of a set with its number."""
+    for place in range(size):
+        token_mark[order[place]] = number
 
 
 @njit(cache=True)
@@ -125,8 +150,8 @@ def order_tokens_kernel(
     start: int,
     size: int,
     sides: int,
-    side: int,
-    shortest: bool,
+    other_side: int,
+    shortest: bool,  # noqa: FBT001 - numba takes no keyword-only arguments
     order: Int32s,
     weight: Int32s,
 ) -> None:
@@ -134,9 +159,13 @@ def order_tokens_kernel(
 
     Parameters
     ----------
-    lists, tokens, start, size
-        As in `lists.count_new_room_kernel`.
-    sides, side : int
+    lists : int32[lists, 4]
+        The inverted lists.
+    tokens : int32[c]
+        Tokens of the sets; c is a power of two, and positions are modulo c.
+    start, size : int
+        Position and number of the set's tokens.
+    sides, other_side : int
         Number of streams, 1 or 2, and the stream whose lists are read.
     shortest : bool
         Whether the shortest list comes first; otherwise the largest token.
@@ -149,7 +178,7 @@ def order_tokens_kernel(
     for place in range(size):
         token = tokens[(start + place) & mask]
         order[place] = token
-        weight[place] = lists[sides * token + side, SIZE] if shortest else -token
+        weight[place] = lists[sides * token + other_side, SIZE] if shortest else -token
     if size > _FEW:
         found = np.argsort(weight[:size], kind="mergesort")
         for place in range(size):
@@ -166,18 +195,42 @@ def order_tokens_kernel(
         order[at], weight[at] = token, mine
 
 
+@njit(cache=True, forceinline=True)
+def _find_overlap_kernel(key: Key, size: int, other: int, possible: int, needed: int) -> int:
+    """Return the smallest overlap that reaches a key; 0 for small sets, which are counted wholly.
+
+    Parameters
+    ----------
+    key : callable
+        `Similarity.key`.
+    size, other : int
+        Sizes of the sets.
+    possible, needed : int
+        An overlap that reaches the key, and the key.
+    """
+    if other < TABLE_SIZES:
+        return 0
+    low, high = 1, possible
+    while low < high:
+        middle = (low + high) >> 1
+        if key(middle, size, other) >= needed:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 @njit(cache=True)
 def find_candidates_kernel(
     lists: Int32s,
     numbers: Int32s,
     tokens: Int32s,
-    sets: Int64s,
+    rows: Int64s,
     token_mark: Int32s,
     order: Int32s,
     table: Int64s,
     key: Key,
     s_key: Int64s,
-    s_older: Int32s,
     end_older: Int32s,
     n: int,
     k: int,
@@ -185,40 +238,34 @@ def find_candidates_kernel(
     first: int,
     new: int,
     sides: int,
-    side: int,
+    other_side: int,
     pair_key: Int64s,
     pair_older: Int32s,
-    work: Int64s,
+    done: Int64s,
 ) -> int:
     """Find the candidates of a new set.
 
     Parameters
     ----------
-    lists, numbers, tokens
-        The inverted lists, and the tokens of the sets.
-    sets : int64[c, 4]
-        The sets; the row of a set is its number modulo c. Columns: position and number of its
-        tokens, the last set whose search met it, and a lower bound of the key that a pair with it
-        needs, which never falls (P-TOPK-SKYBAND).
-    token_mark : int32[tokens]
-        For each token, the last set that contains it and was searched for.
+    lists, numbers
+        The inverted lists.
+    tokens, rows, token_mark
+        The sets, with the new one (`state.Sets`).
     order : int32[size]
-        The new set's tokens in the order of their lists.
+        The new set's tokens in the order in which their lists are read.
     table, key
-        Keys of small sets, and of all sets.
-    s_key, s_older, end_older
-        Columns of the minimal stock.
-    n, k : int
-        Size of the stock, and length of the list.
-    minimum_key : int
-        Minimum key of a pair.
+        Keys of small sets, and of all sets (`state.Keys`).
+    s_key, end_older, n
+        Columns and size of the minimal stock: key of S, older set of E.
+    k, minimum_key : int
+        Length of the list, and minimum key of a pair.
     first, new : int
         Numbers of the oldest valid set and of the new set.
-    sides, side : int
+    sides, other_side : int
         Number of streams, 1 or 2, and the stream of the other sets.
     pair_key, pair_older : int64[c], int32[c]
         Output: the candidates, in no order.
-    work : int64[3]
+    done : int64[3]
         Counters, increased.
 
     Returns
@@ -226,77 +273,64 @@ def find_candidates_kernel(
     int
         Number of candidates.
     """
-    mask = np.uint64(len(sets) - 1)
-    size = sets[np.uint64(new) & mask, PLACE] & ((1 << SIZE_BITS) - 1)
-    signature = sets[np.uint64(new) & mask, SIGNATURE]
-    for place in range(size):
-        token_mark[order[place]] = new
+    mask = np.uint64(len(rows) - 1)
+    row = np.uint64(new) & mask
+    size = rows[row, PLACE] & SIZE_MASK
+    mark_tokens_kernel(token_mark, order, size, new)
     found, met, counted, rank = 0, 0, 0, 0
     for place in range(size):
         rest = size - place
         bound = key_kernel(table, key, rest, size, rest)
         if bound < minimum_key:
             break
-        oldest, rank = find_oldest_kernel(s_key, s_older, end_older, n, k, bound, first, rank)
-        if oldest >= new:
-            break
-        it = sides * order[place] + side
+        oldest, rank = find_oldest_kernel(s_key, end_older, n, k, bound, first, rank)
+        it = sides * order[place] + other_side
         start = lists[it, START] + lists[it, FRONT]
         for at in range(start + lists[it, SIZE] - 1, start - 1, -1):
             older = numbers[np.uint64(at)]
             if older < oldest:
                 break
             old = np.uint64(older) & mask
-            if sets[old, MET_BY] == new:
+            if rows[old, MET_BY] == new:
                 continue
-            sets[old, MET_BY] = new
+            rows[old, MET_BY] = new
             met += 1
-            other = sets[old, PLACE] & ((1 << SIZE_BITS) - 1)
-            lacking = count_bits_kernel(signature & ~sets[old, SIGNATURE])
-            possible = min(rest, other, size - lacking)
+            begin, other = rows[old, PLACE] >> SIZE_BITS, rows[old, PLACE] & SIZE_MASK
+            possible = bound_overlap_kernel(rows, row, old, rest)
             best = key_kernel(table, key, possible, size, other)
-            if best < sets[old, BAR]:
+            if best < rows[old, BAR]:
                 continue
-            needed = minimum_key
+            # The k-th pair that ends no earlier precedes a new pair with the same key.
             bar = k - 1 + count_ends_before_kernel(end_older, n, older)
-            if bar < n:
-                needed = max(needed, s_key[bar] + (older <= s_older[bar]))
-                sets[old, BAR] = needed
-                if best < needed:
-                    continue
-            counted += 1
-            least = 0
-            if other >= TABLE_SIZES:
-                least = possible
-                while least > 1 and key_kernel(table, key, least - 1, size, other) >= needed:
-                    least -= 1
-            begin = sets[old, PLACE] >> SIZE_BITS
-            overlap = count_overlap_kernel(tokens, token_mark, begin, other, new, least)
-            if overlap < least:
+            needed = max(rows[old, BAR], s_key[bar] + 1 if bar < n else 0)
+            rows[old, BAR] = needed
+            if best < needed:
                 continue
-            reached = key_kernel(table, key, overlap, size, other)
+            counted += 1
+            fewest = _find_overlap_kernel(key, size, other, possible, needed)
+            overlap = count_overlap_kernel(tokens, token_mark, begin, other, new, fewest)
+            reached = key_kernel(table, key, overlap, size, other) if overlap >= fewest else -1
             if reached >= needed:
                 pair_key[found], pair_older[found] = reached, older
                 found += 1
-    work[PRECANDIDATES] += met
-    work[COUNTED] += counted
-    work[CANDIDATES] += found
+    done[PRECANDIDATES] += met
+    done[COUNTED] += counted
+    done[CANDIDATES] += found
     return found
 
 
 @njit(cache=True)
-def sort_candidates_kernel(pair_key: Int64s, pair_older: Int32s, by_end: Int32s, m: int) -> None:
+def sort_candidates_kernel(candidates: Candidates, m: int) -> None:
     """Sort candidates in the order of pairs, and number them in the order of ends.
 
     Parameters
     ----------
-    pair_key, pair_older : int64[c], int32[c]
-        The candidates; sorted in place.
-    by_end : int32[c]
-        Output: positions of the candidates in the order of ends.
+    candidates : Candidates
+        The candidates; `key` and `older` are sorted in place, `by_end` is written.
     m : int
         Number of candidates.
     """
+    pair_key, pair_older, by_end = candidates
     if m > _FEW:
         order = np.argsort(-pair_older[:m], kind="mergesort")
         order = order[np.argsort(-pair_key[:m][order], kind="mergesort")]

@@ -1,4 +1,4 @@
-"""The arrays of a join: what its kernels read and change."""
+"""The arrays of a join, which its kernels read and change."""
 
 from __future__ import annotations
 
@@ -7,18 +7,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from correlation.topk.join.insertion import Candidates
 from correlation.topk.join.lists import make_stacks
-from correlation.topk.join.stock import Stock, grow_stock, make_stock
+from correlation.topk.join.stock import (
+    PairColumns,
+    Stock,
+    grow_pairs,
+    grow_stock,
+    make_pairs,
+    make_stock,
+)
 from correlation.topk.similarities import Key
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 
-# Elements of `State.totals`: numbers of the oldest valid set and of the next set, size of the stock,
-# size of the list as last logged, end of the used part of the tokens, length of the log, number of
-# events, and number of the first set after the changes that were logged last.
+# Elements of `State.totals`: numbers of the oldest valid set and of the next set, size of the
+# stock, size of the list as last logged, end of the used part of the tokens, length of the log,
+# number of events, and number of the first set that took effect after the last log of changes.
 FIRST, NEXT, STOCK_SIZE, TOP_SIZE, TOKENS_END, LOG_SIZE, EVENTS, SEEN = range(8)
-# What a kernel needs more room for before it can go on; DONE: nothing.
+# Columns of `Sets.rows`.
+PLACE, MET_BY, BAR, SIGNATURE = range(4)
+# A place is the position of a set's tokens, times 2**SIZE_BITS, plus their number.
+SIZE_BITS = 14
+SIZE_MASK = (1 << SIZE_BITS) - 1
+# Arrays that are full, so that a kernel cannot go on; DONE: none.
 DONE, SETS, TOKENS, NUMBERS, STOCK, LOG = range(6)
 # Initial sizes, powers of two. Joins of rare keys stay small.
 _FEW_SETS, _FEW_TOKENS, _FEW_PAIRS, _FEW_CHANGES = 16, 128, 64, 64
@@ -40,11 +53,7 @@ class Shape(NamedTuple):
     shortest : bool
         Whether the shortest inverted list is read first, otherwise that of the newest token.
     every : bool
-        Whether the changes of every insertion and expiry are logged, otherwise only by `log_changes`.
-    table : int64[TABLE_SIZES**3]
-        Keys of small sets.
-    key : callable
-        Key of a pair (`Similarity.key`).
+        Whether the changes of every event are logged, otherwise only by `TopKJoin.log_changes`.
     """
 
     k: int
@@ -53,6 +62,19 @@ class Shape(NamedTuple):
     sides: int
     shortest: bool
     every: bool
+
+
+class Keys(NamedTuple):
+    """Keys of pairs.
+
+    Parameters
+    ----------
+    table : int64[TABLE_SIZES**3]
+        Keys of small sets (`similarities.key_table`).
+    key : callable
+        Key of a pair (`similarities.first_class_key`).
+    """
+
     table: Int64s
     key: Key
 
@@ -84,7 +106,10 @@ class Sets(NamedTuple):
     Parameters
     ----------
     rows : int64[c, 4]
-        Columns PLACE, MET_BY, BAR and SIGNATURE (see `search`).
+        Columns: PLACE, position and number of the tokens; MET_BY, the last set whose search met
+        the set, or -1; BAR, a lower bound of the key that a pair of a new set with the set needs,
+        which never falls (P-TOPK-SKYBAND); SIGNATURE, the bits of the tokens
+        (`search.sign_token_kernel`).
     time_us : int64[c]
         Times.
     side : int8[c]
@@ -110,27 +135,24 @@ class Lists(NamedTuple):
     stacks: Int64s
 
 
-class Candidates(NamedTuple):
-    """Work space of a search, and counters of the work done."""
+class Work(NamedTuple):
+    """Work space of a search, and counters of the work done.
+
+    Parameters
+    ----------
+    order, weight : int32[c]
+        Tokens in the order of their lists, and what orders them.
+    done : int64[3]
+        Counters (see `search`).
+    """
 
     order: Int32s
     weight: Int32s
-    key: Int64s
-    older: Int32s
-    by_end: Int32s
-    work: Int64s
-
-
-class Top(NamedTuple):
-    """The list as last logged: key int64[k], older int32[k], younger int32[k]."""
-
-    key: Int64s
-    older: Int32s
-    younger: Int32s
+    done: Int64s
 
 
 class Log(NamedTuple):
-    """Changes of the list.
+    """Changes of the list as columns of equal length.
 
     Parameters
     ----------
@@ -142,34 +164,28 @@ class Log(NamedTuple):
         SET or EXPIRY (see `changes`).
     entered : bool[c]
         Whether the pair entered the list, otherwise it left.
-    key, older, younger : int64[c], int32[c], int32[c]
-        The pair.
+    pairs : PairColumns
+        The pairs.
     """
 
     event: Int64s
     time_us: Int64s
     reason: NDArray[np.int8]
     entered: NDArray[np.bool_]
-    key: Int64s
-    older: Int32s
-    younger: Int32s
+    pairs: PairColumns
 
 
 class State(NamedTuple):
-    """All arrays of a join."""
+    """All arrays of a join; `top` is the list as last logged, `totals` are scalars."""
 
     sets: Sets
     lists: Lists
     stock: Stock
     candidates: Candidates
-    top: Top
+    work: Work
+    top: PairColumns
     log: Log
     totals: Int64s
-
-
-def _make_log(capacity: int) -> Log:
-    kinds = (np.int64, np.int64, np.int8, np.bool_, np.int64, np.int32, np.int32)
-    return Log(*(np.zeros(capacity, kind) for kind in kinds))
 
 
 def make_state(k: int) -> State:
@@ -182,17 +198,36 @@ def make_state(k: int) -> State:
         np.zeros(0, np.int32),
     )
     lists = Lists(np.zeros((0, 4), np.int32), np.zeros(4 * _FEW_TOKENS, np.int32), make_stacks())
-    top = Top(np.zeros(k, np.int64), np.zeros(k, np.int32), np.zeros(k, np.int32))
-    candidates = Candidates(
-        np.empty(_FEW_SETS, np.int32),
-        np.empty(_FEW_SETS, np.int32),
-        np.empty(_FEW_SETS, np.int64),
-        np.empty(_FEW_SETS, np.int32),
-        np.empty(_FEW_SETS, np.int32),
-        np.zeros(3, np.int64),
+    return State(
+        sets,
+        lists,
+        make_stock(_FEW_PAIRS),
+        _make_candidates(_FEW_SETS),
+        _make_work(_FEW_TOKENS),
+        make_pairs(k),
+        _make_log(_FEW_CHANGES),
+        np.zeros(8, np.int64),
     )
-    stock, log = make_stock(_FEW_PAIRS), _make_log(_FEW_CHANGES)
-    return State(sets, lists, stock, candidates, top, log, np.zeros(8, np.int64))
+
+
+def _make_candidates(capacity: int) -> Candidates:
+    return Candidates(
+        np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+    )
+
+
+def _make_work(tokens: int) -> Work:
+    return Work(np.zeros(tokens, np.int32), np.zeros(tokens, np.int32), np.zeros(3, np.int64))
+
+
+def _make_log(capacity: int) -> Log:
+    return Log(
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int8),
+        np.zeros(capacity, np.bool_),
+        make_pairs(capacity),
+    )
 
 
 def grow_tokens(state: State, tokens: int, sides: int) -> State:
@@ -222,10 +257,9 @@ def grow_tokens(state: State, tokens: int, sides: int) -> State:
 
 def grow_order(state: State, size: int) -> State:
     """Return the state with work space for sets of `size` tokens."""
-    if size <= len(state.candidates.order):
+    if size <= len(state.work.order):
         return state
-    order, weight = (np.empty(_power_above(size), np.int32) for _ in range(2))
-    return state._replace(candidates=state.candidates._replace(order=order, weight=weight))
+    return state._replace(work=_make_work(_power_above(size))._replace(done=state.work.done))
 
 
 def grow(state: State, wanted: int, room: int) -> State:
@@ -240,39 +274,49 @@ def grow(state: State, wanted: int, room: int) -> State:
     room : int
         Room needed.
     """
-    sets, totals = state.sets, state.totals
+    size = _power_above(room)
     if wanted == SETS:
-        size = _power_above(room)
-        numbers = np.arange(totals[FIRST], totals[NEXT])
-        new, old = numbers & (size - 1), numbers & (len(sets.rows) - 1)
-        rows, times = np.zeros((size, 4), np.int64), np.zeros(size, np.int64)
-        side = np.zeros(size, np.int8)
-        rows[new], times[new], side[new] = sets.rows[old], sets.time_us[old], sets.side[old]
-        return state._replace(
-            sets=sets._replace(rows=rows, time_us=times, side=side),
-            candidates=state.candidates._replace(
-                key=np.empty(size, np.int64),
-                older=np.empty(size, np.int32),
-                by_end=np.empty(size, np.int32),
-            ),
-        )
+        return _grow_sets(state, size)
     if wanted == TOKENS:
-        size = _power_above(room)
-        tokens = np.zeros(size, np.int32)
-        # The last positions written: at most as many as there are.
-        places = np.arange(max(totals[TOKENS_END] - len(sets.tokens), 0), totals[TOKENS_END])
-        tokens[places & (size - 1)] = sets.tokens[places & (len(sets.tokens) - 1)]
-        return state._replace(sets=sets._replace(tokens=tokens))
+        return _grow_ring(state, size)
     if wanted == NUMBERS:
-        numbers = np.zeros(_power_above(room), np.int32)
+        numbers = np.zeros(size, np.int32)
         numbers[: len(state.lists.numbers)] = state.lists.numbers
         return state._replace(lists=state.lists._replace(numbers=numbers))
     if wanted == STOCK:
-        return state._replace(stock=grow_stock(state.stock, _power_above(room)))
-    log = _make_log(_power_above(room))
-    for new, old in zip(log, state.log, strict=True):
-        new[: len(old)] = old
-    return state._replace(log=log)
+        return state._replace(stock=grow_stock(state.stock, size))
+    return _grow_log(state, size)
+
+
+def _grow_sets(state: State, size: int) -> State:
+    """Move each set to its row in more rows; a search has as many candidates at most."""
+    old, totals = state.sets, state.totals
+    new = old._replace(
+        rows=np.zeros((size, 4), np.int64),
+        time_us=np.zeros(size, np.int64),
+        side=np.zeros(size, np.int8),
+    )
+    numbers = np.arange(totals[FIRST], totals[NEXT])
+    to, at = numbers & (size - 1), numbers & (len(old.rows) - 1)
+    new.rows[to], new.time_us[to], new.side[to] = old.rows[at], old.time_us[at], old.side[at]
+    return state._replace(sets=new, candidates=_make_candidates(size))
+
+
+def _grow_ring(state: State, size: int) -> State:
+    """Move the tokens to their positions in a larger array."""
+    old, end = state.sets.tokens, state.totals[TOKENS_END]
+    tokens = np.zeros(size, np.int32)
+    places = np.arange(max(end - len(old), 0), end)
+    tokens[places & (size - 1)] = old[places & (len(old) - 1)]
+    return state._replace(sets=state.sets._replace(tokens=tokens))
+
+
+def _grow_log(state: State, size: int) -> State:
+    old, new = state.log, _make_log(size)
+    used = len(old.event)
+    new.event[:used], new.time_us[:used] = old.event, old.time_us
+    new.reason[:used], new.entered[:used] = old.reason, old.entered
+    return state._replace(log=new._replace(pairs=grow_pairs(old.pairs, size)))
 
 
 def _power_above(number: int) -> int:

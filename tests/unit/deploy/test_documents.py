@@ -22,12 +22,13 @@ from correlation.engine.program import Block, Control, Outcome, Program
 from correlation.engine.progress import Progress
 from correlation.event_query.condition import KIND as EVENT_QUERY
 from correlation.explaining import GivenRecord
-from correlation.kinds import KINDS, condition_from_document
+from correlation.kinds import KINDS, condition_from_document, topics_of
 from correlation.parsing.event_reader import MappedEvent, compile_mapping
 from correlation.reasons import Reason
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
-from correlation.resources.topics import Topics
+from correlation.resources.tokens import Tokens
+from correlation.topk.condition import KIND as TOPK
 from service.api.conditions import ValidationRequest
 from service.api.explain import ExplainRequest
 from service.api.stream_status import StreamReport
@@ -128,14 +129,15 @@ def test_event_becomes_what_the_manual_says(
 
 def _canonical(text: str) -> MappedEvent:
     """Read a canonical event."""
-    stream = Stream("canonical", "canonical", 2**45, 0, histograms=True)
+    tokens = Tokens(("tokens",))
+    stream = Stream("canonical", "canonical", 2**45, 0, histograms=True, tokens=tokens)
     return compile_mapping(stream)(json.loads(text), text.encode(), None, ARRIVAL_US)
 
 
 def test_every_kind_of_condition_has_its_example() -> None:
     kinds = {it.value["kind"] for it in _examples("conditions.md") if it.kind == "condition"}
-    # Event queries have a page of their own; see test_queries_document.
-    assert kinds == set(KINDS) - {EVENT_QUERY}
+    # These have pages of their own; see test_queries_document and test_topk_document.
+    assert kinds == set(KINDS) - {EVENT_QUERY, TOPK}
 
 
 class Pair(NamedTuple):
@@ -361,13 +363,13 @@ def test_operations_explain_every_reason() -> None:
 def test_operations_list_every_metric() -> None:
     listed = set(re.findall(r"`coincide_(\w+)`", _read("operations.md")))
     own = {"http_request_duration_seconds"}
-    assert listed == (set(_HELP) - {"topk_stock_pairs"}) | own
+    assert listed == set(_HELP) | own
 
 
 def test_operations_list_every_topic() -> None:
     assert set(
         re.findall(r"^\| `(coincide\.\S+)` \|", _read("operations.md"), re.MULTILINE)
-    ) == set(Topics().all())
+    ) == set(topics_of("coincide").all())
 
 
 def test_a_minute_of_two_events_is_narrow_for_a_second() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import orjson
 import pytest
 
+import service.metrics
+from correlation.condition_kind import Gauge
 from correlation.engine.contract import ContractFacts
 from correlation.resources.streams import Stream
 from service.log import LogRecord
 from service.metrics import Histogram, MetricsView, Sample
 
 MINUTE_US = 60_000_000
+OVER_SLOTS: tuple[Literal["sum", "max", "min"], ...] = ("sum", "max", "min")
 
 
 def slot(at: int = 1000, **parts: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
@@ -47,6 +50,20 @@ def test_counters_are_summed_over_the_slots() -> None:
     assert view.total("alarms_total") == 9
     assert view.total("alarms_total", condition="c") == 5
     assert view.total("alarms_total", condition="e") == 0
+
+
+def test_gauges_are_combined_as_their_kind_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    gauges = {it: Gauge("Help.", it) for it in OVER_SLOTS}
+    monkeypatch.setattr(service.metrics, "GAUGES", gauges)
+    names = (*gauges, "plain", "old_timestamp_seconds")
+    view = view_of(*(slot(gauges=[[it, {}, value] for it in names]) for value in (-3, -1, -2)))
+    assert {it.name: it.value for it in view.gauges()} == {
+        "sum": -6,
+        "max": -1,
+        "min": -3,
+        "plain": -6,
+        "old_timestamp_seconds": -3,
+    }
 
 
 def test_newest_record_of_a_slot_counts_once() -> None:

@@ -88,3 +88,22 @@ def test_columns_without_values_are_left_out() -> None:
         "event  stream  id    time",
         "s      smoke   s[1]  1970-01-01T00:00:00Z … 1970-01-01T00:00:02Z",
     ]
+
+
+def test_tokens_are_shown() -> None:
+    events = {
+        "older": {**SMOKE, "attributes": {}, "tokens": ["disk", "full"]},
+        "newer": {**SMOKE, "attributes": {}, "tokens": []},
+        "third": {**SMOKE, "attributes": {}, "tokens": None, "reason": "bad_tokens"},
+    }
+    assert show({**ANSWER, "roles": ["older"], "events": events})[-4:-1] == [
+        "event  stream  id    key  time                  tokens",
+        "older  smoke   s[1]  k    1970-01-01T00:00:00Z  2 tokens: disk, full",
+        "newer  smoke   s[1]  k    1970-01-01T00:00:00Z  0 tokens",
+    ]
+    pair = {name: it for name, it in ANSWER.items() if name != "events"}
+    event = {**SMOKE, "tokens": ["disk"], "length_us": 0}
+    assert show({**pair, "roles": ["a"], "a": event})[-2:] == [
+        '   area="lab" level=3',
+        "   1 token: disk",
+    ]

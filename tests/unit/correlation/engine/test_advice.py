@@ -33,6 +33,8 @@ REJECTED: dict[str, int] = {
     Reason.LONGER_THAN_DECLARED: 1,
     Reason.SHORTER_THAN_DECLARED: 2,
     Reason.FUTURE_DATED: 3,
+    Reason.BAD_ATTRIBUTE: 4,
+    Reason.BAD_TOKENS: 5,
     Reason.MISSING_KEY: 4000,
 }
 
@@ -119,6 +121,8 @@ REJECTED: dict[str, int] = {
                 "1 record was rejected: longer than max_uncertainty (2s); raise max_uncertainty",
                 "2 records were rejected: shorter than min_uncertainty (0s); lower",
                 "3 records were rejected: dated more than max_skew after their arrival (1s)",
+                "4 records were rejected: a value does not fit the type of its attribute; correct",
+                "5 records were rejected: a value is not a list or string of valid tokens; correct",
                 "do not depend on the declaration: missing_key 4,000",
             ],
         ),

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.buffers.events import Events
-from correlation.engine.contract import ContractFacts, Spread
+from correlation.engine.contract import ContractFacts, Spread, declaration
 from correlation.engine.program import Block, Program
 from correlation.engine.totals import Totals
 from correlation.resources.streams import Stream
+from correlation.resources.tokens import Tokens
 from tests.support.contract import facts_of
 
 SECOND = 1_000_000
@@ -147,3 +148,13 @@ def test_recorded_streams_have_no_delays() -> None:
     found = program.advance(_block(1), lambda: 0).metrics["contracts"]["s"]
     assert found["delays"] is None
     assert "max_delay" not in found["near"]
+
+
+def test_facts_depend_on_the_declared_tokens() -> None:
+    words, same, ngrams = (
+        declaration(replace(STREAM, tokens=Tokens(("t",), tokenizer)))["tokens"]
+        for tokenizer in ("words", "words", "ngrams:2")
+    )
+    assert (words == same, words == ngrams) == (True, False)
+    # Facts of streams without tokens are those of earlier versions.
+    assert "tokens" not in declaration(STREAM)

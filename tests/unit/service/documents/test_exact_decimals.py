@@ -68,6 +68,7 @@ def test_explain_reads_the_times_of_a_request_exactly() -> None:
     stored = Stored(Resource("condition", "c", 1, 0, document), 0)
     asked = b'{"a": {"k": "n", "at": 17179869184.123457}, "b": {"k": "n", "at": 1.0000001}}'
     body: Any = parse_json(asked)
-    answer = Explainer(Settings()).explain(stored, {"s": stream}, Asked(body), Span())
+    explainer = Explainer(Settings())
+    answer = explainer.explain(stored, {"s": stream}, Asked(body), Span(), lambda _key: None)
     spans = sorted((answer[role]["earliest"], answer[role]["latest"]) for role in "ab")
     assert spans == [(1_000_000, 1_000_001), (17_179_869_184_123_457, 17_179_869_184_123_457)]

@@ -13,15 +13,15 @@ import pytest
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
-from correlation.buffers.segment import Segment
-from correlation.resources.filters import Filter, read_filter
-from correlation.timing.filtering import (
+from correlation.buffers.filtering import (
     Where,
     choose_buffered,
     choose_events,
     filters_of_streams,
     matches_rows,
 )
+from correlation.buffers.segment import Segment
+from correlation.resources.filters import Filter, read_filter
 from tests.support.filters import DECLARED, columns
 
 RULES = ["A", "B", None, "A"]

@@ -1,0 +1,142 @@
+"""Reader of the tokens of a record.
+
+A missing field, and null, is an empty set. A value of another type, a set with too many tokens, and
+a token that is too long reject the record.
+
+Cost. O(length of the list or the string); see `separators` for split:REGEX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from itertools import filterfalse
+
+from correlation.errors import RejectedEventError
+from correlation.reasons import Reason
+from correlation.resources.paths import type_name
+from correlation.resources.separators import SEPARATORS_LIMIT, TooManySeparatorsError
+from correlation.resources.tokens import (
+    TEXT_CHARACTERS,
+    TOKEN_BYTES,
+    TOKENS_LIMIT,
+    Tokens,
+    normalise_token,
+    text_splitter,
+)
+
+# Distinct tokens in UTF-8, in order of their first use.
+EventTokens = tuple[bytes, ...]
+# Reader of the tokens of a parsed record, which is a JSON object.
+TokensReader = Callable[[object], EventTokens]
+# Finder of the normalised tokens of a field, repeated ones included.
+TokenFinder = Callable[[object], Iterable[str]]
+_SHOWN = 40
+
+
+def tokens_reader(tokens: Tokens) -> TokensReader:
+    """Return the reader of the tokens of a record.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Declaration of the stream.
+
+    Returns
+    -------
+    callable
+        `(value) -> tokens`, empty if the field is missing or null; raises RejectedEventError if the
+        field is not a valid list or string.
+    """
+    first, *rest = tokens.path
+    field = f"field {'.'.join(tokens.path)!r}"
+    find_tokens = _list_reader(field, tokens) if tokens.reads_list else _text_reader(field, tokens)
+    is_stop_word = frozenset(tokens.stop_words).__contains__
+
+    def read(value: object) -> EventTokens:
+        found = value.get(first) if isinstance(value, dict) else None
+        for part in rest:
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is None:
+            return ()
+        # A dict keeps the order, so that the result does not depend on the hash function.
+        distinct = dict.fromkeys(filterfalse(is_stop_word, find_tokens(found)))
+        return _encode(field, distinct)
+
+    return read
+
+
+def _list_reader(field: str, tokens: Tokens) -> TokenFinder:
+    lower_case = tokens.lower_case
+
+    def read(found: object) -> Iterable[str]:
+        if not isinstance(found, list):
+            raise _bad_tokens(f"{field} must be a list of tokens; got {type_name(found)}")
+        try:
+            is_ascii = "".join(found).isascii()
+        except TypeError:
+            found = [_as_string(field, place, it) for place, it in enumerate(found)]
+            is_ascii = False
+        # ASCII is normalised already.
+        if lower_case or not is_ascii:
+            found = [normalise_token(it, lower_case=lower_case) for it in found]
+        return filter(None, found)
+
+    return read
+
+
+def _as_string(field: str, place: int, member: object) -> str:
+    """Return a member of a list: a string, or the digits of an integer."""
+    if isinstance(member, bool) or not isinstance(member, str | int):
+        raise _bad_tokens(
+            f"{field} must be a list of strings or integers; item {place} is {type_name(member)}"
+        )
+    return str(member)
+
+
+def _text_reader(field: str, tokens: Tokens) -> TokenFinder:
+    split = text_splitter(tokens.tokenizer)
+    lower_case = tokens.lower_case
+
+    def read(found: object) -> Iterable[str]:
+        if not isinstance(found, str):
+            raise _bad_tokens(f"{field} must be a string; got {type_name(found)}")
+        if len(found) > TEXT_CHARACTERS:
+            raise _bad_tokens(
+                f"{field} must have at most {TEXT_CHARACTERS:,} characters; got {len(found):,}"
+            )
+        try:
+            if not found.isascii():
+                found.encode()
+            return split(normalise_token(found, lower_case=lower_case))
+        except TooManySeparatorsError:
+            raise _bad_tokens(
+                f"{field} must have at most {SEPARATORS_LIMIT:,} separators; got more"
+            ) from None
+        except UnicodeEncodeError:
+            raise _bad_tokens(f"{field} is not valid Unicode") from None
+
+    return read
+
+
+def _encode(field: str, distinct: Collection[str]) -> EventTokens:
+    """Return the tokens in UTF-8, within their limits."""
+    if len(distinct) > TOKENS_LIMIT:
+        raise _bad_tokens(
+            f"{field} must have at most {TOKENS_LIMIT:,} tokens; got {len(distinct):,}"
+        )
+    try:
+        encoded = tuple(map(str.encode, distinct))
+    except UnicodeEncodeError:
+        raise _bad_tokens(f"{field} is not valid Unicode") from None
+    longest = max(encoded, key=len, default=b"")
+    if len(longest) > TOKEN_BYTES:
+        shown = longest[:_SHOWN].decode(errors="ignore")
+        raise _bad_tokens(
+            f"{field} must have tokens of at most {TOKEN_BYTES:,} bytes; "
+            f"{shown}… has {len(longest):,}"
+        )
+    return encoded
+
+
+def _bad_tokens(detail: str) -> RejectedEventError:
+    return RejectedEventError(Reason.BAD_TOKENS, detail)

@@ -1,0 +1,182 @@
+"""Gather the sets of a time range from segments, in the order in which they take effect.
+
+The order of sets is (time, stream A before B, id), within each list. Events without tokens, and
+events that the condition's filters exclude, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from correlation.buffers.columns import BytesColumn, Int64s, SetsColumn
+from correlation.buffers.filtering import Where, matches_rows
+from correlation.buffers.segment import Segment
+from correlation.limits import UNKNOWN_WATERMARK
+from correlation.resources.tokens import TOKENS_COLUMN
+
+Mask = NDArray[np.bool_]
+
+
+class Part(NamedTuple):
+    """Events of a stream.
+
+    Parameters
+    ----------
+    side : int
+        0 for stream A, 1 for stream B.
+    segment : Segment
+        The events.
+    record_timestamp_us : int64[n] or None
+        Kafka's timestamps, in µs; None: the events are from earlier blocks.
+    """
+
+    side: int
+    segment: Segment
+    record_timestamp_us: Int64s | None = None
+
+
+class Range(NamedTuple):
+    """Times from `low` to `high`, both included, in µs."""
+
+    low: int
+    high: int
+
+
+class Sets(NamedTuple):
+    """The gathered sets of one list, in their order.
+
+    Parameters
+    ----------
+    time_us : int64[n]
+        Times.
+    side : int8[n]
+        Streams.
+    id : BytesColumn
+        Ids of the events.
+    tokens : SetsColumn
+        Tokens.
+    arrived_us : int64[n]
+        Kafka's timestamps of the records of this block; UNKNOWN_WATERMARK of earlier records.
+    """
+
+    time_us: Int64s
+    side: NDArray[np.int8]
+    id: BytesColumn
+    tokens: SetsColumn
+    arrived_us: Int64s
+
+    def __len__(self) -> int:
+        return len(self.time_us)
+
+    def take(self, rows: Int64s) -> Sets:
+        """Return the sets of the given rows, in the order of `rows`."""
+        return Sets(
+            self.time_us[rows],
+            self.side[rows],
+            self.id.take(rows),
+            self.tokens.take(rows),
+            self.arrived_us[rows],
+        )
+
+
+def list_keys(parts: Sequence[Part], within: Range) -> list[bytes]:
+    """Return the join keys of all events of a time range, with or without tokens, in order."""
+    found: set[bytes] = set()
+    for part in parts:
+        latest = part.segment.latest
+        rows = np.flatnonzero((latest >= within.low) & (latest <= within.high))
+        groups = np.unique(part.segment.groups_of_rows(rows))
+        found.update(part.segment.group_keys.take(groups).to_list())
+    return sorted(found)
+
+
+def gather_sets(
+    parts: Sequence[Part], within: Range, where: Where, *, per_key: bool
+) -> Iterator[tuple[bytes | None, Sets]]:
+    """Yield the sets of a time range for each list, by key in order.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Events.
+    within : Range
+        Times of the sets.
+    where : Where
+        Filters with constants of the declared types.
+    per_key : bool
+        Whether each join key has a list; otherwise the key of the only list is None.
+    """
+    chosen = [(part, _choose_rows(part, within, where)) for part in parts]
+    chosen = [(part, rows) for part, rows in chosen if len(rows)]
+    if not chosen:
+        return
+    sets = Sets(
+        np.concatenate([part.segment.latest[rows] for part, rows in chosen]),
+        np.repeat(
+            np.array([part.side for part, _ in chosen], np.int8), [len(rows) for _, rows in chosen]
+        ),
+        BytesColumn.concat([part.segment.id.take(rows) for part, rows in chosen]),
+        SetsColumn.concat([_tokens_of(part.segment).take(rows) for part, rows in chosen]),
+        np.concatenate([_arrivals(part, rows) for part, rows in chosen]),
+    )
+    codes = np.zeros(len(sets), np.int64)
+    keys: list[bytes | None] = [None]
+    if per_key:
+        codes, keys = _encode_keys(chosen)
+    order = _sort_sets(sets, codes)
+    starts = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+    for key, low, high in zip(keys, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        yield key, sets.take(order[low:high])
+
+
+def _choose_rows(part: Part, within: Range, where: Where) -> Int64s:
+    """Return the rows of the sets of a part that take part in the range."""
+    segment = part.segment
+    if (
+        TOKENS_COLUMN not in segment.columns
+        or segment.max_latest < within.low
+        or segment.min_latest > within.high
+    ):
+        return np.zeros(0, np.int64)
+    mask = (segment.latest >= within.low) & (segment.latest <= within.high)
+    mask &= np.diff(_tokens_of(segment).offsets) > 0
+    rows = np.flatnonzero(mask)
+    return rows[matches_rows(segment, rows, where[part.side])]
+
+
+def _tokens_of(segment: Segment) -> SetsColumn:
+    column = segment.columns[TOKENS_COLUMN]
+    assert isinstance(column, SetsColumn)  # noqa: S101 - the column of this name is of this type
+    return column
+
+
+def _arrivals(part: Part, rows: Int64s) -> Int64s:
+    if part.record_timestamp_us is None:
+        return np.full(len(rows), UNKNOWN_WATERMARK, np.int64)
+    return part.record_timestamp_us[rows]
+
+
+def _encode_keys(chosen: Sequence[tuple[Part, Int64s]]) -> tuple[Int64s, list[bytes | None]]:
+    """Return the number of each row's join key, and the join keys in order."""
+    names = [key for part, rows in chosen for key in part.segment.key_of_rows(rows).to_list()]
+    keys = sorted(set(names))
+    numbers = {key: number for number, key in enumerate(keys)}
+    return np.array([numbers[key] for key in names], np.int64), list[bytes | None](keys)
+
+
+def _sort_sets(sets: Sets, codes: Int64s) -> Int64s:
+    """Return the rows in the order of codes, and of the sets of a code."""
+    order = np.lexsort((sets.side, sets.time_us, codes))
+    columns = [column[order] for column in (codes, sets.time_us, sets.side)]
+    equal = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
+    # Runs of sets that only their ids distinguish; few, if times are exact.
+    borders = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
+    for low, high in zip(borders[::2].tolist(), (borders[1::2] + 1).tolist(), strict=True):
+        run = order[low:high]
+        ids = sets.id.take(run).to_list()
+        order[low:high] = run[sorted(range(len(ids)), key=ids.__getitem__)]
+    return order

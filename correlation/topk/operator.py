@@ -1,0 +1,390 @@
+"""Operator that maintains the lists of a top-k condition over the shared buffers of a slot.
+
+Problem. Report the changes of the lists as sets take effect and expire. Neither the division into
+blocks nor the order of arrival may change a list.
+
+Algorithm. The progress P is the minimum of the watermarks, minus 1: all sets up to P have arrived,
+except late ones. A block inserts the sets of time T in (R, P], where R is the progress of the block
+before, in their order, and expires sets up to P. A list is therefore a function of the sets up to
+P. Sets that come late, but are still valid, change the past: their lists are built again in bulk.
+
+State. P, the first time that takes part, and a digest of the declarations that decide what a set
+is. After a restart the lists are built in bulk from the buffers, which keep the sets that are valid
+at P. If the digest differs, the published lists are not known, and are withdrawn.
+
+Beginning. A new condition lists the sets of times from which on the buffers hold all events.
+
+Cost. See `join`. A block costs O(1) for each list without new and expired sets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from correlation.buffers.buffer import StreamBuffer
+from correlation.condition_kind import Gauge
+from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
+from correlation.operators import Evaluation, Result, View
+from correlation.resources.attributes import attributes_to_document
+from correlation.resources.streams import Stream
+from correlation.resources.tokens import fingerprint
+from correlation.topk.condition import TopKCondition, bind_where
+from correlation.topk.gathering import Part, Range, Sets, gather_sets, list_keys
+from correlation.topk.listed import KeyedList, ListedPair, Move, list_moves
+from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "topk_changes_total": "Pairs that entered a list, left it or moved in it.",
+        "topk_sets_total": "Sets that took effect.",
+        "topk_precandidates_total": "Sets that searches met in the inverted lists.",
+        "topk_candidates_total": "Pairs that searches passed to the stock.",
+        "topk_rebuilds_total": "Lists built in bulk: of new conditions, after a restart or reset, "
+        "and because a set came late.",
+    }
+)
+GAUGES: Mapping[str, Gauge] = MappingProxyType(
+    {
+        "topk_stock_pairs": Gauge("Pairs that are in a list, or may be later."),
+        "topk_valid_sets": Gauge("Sets in the window."),
+        "topk_lists": Gauge("Lists with valid sets."),
+        "topk_last_value": Gauge(
+            "Similarity, or distance, of the last pair of a full list; of conditions with one list."
+        ),
+    }
+)
+Key = bytes | None
+Pairs = Mapping[Key, Sequence[ListedPair]]
+
+
+class _State(NamedTuple):
+    """What the operator stores.
+
+    Parameters
+    ----------
+    as_of_us : int
+        Time up to which sets have taken effect, in µs.
+    since_us : int
+        First time that takes part, in µs.
+    digest : str
+        Digest of the declarations that decide which events are which sets.
+    """
+
+    as_of_us: int
+    since_us: int
+    digest: str
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(self).encode()
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> _State:
+        return cls(*json.loads(blob))
+
+    def window(self, condition: TopKCondition) -> Range:
+        """Return the times of the valid sets that take part."""
+        return Range(max(self.as_of_us - condition.window_us, self.since_us), self.as_of_us)
+
+
+class TopKOperator:
+    """Operator of a top-k condition.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition to evaluate.
+    streams : mapping of name to Stream
+        The streams in force, which `check_streams` accepts.
+
+    Raises
+    ------
+    InvalidFieldError
+        A filter does not fit the attributes of its stream.
+    """
+
+    def __init__(self, condition: TopKCondition, streams: Mapping[str, Stream]) -> None:
+        self._condition = condition
+        self._where = bind_where(condition, streams)
+        self._digest = _digest(condition, streams)
+        # None: nothing has taken effect.
+        self._state: _State | None = None
+        # State of the operator before, until its lists are built again.
+        self._before: _State | None = None
+        self._since_us = UNKNOWN_WATERMARK
+        self._lists: dict[Key, KeyedList] = {}
+        # Heap of the time of the oldest valid set, and the key; a list may have older entries.
+        self._oldest: list[tuple[int, bytes]] = []
+
+    def begin(
+        self,
+        watermarks: Mapping[str, int],  # noqa: ARG002 - of all operators
+        held_from: Mapping[str, int],
+        before: bytes,
+    ) -> None:
+        """See `Operator.begin`."""
+        self._since_us = max(held_from[name] for name in self._condition.streams)
+        if before:
+            self._before = _State.from_bytes(before)
+
+    def held(self) -> dict[str, list[int]]:
+        """See `Operator.held`."""
+        return {}
+
+    def needs_timestamps(self) -> bool:
+        """See `Operator.needs_timestamps`."""
+        return False
+
+    def dump(self) -> bytes:
+        """See `Operator.dump`."""
+        state = self._state or self._before
+        return b"" if state is None else state.to_bytes()
+
+    def keep_values(self, watermarks: Mapping[str, int]) -> dict[str, int]:
+        """See `Operator.keep_values`."""
+        as_of_us = min(watermarks[name] for name in self._condition.streams) - 1
+        state = self._state or self._before
+        if state is not None:
+            as_of_us = min(as_of_us, state.as_of_us)
+        keep = max(as_of_us - self._condition.window_us, UNKNOWN_WATERMARK)
+        return dict.fromkeys(self._condition.streams, keep)
+
+    def evaluate(self, view: View) -> Evaluation:
+        """See `Operator.evaluate`."""
+        condition = self._condition
+        buffered = _buffered_parts(condition, view.buffers)
+        fresh = [
+            Part(side, view.fresh[name], view.record_timestamp_us[name])
+            for side, name in enumerate(condition.streams)
+            if name in view.fresh
+        ]
+        lost = self._restore(buffered)
+        state, as_of_us = self._state, self._progress(view)
+        is_reset = any(name in view.reset for name in condition.streams)
+        if state is not None and as_of_us is not None and not is_reset:
+            found = self._advance(state, as_of_us, buffered, fresh)
+        else:
+            if state is not None:
+                lowest = [view.buffers[name].forgotten_below for name in condition.streams]
+                self._since_us = max(self._since_us, *lowest)
+            found = self._begin_again(as_of_us, [*buffered, *fresh])
+        return self._report(found, lost)
+
+    def _progress(self, view: View) -> int | None:
+        """Return P, in µs; None: the watermark of a stream is not known."""
+        names = self._condition.streams
+        watermark = min(view.watermarks[name] for name in names)
+        if watermark <= UNKNOWN_WATERMARK:
+            return None
+        before = UNKNOWN_WATERMARK if self._state is None else self._state.as_of_us
+        if any(name in view.reset for name in names):
+            before = UNKNOWN_WATERMARK
+        if watermark > TIME_LIMIT_US:
+            # All streams are closed: time passes no more after their last event.
+            seen = [view.buffers[name].max_latest for name in names]
+            seen += [view.fresh[name].max_latest for name in names if name in view.fresh]
+            return max(before, *seen)
+        return max(before, watermark - 1)
+
+    def _restore(self, buffered: Sequence[Part]) -> list[Key]:
+        """Build the lists of the operator before; return the keys of lists that are not known."""
+        before, self._before = self._before, None
+        if before is None:
+            return []
+        if before.digest == self._digest:
+            self._state, self._since_us = before, before.since_us
+            self._build_lists(buffered, before)
+            return []
+        return _list_keys(self._condition, buffered, before)
+
+    def _build_lists(self, parts: Sequence[Part], state: _State) -> int:
+        """Build all lists in bulk; return their number."""
+        self._lists, self._oldest = {}, []
+        for key, sets in self._gather(parts, state.window(self._condition)):
+            self._rebuild(key, sets)
+        return len(self._lists)
+
+    def _rebuild(self, key: Key, sets: Sets) -> None:
+        found = self._lists.setdefault(key, KeyedList(self._condition))
+        found.rebuild(sets)
+        self._settle(key, found)
+
+    def _gather(self, parts: Sequence[Part], within: Range) -> list[tuple[Key, Sets]]:
+        per_key = self._condition.per_key
+        return list(gather_sets(parts, within, self._where, per_key=per_key))
+
+    def _settle(self, key: Key, found: KeyedList) -> None:
+        """Note when the oldest set of a list expires; remove a list without sets."""
+        oldest_us = found.oldest_us
+        if oldest_us is None:
+            del self._lists[key]
+        else:
+            heappush(self._oldest, (oldest_us, key or b""))
+
+    def _begin_again(self, as_of_us: int | None, parts: Sequence[Part]) -> _Found:
+        """Build all lists, and compare them with those before."""
+        before: Pairs = {key: it.pairs for key, it in self._lists.items()}
+        state, found = self._state, _Found()
+        reason = "condition" if state is None else "reset"
+        if as_of_us is None:
+            self._state, self._lists, self._oldest = None, {}, []
+        else:
+            self._state = _State(as_of_us, self._since_us, self._digest)
+            found.rebuilds = self._build_lists(parts, self._state)
+        last = self._state or state
+        found.as_of_us = UNKNOWN_WATERMARK if last is None else last.as_of_us
+        for key in {*before, *self._lists}:
+            listed = self._lists[key].pairs if key in self._lists else ()
+            moves = list_moves(before.get(key, ()), listed, found.as_of_us, reason)
+            found.moves[key] += moves
+        return found
+
+    def _advance(
+        self, state: _State, as_of_us: int, buffered: Sequence[Part], fresh: Sequence[Part]
+    ) -> _Found:
+        """Insert the sets up to the new progress, and expire older sets."""
+        condition, parts = self._condition, [*buffered, *fresh]
+        self._state = _State(as_of_us, self._since_us, self._digest)
+        window, found = self._state.window(condition), _Found(as_of_us)
+        late = {key for key, _ in self._gather(fresh, Range(window.low, state.as_of_us))}
+        if late:
+            for key, sets in self._gather(parts, window):
+                if key not in late:
+                    continue
+                before = self._lists[key].pairs if key in self._lists else []
+                self._rebuild(key, sets)
+                listed = self._lists[key].pairs
+                found.moves[key] += list_moves(before, listed, as_of_us, "set")
+                found.rebuilds += 1
+        news = Range(max(state.as_of_us + 1, self._since_us), as_of_us)
+        for key, sets in self._gather(parts, news):
+            found.sets += len(sets)
+            if key not in late:
+                self._insert(key, sets, as_of_us, found)
+        while self._oldest and self._oldest[0][0] < as_of_us - condition.window_us:
+            _, name = heappop(self._oldest)
+            key = name if condition.per_key else None
+            if key in self._lists:
+                self._insert(key, None, as_of_us, found)
+        return found
+
+    def _insert(self, key: Key, sets: Sets | None, as_of_us: int, found: _Found) -> None:
+        listed = self._lists.setdefault(key, KeyedList(self._condition))
+        met, candidates = listed.work
+        found.moves[key] += listed.insert(sets, as_of_us)
+        found.arrivals += listed.arrivals
+        found.met += listed.work[0] - met
+        found.candidates += listed.work[1] - candidates
+        self._settle(key, listed)
+
+    def _report(self, found: _Found, lost: Sequence[Key]) -> Evaluation:
+        """Return the results of a block."""
+        condition, lists = self._condition, [*self._lists.values()]
+        changed = [
+            KeyedMoves(key, moves)
+            for key, moves in sorted(found.moves.items(), key=_order)
+            if moves
+        ]
+        # Lists that are not known are written in any case.
+        present = sorted({*lost, *(it.key for it in changed)}, key=lambda key: key or b"")
+        results: list[Result] = []
+        changes = TopKChanges(condition, changed)
+        if changed:
+            results.append(changes)
+        if present:
+            shown = [(key, self._lists[key].pairs if key in self._lists else ()) for key in present]
+            results.append(present_lists(condition, found.as_of_us, shown))
+        name = {"condition": condition.name}
+        counts = {
+            "topk_changes_total": len(changes),
+            "topk_sets_total": found.sets,
+            "topk_precandidates_total": found.met,
+            "topk_candidates_total": found.candidates,
+            "topk_rebuilds_total": found.rebuilds,
+        }
+        gauges: dict[str, float] = {
+            "topk_stock_pairs": sum(it.stock_size for it in lists),
+            "topk_valid_sets": sum(it.valid_sets for it in lists),
+            "topk_lists": len(lists),
+        }
+        if not condition.per_key and lists and len(lists[0].pairs) == condition.k:
+            last = lists[0].pairs[-1]
+            sizes = last.older.size, last.younger.size
+            gauges["topk_last_value"] = condition.similarity.value(last.overlap, *sizes)
+        return Evaluation(
+            results,
+            len(changes),
+            [(metric, name, count) for metric, count in counts.items()],
+            changes.ready_us(),
+            np.array(found.arrivals, np.int64),
+            gauges=gauges,
+        )
+
+
+class _Found:
+    """What a block found: changes by key, and counts of the work done."""
+
+    def __init__(self, as_of_us: int = UNKNOWN_WATERMARK) -> None:
+        self.as_of_us = as_of_us
+        self.moves: dict[Key, list[Move]] = defaultdict(list)
+        self.arrivals: list[int] = []
+        self.sets = self.met = self.candidates = self.rebuilds = 0
+
+
+def _order(item: tuple[Key, list[Move]]) -> bytes:
+    return item[0] or b""
+
+
+def _buffered_parts(condition: TopKCondition, buffers: Mapping[str, StreamBuffer]) -> list[Part]:
+    return [
+        Part(side, segment)
+        for side, name in enumerate(condition.streams)
+        for _, segment in buffers[name].segments
+    ]
+
+
+def _list_keys(condition: TopKCondition, parts: Sequence[Part], state: _State) -> list[Key]:
+    """Return the keys of all lists that the state's lists may be."""
+    if not condition.per_key:
+        return [None]
+    return [*list_keys(parts, state.window(condition))]
+
+
+def _digest(condition: TopKCondition, streams: Mapping[str, Stream]) -> str:
+    """Return a digest of the declarations of tokens, and of the attributes that filters read."""
+    declared: list[object] = []
+    for name, wanted in zip((condition.a, condition.b), condition.where, strict=True):
+        stream = streams[name]
+        declared.append("" if stream.tokens is None else fingerprint(stream.tokens))
+        declared.append([] if wanted is None else attributes_to_document(stream.attributes))
+    return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:32]
+
+
+def withdraw_lists(
+    condition: TopKCondition, buffers: Mapping[str, StreamBuffer], state: bytes
+) -> list[Result]:
+    """Withdraw the lists of a condition; see `ConditionKind.withdraw`.
+
+    Pairs of a list leave it with the reason `condition`. A list that cannot be built again, because
+    a declaration changed in the meantime, is withdrawn without them.
+    """
+    stored, parts = _State.from_bytes(state), _buffered_parts(condition, buffers)
+    found: list[KeyedMoves] = []
+    gathered = gather_sets(
+        parts, stored.window(condition), condition.where, per_key=condition.per_key
+    )
+    for key, sets in gathered:
+        listed = KeyedList(condition)
+        listed.rebuild(sets)
+        moves = list(list_moves(listed.pairs, (), stored.as_of_us, "condition"))
+        found += [KeyedMoves(key, moves)] if moves else []
+    keys = _list_keys(condition, parts, stored)
+    withdrawn = present_lists(condition, stored.as_of_us, [(key, ()) for key in keys])
+    return [TopKChanges(condition, found), withdrawn] if found else [withdrawn]

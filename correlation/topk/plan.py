@@ -1,0 +1,94 @@
+"""Cost estimate and evaluation plan of a top-k condition, for display."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from correlation.condition_kind import Load
+from correlation.resources.durations import format_duration
+from correlation.resources.streams import Stream
+from correlation.topk.condition import TopKCondition
+
+
+def derive_costs(
+    condition: TopKCondition, streams: Mapping[str, Stream], load: Load
+) -> dict[str, Any]:
+    """Compute the expected costs of a condition before it is registered.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition.
+    streams : mapping of name to Stream
+        Its streams.
+    load : Load
+        Events per second of the streams, as far as known.
+
+    Returns
+    -------
+    dict
+        buffer_horizon_us: how long after its time a set is kept while all streams keep their
+        max_delay. worst_case_alarm_latency_us: time from the time of a set until it takes effect.
+        If the rates of all streams are known: expected_buffered_events, and max_stock_pairs, the
+        maximum number of pairs that are in the lists or may be later.
+    """
+    waits = [
+        it.max_delay_us + (it.max_skew_us if it.clock == "live" else 0)
+        for it in map(streams.__getitem__, condition.streams)
+    ]
+    latency = max(waits)
+    horizon = condition.window_us + latency
+    derived: dict[str, Any] = {
+        "buffer_horizon_us": dict.fromkeys(condition.streams, horizon),
+        "worst_case_alarm_latency_us": latency,
+    }
+    if all(name in load.rates for name in condition.streams):
+        events = {name: load.rates[name] * horizon / 1e6 for name in condition.streams}
+        derived["expected_buffered_events"] = {name: round(it) for name, it in events.items()}
+        derived["max_stock_pairs"] = round(sum(events.values()) * condition.k)
+    return derived
+
+
+def plan_condition(condition: TopKCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:
+    """Return a description of how the condition is evaluated.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition.
+    streams : mapping of name to Stream
+        Its streams.
+
+    Returns
+    -------
+    dict
+        sentences, similarity, search, report, stock, and partitioning.
+    """
+    of = (
+        f"pairs of one set of {condition.a} and one of {condition.b}"
+        if condition.crossed
+        else f"pairs of sets of {condition.a}"
+    )
+    each = "of each join key " if condition.per_key else ""
+    partitioning = streams[condition.a].partitioning
+    window = format_duration(condition.window_us)
+    return {
+        "sentences": [
+            f"The list {each}holds the {condition.k} most similar {of}.",
+            f"A set takes part for {window}; a pair ends with its older set.",
+            "Sets take effect in the order of their times, when all watermarks have passed them.",
+        ],
+        "similarity": condition.similarity.name,
+        "search": "shortest inverted list first"
+        if condition.shortest
+        else "list of the newest token first",
+        "report": "every set and expiry" if condition.every else "the net change of a batch",
+        "stock": "pairs that fewer than k better pairs outlive; at most k for each valid set",
+        "partitioning": {
+            "by": partitioning.by,
+            "why": "sets with equal keys meet in the slot of the key"
+            if condition.per_key
+            else "all sets meet in one slot",
+        },
+    }

@@ -1,0 +1,138 @@
+"""Results of a top-k condition: changes of its lists, and the present lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+from correlation.lists import ListUpdates, PresentList
+from correlation.operators import (
+    Encode,
+    Heading,
+    OutputRecord,
+    as_text,
+    encode_json,
+    make_heading,
+)
+from correlation.resources.topics import Channel
+from correlation.topk.condition import KIND, TopKCondition
+from correlation.topk.listed import ListedPair, Move, SetRef
+
+CHANGES = Channel("topk", "Changes of the lists of topk_similarity conditions.")
+PRESENT = Channel("topk.current", "Present lists of topk_similarity conditions.", compacted=True)
+# Format version of a change.
+VERSION = 1
+
+
+class KeyedMoves(NamedTuple):
+    """Changes of the list of a join key; the key is None if the condition has a single list."""
+
+    key: bytes | None
+    moves: Sequence[Move]
+
+
+def describe_pair(condition: TopKCondition, pair: ListedPair) -> dict[str, Any]:
+    """Return value, overlap and sets of a pair as a JSON-able dict."""
+    sizes = pair.older.size, pair.younger.size
+    return {
+        condition.measure: condition.similarity.value(pair.overlap, *sizes),
+        "overlap": pair.overlap,
+        "sizes": list(sizes),
+        "older": _describe_set(condition, pair.older),
+        "younger": _describe_set(condition, pair.younger),
+    }
+
+
+def _describe_set(condition: TopKCondition, ref: SetRef) -> dict[str, Any]:
+    stream = condition.b if ref.side else condition.a
+    return {"stream": stream, "id": ref.id, "time": ref.time_us}
+
+
+@dataclass(frozen=True, slots=True)
+class TopKChanges:
+    """Changes of the lists of a condition, in order."""
+
+    condition: TopKCondition
+    lists: Sequence[KeyedMoves]
+
+    def __len__(self) -> int:
+        return sum(len(it.moves) for it in self.lists)
+
+    def heading(self, detected_at_us: int) -> Heading:
+        """See `Result.heading`."""
+        return make_heading(self.condition, detected_at_us, "coincide.topk.v1", CHANGES)
+
+    def ready_us(self) -> Int64s:
+        """See `Result.ready_us`: the times of the events that caused the changes."""
+        return np.array([move.time_us for it in self.lists for move in it.moves], np.int64)
+
+    def records(
+        self, detected_at_us: int | Int64s, encode: Encode = encode_json
+    ) -> Iterator[OutputRecord]:
+        """See `Result.records`."""
+        condition = self.condition
+        moments = iter(np.broadcast_to(detected_at_us, len(self)).tolist())
+        for key, moves in self.lists:
+            keyed = {} if key is None else {"key": as_text(key)}
+            for move in moves:
+                pair = move.pair
+                record = {
+                    "v": VERSION,
+                    "kind": KIND,
+                    "condition": condition.name,
+                    "version": condition.version,
+                    "change": move.change,
+                    "rank": move.rank,
+                    **describe_pair(condition, pair),
+                    "reason": move.reason,
+                    "time": move.time_us,
+                    **keyed,
+                    "detected_at": next(moments),
+                }
+                names = [*keyed.values(), pair.older.id, pair.younger.id]
+                record_key = f"{condition.name}/{json.dumps(names, ensure_ascii=False)}"
+                ident = (
+                    f"{record_key}/{condition.version}/{move.time_us}/{move.change}"
+                    f"/{move.reason}/{move.rank}"
+                )
+                yield OutputRecord(record_key.encode(), encode(record), ident)
+
+
+def present_lists(
+    condition: TopKCondition,
+    as_of_us: int,
+    lists: Sequence[tuple[bytes | None, Sequence[ListedPair]]],
+) -> ListUpdates:
+    """Return the present lists as a result; empty lists are withdrawn.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition.
+    as_of_us : int
+        Time up to which sets have taken effect, in µs.
+    lists : sequence of (key, pairs)
+        The lists.
+    """
+    return ListUpdates(
+        condition,
+        PRESENT,
+        [
+            PresentList(
+                key,
+                as_of_us,
+                [
+                    {"rank": rank, **describe_pair(condition, pair)}
+                    for rank, pair in enumerate(pairs, start=1)
+                ]
+                if pairs
+                else None,
+            )
+            for key, pairs in lists
+        ],
+    )

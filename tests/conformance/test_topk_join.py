@@ -1,0 +1,224 @@
+"""The top-k join finds the pairs of the exact reference after every insertion and expiry.
+
+Sets of few tokens from a small universe have many ties: equal similarities, and identical sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from correlation.topk.join import join as module
+from correlation.topk.join.changes import EXPIRY, SET
+from correlation.topk.join.join import Changes, TopKJoin
+from tests.oracle.topk import Pair, TokenSet, relevant_pairs
+from tests.support.topk_joins import Case, by_end, draw_case, draw_cuts, found, numbers, to_block
+
+# Uncompiled kernels sign and count bits with numpy scalars, which warn when a product wraps around.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+# Changes of an event: event, time, reason, entered, older set, younger set.
+Change = tuple[int, int, int, bool, int, int]
+
+
+def assert_exact(join: TopKJoin, case: Case, count: int, now: int) -> None:
+    """Compare stock, both its orders and the list with the reference."""
+    base = join.next - count
+    ranked = case.ranked(count, now)
+    relevant = relevant_pairs(ranked, case.k)
+    assert found(join.list_stock(), base) == numbers(relevant)
+    assert found(join.list_ends(), base) == numbers(by_end(relevant))
+    assert found(join.list_pairs(), base) == numbers(ranked[: case.k])
+    valid = case.valid(count, now)
+    assert join.first - base == (valid[0].number if valid else count)
+    assert len(relevant) <= case.k * len(valid)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_p_topk_insert_keeps_the_relevant_pairs(seed: int) -> None:
+    case, join = draw_case(seed, 60), draw_case(seed, 60).join()
+    for begin, end in draw_cuts(seed, 60):
+        now = case.sets[end - 1].time + seed % 3
+        # The next set is not older than the time up to which sets expire.
+        now = min(now, case.sets[end].time) if end < 60 else now
+        join.insert(to_block(case.sets[begin:end]), now)
+        assert_exact(join, case, end, now)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_p_topk_rebuild_equals_single_insertions(seed: int) -> None:
+    case, join = draw_case(seed, 60), draw_case(seed, 60).join()
+    for begin, end in draw_cuts(seed, 60):
+        now = case.sets[end - 1].time
+        join.insert(to_block(case.sets[begin:end]), now)
+        if begin % 2:
+            join = case.join()
+        join.rebuild(to_block(case.valid(end, now)))
+        assert_exact(join, case, end, now)
+        join.log_changes(now)
+        assert len(join.take_changes().event) == 0
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_changes_of_every_event_are_logged_with_reason_and_time(seed: int) -> None:
+    case, join = draw_case(seed, 50), draw_case(seed, 50).join(every=True)
+    expected = list(events(case))
+    logged: list[Change] = []
+    for begin, end in draw_cuts(seed, 50):
+        join.insert(to_block(case.sets[begin:end]), case.sets[end - 1].time)
+        logged += rows(join.take_changes())
+    assert logged == expected
+
+
+def events(case: Case) -> Iterator[Change]:
+    """Yield the changes of the list by each expiry and insertion, from the reference."""
+    event, before = 0, list[Pair]()
+    last = case.sets[0].time
+    for count, new in enumerate(case.sets):
+        for time in sorted({it.time for it in case.valid(count, last)}):
+            if time >= new.time - case.window:
+                break
+            event += 1
+            now = case.ranked(count, time + case.window + 1)[: case.k]
+            yield from differences(event, time + case.window, EXPIRY, before, now)
+            before = now
+        event += 1
+        now = case.ranked(count + 1, new.time)[: case.k]
+        yield from differences(event, new.time, SET, before, now)
+        before, last = now, new.time
+
+
+def differences(
+    event: int, time: int, reason: int, before: list[Pair], now: list[Pair]
+) -> Iterator[Change]:
+    """Yield the changes between two lists, in the order of pairs."""
+    for pair in sorted({*before} ^ {*now}, key=lambda it: it.place):
+        yield (event, time, reason, pair in now, pair.older.number, pair.younger.number)
+
+
+def rows(changes: Changes) -> list[Change]:
+    """Return logged changes as rows."""
+    columns = (changes.event, changes.time_us, changes.reason, changes.entered)
+    older, younger = changes.pairs.older, changes.pairs.younger
+    return list(zip(*(it.tolist() for it in (*columns, older, younger)), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_changes_of_blocks_are_net_with_reason(seed: int) -> None:
+    case, join = draw_case(seed, 60), draw_case(seed, 60).join()
+    before: list[Pair] = []
+    for begin, end in draw_cuts(seed, 60):
+        now = case.sets[end - 1].time
+        join.insert(to_block(case.sets[begin:end]), now)
+        join.log_changes(now)
+        listed = case.ranked(end, now)[: case.k]
+        expected = [
+            (
+                now,
+                SET
+                if (pair.younger.number >= begin if pair in listed else not expired)
+                else EXPIRY,
+                pair in listed,
+                pair.older.number,
+                pair.younger.number,
+            )
+            for pair in sorted({*before} ^ {*listed}, key=lambda it: it.place)
+            for expired in [pair.older.time < now - case.window]
+        ]
+        assert [it[1:] for it in rows(join.take_changes())] == expected
+        before = listed
+
+
+@pytest.mark.parametrize("k", [1, 7, 1000])
+def test_identical_sets_are_ordered_by_end_and_age(k: int) -> None:
+    sets = [TokenSet(i, i // 3, frozenset([(1,), (1, 2), (3,)][i % 3])) for i in range(48)]
+    case = Case("jaccard", k, 11, None, crossed=False, shortest=True, sets=sets)
+    join = case.join()
+    for begin in range(0, 48, 4):
+        join.insert(to_block(sets[begin : begin + 4]), sets[begin + 3].time)
+        assert_exact(join, case, begin + 4, sets[begin + 3].time)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("longest", [100, 2000])
+def test_sets_of_many_tokens_are_joined(seed: int, longest: int) -> None:
+    case = draw_case(seed, 24, longest, k=3)
+    join = case.join()
+    for begin, end in draw_cuts(seed, 24):
+        join.insert(to_block(case.sets[begin:end]), case.sets[end - 1].time)
+        assert_exact(join, case, end, case.sets[end - 1].time)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_numbers_are_reduced_before_they_exceed_int32(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NUMBER_LIMIT", 64)
+    case = draw_case(seed, 200, k=4)
+    case = Case(case.name, 4, 8, case.minimum, case.crossed, case.shortest, case.sets)
+    join, reduced = case.join(every=bool(seed % 2)), 0
+    listed: set[tuple[int, int]] = set()
+    for begin, end in draw_cuts(seed, 200):
+        now = case.sets[end - 1].time
+        held = join.first
+        join.insert(to_block(case.sets[begin:end]), now)
+        reduced += begin >= 64 and held > 0
+        assert_exact(join, case, end, now)
+        join.log_changes(now)
+        changes = join.take_changes()
+        listed = apply(listed, changes)
+        assert listed == {*numbers(case.ranked(end, now)[:4])}
+    assert reduced > 0
+    assert join.next == 200
+
+
+def apply(listed: set[tuple[int, int]], changes: Changes) -> set[tuple[int, int]]:
+    """Return the list after changes; each must be possible."""
+    for _, _, _, entered, older, younger in rows(changes):
+        assert ((older, younger) in listed) is not entered
+        listed = listed ^ {(older, younger)}
+    return listed
+
+
+@pytest.mark.parametrize("shortest", [False, True])
+def test_token_numbers_may_be_reused_after_their_sets_expired(*, shortest: bool) -> None:
+    rng = np.random.default_rng(7)
+    meanings, blocks = iter(range(10**6)), []
+    sets: list[TokenSet] = []
+    for epoch in range(6):
+        # The numbers of the tokens are 0 … 9 in each epoch; their meanings are new.
+        meaning = [next(meanings) for _ in range(10)]
+        start = len(sets)
+        drawn = [rng.choice(10, 4, replace=False).tolist() for _ in range(12)]
+        times = [20 * epoch + i // 2 for i in range(12)]
+        encoded = [
+            TokenSet(start + i, times[i], frozenset(tokens)) for i, tokens in enumerate(drawn)
+        ]
+        sets += [
+            TokenSet(it.number, it.time, frozenset(meaning[token] for token in it.tokens))
+            for it in encoded
+        ]
+        blocks.append(encoded)
+    case = Case("dice", 3, 10, None, crossed=False, shortest=shortest, sets=sets)
+    join = case.join()
+    for epoch, (before, block) in enumerate(pairwise([[], *blocks])):
+        assert not before or join.stock_size > 0
+        join.insert(to_block(block), block[-1].time)
+        assert_exact(join, case, 12 * (epoch + 1), block[-1].time)
+
+
+def test_empty_blocks_expire_sets() -> None:
+    sets = [TokenSet(0, 0, frozenset({1})), TokenSet(1, 3, frozenset({1}))]
+    join = Case("overlap", 2, 5, None, crossed=False, shortest=True, sets=sets).join(every=True)
+    empty = to_block([])
+    join.insert(empty, -1)
+    join.insert(to_block(sets), 3)
+    for now, first, size in ((5, 0, 1), (6, 1, 0), (8, 1, 0), (9, 2, 0)):
+        join.insert(empty, now)
+        assert (join.first, join.next, join.stock_size) == (first, 2, size)
+    assert rows(join.take_changes()) == [(2, 3, SET, True, 0, 1), (3, 5, EXPIRY, False, 0, 1)]
+    join.rebuild(empty)
+    assert (join.first, join.next, join.stock_size) == (2, 2, 0)

@@ -1,0 +1,188 @@
+"""Programs with a top-k condition for tests: streams, blocks of sets, and the lists they write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from correlation.buffers.columns import Column, DictionaryColumn, SetsColumn
+from correlation.buffers.events import Events
+from correlation.engine.blocks import Block, Control, Outcome
+from correlation.engine.heartbeats import Heartbeat
+from correlation.engine.progress import Progress
+from correlation.resources.attributes import Attribute, column_name, encode_value
+from correlation.resources.partitioning import Partitioning
+from correlation.resources.streams import Stream
+from correlation.resources.tokens import TOKENS_COLUMN, Tokens
+from tests.support.slots import control_record
+
+DELAY = 4
+STREAMS = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """An event with tokens, and its position in Kafka."""
+
+    id: int
+    time: int
+    tokens: frozenset[str]
+    stream: str = "left"
+    key: str = "0"
+    color: str = "red"
+    partition: int = 0
+    offset: int = 0
+
+
+def make_tag_streams(*, keyed: bool) -> dict[str, Stream]:
+    """Return two streams of events with tokens and the attribute `color`."""
+    return {
+        name: Stream(
+            name,
+            name,
+            0,
+            DELAY,
+            partitioning=Partitioning() if keyed else Partitioning("grid"),
+            clock="replay",
+            attributes=(Attribute("color", ("color",)),),
+            tokens=Tokens(("tags",)),
+        )
+        for name in STREAMS
+    }
+
+
+def topk_control(
+    offset: int, fields: Mapping[str, object], version: int = 1, *, paused: bool = False
+) -> Control:
+    """Return the record of the top-k condition `t` in the config topic."""
+    document: dict[str, object] = {
+        "kind": "topk_similarity",
+        "a": "left",
+        "k": 3,
+        "window_us": 10,
+        "similarity": "jaccard",
+        "per_key": False,
+        "report": "batch",
+        "search": "shortest",
+        **fields,
+    }
+    return control_record(offset, "t", document, version, paused=paused)
+
+
+def make_tag_block(
+    arrivals: Sequence[Tagged],
+    controls: Sequence[Control] = (),
+    heartbeats: Sequence[Heartbeat] = (),
+) -> Block:
+    """Return a block of events with their progress."""
+    parts, progress = [], []
+    for place in sorted({(it.stream, it.partition) for it in arrivals}):
+        mine = [it for it in arrivals if (it.stream, it.partition) == place]
+        parts.append(_make_events(mine))
+        reached = max(it.time for it in mine)
+        progress.append(Progress(*place, mine[-1].offset + 1, reached))
+    return Block(controls, parts, progress, heartbeats=heartbeats)
+
+
+def _make_events(arrivals: Sequence[Tagged]) -> Events:
+    rows = [
+        (
+            it.key.encode(),
+            str(it.id).encode(),
+            it.time,
+            it.time,
+            it.partition,
+            it.offset,
+            it.time,
+        )
+        for it in arrivals
+    ]
+    colors = [encode_value(it.color) for it in arrivals]
+    sets = [sorted(token.encode() for token in it.tokens) for it in arrivals]
+    columns: dict[str, Column] = {
+        column_name("color"): DictionaryColumn.from_list(colors),
+        TOKENS_COLUMN: SetsColumn.from_list(sets),
+    }
+    return replace(Events.from_rows(arrivals[0].stream, rows), columns=columns)
+
+
+Named = tuple[int, int]
+
+
+@dataclass
+class WrittenLists:
+    """What the records of a condition say: lists by key, as changed and as present."""
+
+    changed: dict[str | None, list[Named]] = field(default_factory=dict)
+    present: dict[str | None, list[Named]] = field(default_factory=dict)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+    def apply(self, outcome: Outcome) -> None:
+        """Read the records of a block; `changes` are those of this block."""
+        self.changes = []
+        for result in outcome.results:
+            channel = result.heading(0).channel
+            for record in result.records(outcome.detected_at_us):
+                if channel == "topk":
+                    assert record.value is not None
+                    self.changes.append(json.loads(record.value))
+                else:
+                    self._read_list(record.key, record.value)
+        self._follow()
+
+    def _read_list(self, record_key: bytes, value: bytes | None) -> None:
+        _, separator, name = record_key.partition(b"/")
+        key = name.decode() if separator else None
+        if value is None:
+            self.present.pop(key, None)
+            return
+        items = json.loads(value)["items"]
+        assert [it["rank"] for it in items] == [*range(1, len(items) + 1)]
+        self.present[key] = [named(it) for it in items]
+
+    def _follow(self) -> None:
+        """Apply the changes, event by event: those of an event have equal time and neighbours."""
+        for key, changes in _events(self.changes):
+            before = self.changed.get(key, [])
+            gone = {named(it) for it in changes}
+            for it in changes:
+                if it["change"] == "left":
+                    assert before[it["rank"] - 1] == named(it)
+                else:
+                    assert (it["change"] == "moved") == (named(it) in before)
+            kept = [it for it in before if it not in gone]
+            placed = sorted((it["rank"], named(it)) for it in changes if it["change"] != "left")
+            for rank, pair in placed:
+                kept.insert(rank - 1, pair)
+            self.changed[key] = kept
+            if not kept:
+                del self.changed[key]
+
+
+def _events(
+    changes: Iterable[Mapping[str, Any]],
+) -> list[tuple[str | None, list[Mapping[str, Any]]]]:
+    """Divide changes into events: each begins with pairs that left."""
+    found: list[tuple[str | None, list[Mapping[str, Any]]]] = []
+    last: Mapping[str, Any] | None = None
+    for it in changes:
+        key = it.get("key")
+        again = (
+            last is None
+            or found[-1][0] != key
+            or (it["version"], it["time"]) != (last["version"], last["time"])
+            or (it["change"] == "left" and last["change"] != "left")
+            or (it["change"] != "left" and last["change"] != "left" and it["rank"] <= last["rank"])
+        )
+        if again:
+            found.append((key, []))
+        found[-1][1].append(it)
+        last = it
+    return found
+
+
+def named(item: Mapping[str, Any]) -> Named:
+    """Return the ids of the sets of a pair."""
+    return int(item["older"]["id"]), int(item["younger"]["id"])
