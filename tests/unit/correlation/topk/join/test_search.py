@@ -11,6 +11,7 @@ from correlation.topk.join.search import (
     CANDIDATES,
     COUNTED,
     PRECANDIDATES,
+    _find_overlap_kernel,
     bound_overlap_kernel,
     count_bits_kernel,
     count_overlap_kernel,
@@ -20,8 +21,9 @@ from correlation.topk.join.search import (
     sort_candidates_kernel,
 )
 from correlation.topk.join.state import PLACE, SIGNATURE
+from correlation.topk.similarities import SIMILARITIES
 from tests.oracle.topk import TokenSet
-from tests.support.topk_joins import Case, to_block
+from tests.support.topk_joins import NAMES, Case, to_block
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
@@ -97,6 +99,20 @@ def test_count_of_the_overlap_stops_when_it_is_too_small(
     tokens = np.arange(64, dtype=np.int32)
     mark = np.where(tokens % 2, 7, -1).astype(np.int32)
     assert count_overlap_kernel(tokens, mark, begin, size, 7, needed) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("size", "other"), [(40, 40), (33, 70), (700, 32), (3, 31)])
+def test_overlap_needed_is_that_of_the_similarity(name: str, size: int, other: int) -> None:
+    similarity = SIMILARITIES[name]
+    possible = min(size, other)
+    for overlap in range(1, possible + 1, 1 + possible // 20):
+        for needed in (
+            similarity.key(overlap, size, other),
+            similarity.key(overlap, size, other) - 1,
+        ):
+            found = _find_overlap_kernel(similarity.key, size, other, possible, needed)
+            assert found == (similarity.overlap_needed(needed, size, other) if other > 31 else 0)
 
 
 def test_work_counts_sets_met_counted_and_candidates() -> None:
