@@ -99,8 +99,10 @@ def test_minima_are_exact(
         ),
         (
             {"min_similarity": "1.0001"},
-            "min_similarity: must be at most 1, the jaccard similarity of equal sets; got 1.0001; "
-            "use at most 1",
+            (
+                "min_similarity: must be at most 1, the jaccard similarity of equal sets; "
+                "got 1.0001; use at most 1"
+            ),
         ),
         (
             {"where": {"b": {"color": "red"}}},

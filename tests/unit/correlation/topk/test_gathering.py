@@ -43,11 +43,12 @@ def make_segment(rows: Sequence[Row], *, colors: Sequence[str] = (), sets: bool 
     return found
 
 
+ALL = Range(-100, 100)
 Gathered = list[tuple[bytes | None, list[tuple[int, int, str, str]]]]
 
 
 def gather(
-    *parts: Part, within: Range = Range(-100, 100), where: Where = NO_FILTERS, per_key: bool = False
+    *parts: Part, within: Range = ALL, where: Where = NO_FILTERS, per_key: bool = False
 ) -> Gathered:
     """Return the sets of each list, as (time, side, id, tokens)."""
     return [

@@ -74,9 +74,12 @@ def test_headings_name_channel_type_and_topic() -> None:
     changes = TopKChanges(CONDITION, [])
     assert (len(changes), list(changes.records(0)), changes.ready_us().tolist()) == (0, [], [])
     heading = changes.heading(5)
-    assert (heading.channel, heading.ce_type) == (CHANGES.name, "coincide.topk.v1")
-    listed = present_lists(replace(CONDITION, output_topic="own"), 0, []).heading(5)
-    assert listed.channel == PRESENT.name
+    assert (heading.channel, heading.topic) == (CHANGES.name, None)
+    assert heading.headers["ce_type"] == "coincide.topk.v1"
+    condition = replace(CONDITION, output_topic="own")
+    assert TopKChanges(condition, []).heading(5).topic == "own"
+    listed = present_lists(condition, 0, []).heading(5)
+    assert (listed.channel, listed.topic) == (PRESENT.name, None)
 
 
 def test_lists_have_ranks_and_empty_lists_are_withdrawn() -> None:
