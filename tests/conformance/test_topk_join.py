@@ -186,8 +186,9 @@ def apply(listed: set[tuple[int, int]], changes: Changes) -> set[tuple[int, int]
 @pytest.mark.parametrize("shortest", [False, True])
 def test_token_numbers_may_be_reused_after_their_sets_expired(*, shortest: bool) -> None:
     rng = np.random.default_rng(7)
-    meanings, blocks = iter(range(10**6)), []
+    meanings = iter(range(10**6))
     sets: list[TokenSet] = []
+    blocks: list[list[TokenSet]] = []
     for epoch in range(6):
         # The numbers of the tokens are 0 … 9 in each epoch; their meanings are new.
         meaning = [next(meanings) for _ in range(10)]
