@@ -65,7 +65,8 @@ class ShownLists:
     def _table(self, found: Update) -> Table:
         table = Table(box=None, pad_edge=False)
         for column in self._lists.columns:
-            table.add_column(column)
+            # Ids are wrapped, not cut.
+            table.add_column(column, overflow="fold")
         for item in found["items"]:
             cells = self._lists.cells(item)
             table.add_row(*(Text(printable(cell)) for cell in cells))

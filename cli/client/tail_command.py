@@ -12,6 +12,9 @@ from rich.console import Console
 from cli.client.lines import write_json_line
 from cli.settings import Settings, read_settings
 
+# Width of lines that are not wrapped.
+_NO_WIDTH = 100_000
+
 
 def tail(
     *,
@@ -111,6 +114,8 @@ def _follow_list(settings: Settings, name: str, count: int | None, *, as_json: b
     console = Console(highlight=False)
     shown = ShownLists(name, lists)
     if not console.is_terminal:
+        # A file or a pipe has no width: each item is a line.
+        console.width = _NO_WIDTH
         for update in updates:
             console.print(shown.take(update))
         return

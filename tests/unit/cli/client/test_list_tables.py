@@ -61,3 +61,9 @@ def test_number_of_further_lists_is_shown() -> None:
     for number in range(23):
         shown.take(update(f"k{number}", "x"))
     assert lines_of(shown)[-1] == "and 3 more lists"
+
+
+def test_long_cells_are_wrapped_and_not_cut() -> None:
+    shown = ShownLists("c", LISTS)
+    shown.take(update(None, "x" * 100))
+    assert "".join(lines_of(shown)).count("x") == 100
