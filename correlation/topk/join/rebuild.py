@@ -80,7 +80,9 @@ def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, i
     lists[:] = 0
     stacks[:SIZES] = -1
     stacks[SIZES] = 0
-    _clear_marks_kernel(state)
+    # Numbers are used again.
+    rows[:, MET_BY] = -1
+    state.sets.token_mark[:] = -1
     n, best = 0, 0
     for number in range(totals[NEXT] - 1, totals[FIRST] - 1, -1):
         row = number & (len(rows) - 1)
@@ -109,16 +111,8 @@ def rebuild_stock_kernel(state: State, shape: Shape, keys: Keys) -> tuple[int, i
             n += 1
     _turn_lists_kernel(state.lists)
     _sort_stock_kernel(state.stock, n)
-    _clear_marks_kernel(state)
     totals[STOCK_SIZE] = n
     return DONE, 0
-
-
-@njit(cache=True)
-def _clear_marks_kernel(state: State) -> None:
-    """Forget which sets met which, because numbers are used again."""
-    state.sets.rows[:, MET_BY] = -1
-    state.sets.token_mark[:] = -1
 
 
 @njit(cache=True)
