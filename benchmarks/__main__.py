@@ -62,16 +62,17 @@ The papers' experiments are repeated in [figures](figures.md).
 )
 _FIGURES = Page(
     _DOCS / "figures.md",
-    ("ll10", "ll10.lookups", "ptj", "tsa", "tsa.path"),
+    ("ll10", "ll10.lookups", "ptj", "tsa", "tsa.path", "swoop"),
     """\
 # The papers' figures
 
 The experiments of Lee and Lee 2010 (LL10, Figures 3 to 8), the comparison that Mok, Woo and
-Lee 2006 (PTJ) argue for, and the benchmark that Novoseltsev 2013 (TSA) leaves open, with this
-software's algorithms. All events are drawn from fixed seeds; every table comes from runs in which
-all algorithms found the same pairs or alarms.
+Lee 2006 (PTJ) argue for, the benchmark that Novoseltsev 2013 (TSA) leaves open, and the experiments
+of Mann, Augsten and Jensen 2017 (SWOOP), with this software's algorithms. All random events are
+drawn from fixed seeds; every table comes from runs in which all algorithms found the same pairs,
+alarms or lists.
 
-Measured by `python -m benchmarks ll10 ll10.lookups ptj tsa tsa.path --write` on {machine}
+Measured by `python -m benchmarks ll10 ll10.lookups ptj tsa tsa.path swoop --write` on {machine}
 The cores are shared with other machines: compare the values of one table, not of two runs.
 
 """,

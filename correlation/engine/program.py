@@ -230,9 +230,11 @@ class Program:
             "joined_by": {name: it.joined_by for name, it in self._streams.items()},
             **self._conditions.dump(),
             "operators": states,
-            "tokens": self._refitting.to_record(),
             "totals": self._totals.dump(),
         }
+        # Streams without tokens keep the form that earlier versions of this software read.
+        if tokens := self._refitting.to_record():
+            manifest["tokens"] = tokens
         return Snapshot(manifest, added, removed)
 
     @classmethod

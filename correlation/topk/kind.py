@@ -20,11 +20,12 @@ from correlation.topk.condition import (
     check_streams,
 )
 from correlation.topk.explain import explain_pair
-from correlation.topk.operator import GAUGES, METRICS, TopKOperator, withdraw_lists
+from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.reading import COLUMNS, ChangeReader, list_cells
 from correlation.topk.results import CHANGES, PRESENT
 from correlation.topk.similarities import SIMILARITIES
+from correlation.topk.stored import withdraw_lists
 
 _FIELDS = (
     Field("a", "stream", "Stream A, with tokens."),

@@ -19,27 +19,28 @@ Cost. See `join`. A block costs O(1) for each list without new and expired sets.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
-from correlation.buffers.buffer import StreamBuffer
 from correlation.condition_kind import Gauge
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Result, View
-from correlation.resources.attributes import attributes_to_document
 from correlation.resources.streams import Stream
-from correlation.resources.tokens import fingerprint
 from correlation.topk.condition import TopKCondition, bind_where
-from correlation.topk.gathering import Part, Range, Sets, gather_sets, list_keys
+from correlation.topk.gathering import Part, Range, Sets, gather_sets
 from correlation.topk.listed import KeyedList, ListedPair, Move, list_moves
 from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+from correlation.topk.stored import (
+    Key,
+    StoredState,
+    buffered_parts,
+    digest_declarations,
+    list_keys_of,
+)
 
 METRICS: Mapping[str, str] = MappingProxyType(
     {
@@ -61,37 +62,7 @@ GAUGES: Mapping[str, Gauge] = MappingProxyType(
         ),
     }
 )
-Key = bytes | None
 Pairs = Mapping[Key, Sequence[ListedPair]]
-
-
-class _State(NamedTuple):
-    """What the operator stores.
-
-    Parameters
-    ----------
-    as_of_us : int
-        Time up to which sets have taken effect, in µs.
-    since_us : int
-        First time that takes part, in µs.
-    digest : str
-        Digest of the declarations that decide which events are which sets.
-    """
-
-    as_of_us: int
-    since_us: int
-    digest: str
-
-    def to_bytes(self) -> bytes:
-        return json.dumps(self).encode()
-
-    @classmethod
-    def from_bytes(cls, blob: bytes) -> _State:
-        return cls(*json.loads(blob))
-
-    def window(self, condition: TopKCondition) -> Range:
-        """Return the times of the valid sets that take part."""
-        return Range(max(self.as_of_us - condition.window_us, self.since_us), self.as_of_us)
 
 
 class TopKOperator:
@@ -113,26 +84,29 @@ class TopKOperator:
     def __init__(self, condition: TopKCondition, streams: Mapping[str, Stream]) -> None:
         self._condition = condition
         self._where = bind_where(condition, streams)
-        self._digest = _digest(condition, streams)
+        self._digest = digest_declarations(condition, streams)
         # None: nothing has taken effect.
-        self._state: _State | None = None
+        self._state: StoredState | None = None
         # State of the operator before, until its lists are built again.
-        self._before: _State | None = None
+        self._before: StoredState | None = None
         self._since_us = UNKNOWN_WATERMARK
+        # Progress when the condition began.
+        self._begun_us = UNKNOWN_WATERMARK
         self._lists: dict[Key, KeyedList] = {}
         # Heap of the time of the oldest valid set, and the key; a list may have older entries.
         self._oldest: list[tuple[int, bytes]] = []
 
     def begin(
         self,
-        watermarks: Mapping[str, int],  # noqa: ARG002 - of all operators
+        watermarks: Mapping[str, int],
         held_from: Mapping[str, int],
         before: bytes,
     ) -> None:
         """See `Operator.begin`."""
+        self._begun_us = min(watermarks[name] for name in self._condition.streams) - 1
         self._since_us = max(held_from[name] for name in self._condition.streams)
         if before:
-            self._before = _State.from_bytes(before)
+            self._before = StoredState.from_bytes(before)
 
     def held(self) -> dict[str, list[int]]:
         """See `Operator.held`."""
@@ -159,7 +133,7 @@ class TopKOperator:
     def evaluate(self, view: View) -> Evaluation:
         """See `Operator.evaluate`."""
         condition = self._condition
-        buffered = _buffered_parts(condition, view.buffers)
+        buffered = buffered_parts(condition, view.buffers)
         fresh = [
             Part(side, view.fresh[name], view.record_timestamp_us[name])
             for side, name in enumerate(condition.streams)
@@ -168,14 +142,28 @@ class TopKOperator:
         lost = self._restore(buffered)
         state, as_of_us = self._state, self._progress(view)
         is_reset = any(name in view.reset for name in condition.streams)
-        if state is not None and as_of_us is not None and not is_reset:
-            found = self._advance(state, as_of_us, buffered, fresh)
-        else:
-            if state is not None:
-                lowest = [view.buffers[name].forgotten_below for name in condition.streams]
-                self._since_us = max(self._since_us, *lowest)
-            found = self._begin_again(as_of_us, [*buffered, *fresh])
+        found = _Found()
+        if state is not None and (as_of_us is None or is_reset):
+            lowest = [view.buffers[name].forgotten_below for name in condition.streams]
+            self._since_us = max(self._since_us, *lowest)
+            self._begin_lists(found, as_of_us, [*buffered, *fresh], "reset")
+        elif as_of_us is not None:
+            if state is None:
+                start_us = self._find_start(as_of_us, [*buffered, *fresh])
+                self._begin_lists(found, start_us, buffered, "condition")
+            self._advance(found, as_of_us, buffered, fresh)
         return self._report(found, lost)
+
+    def _find_start(self, as_of_us: int, parts: Sequence[Part]) -> int:
+        """Return the time up to which the sets take effect at once when the condition begins.
+
+        It is the progress before the first block, if it is known; all later sets take effect one
+        after the other.
+        """
+        start_us = self._begun_us
+        if start_us <= UNKNOWN_WATERMARK:
+            start_us = min((part.segment.min_latest for part in parts), default=as_of_us) - 1
+        return min(start_us, as_of_us)
 
     def _progress(self, view: View) -> int | None:
         """Return P, in µs; None: the watermark of a stream is not known."""
@@ -202,9 +190,9 @@ class TopKOperator:
             self._state, self._since_us = before, before.since_us
             self._build_lists(buffered, before)
             return []
-        return _list_keys(self._condition, buffered, before)
+        return list_keys_of(self._condition, buffered, before)
 
-    def _build_lists(self, parts: Sequence[Part], state: _State) -> int:
+    def _build_lists(self, parts: Sequence[Part], state: StoredState) -> int:
         """Build all lists in bulk; return their number."""
         self._lists, self._oldest = {}, []
         for key, sets in self._gather(parts, state.window(self._condition)):
@@ -228,31 +216,46 @@ class TopKOperator:
         else:
             heappush(self._oldest, (oldest_us, key or b""))
 
-    def _begin_again(self, as_of_us: int | None, parts: Sequence[Part]) -> _Found:
-        """Build all lists, and compare them with those before."""
+    def _begin_lists(
+        self, found: _Found, as_of_us: int | None, parts: Sequence[Part], reason: str
+    ) -> None:
+        """Build all lists as of a time, and compare them with those before.
+
+        Parameters
+        ----------
+        found : _Found
+            Receives the changes.
+        as_of_us : int or None
+            Time up to which sets have taken effect, in µs; None: no set has.
+        parts : sequence of Part
+            Events.
+        reason : str
+            Reason of the changes.
+        """
         before: Pairs = {key: it.pairs for key, it in self._lists.items()}
-        state, found = self._state, _Found()
-        reason = "condition" if state is None else "reset"
-        if as_of_us is None:
-            self._state, self._lists, self._oldest = None, {}, []
-        else:
-            self._state = _State(as_of_us, self._since_us, self._digest)
-            found.rebuilds = self._build_lists(parts, self._state)
-        last = self._state or state
+        last, self._state = self._state, None
+        self._lists, self._oldest = {}, []
+        if as_of_us is not None:
+            last = self._state = StoredState(
+                as_of_us, self._since_us, self._digest, self._where.to_document()
+            )
+            found.rebuilds += self._build_lists(parts, self._state)
         found.as_of_us = UNKNOWN_WATERMARK if last is None else last.as_of_us
         for key in {*before, *self._lists}:
             listed = self._lists[key].pairs if key in self._lists else ()
-            moves = list_moves(before.get(key, ()), listed, found.as_of_us, reason)
-            found.moves[key] += moves
-        return found
+            found.moves[key] += list_moves(before.get(key, ()), listed, found.as_of_us, reason)
 
     def _advance(
-        self, state: _State, as_of_us: int, buffered: Sequence[Part], fresh: Sequence[Part]
-    ) -> _Found:
+        self, found: _Found, as_of_us: int, buffered: Sequence[Part], fresh: Sequence[Part]
+    ) -> None:
         """Insert the sets up to the new progress, and expire older sets."""
+        state = self._state
+        if state is None:
+            return
         condition, parts = self._condition, [*buffered, *fresh]
-        self._state = _State(as_of_us, self._since_us, self._digest)
-        window, found = self._state.window(condition), _Found(as_of_us)
+        self._state = StoredState(as_of_us, self._since_us, self._digest, self._where.to_document())
+        window = self._state.window(condition)
+        found.as_of_us = as_of_us
         late = {key for key, _ in self._gather(fresh, Range(window.low, state.as_of_us))}
         if late:
             for key, sets in self._gather(parts, window):
@@ -273,7 +276,6 @@ class TopKOperator:
             key = name if condition.per_key else None
             if key in self._lists:
                 self._insert(key, None, as_of_us, found)
-        return found
 
     def _insert(self, key: Key, sets: Sets | None, as_of_us: int, found: _Found) -> None:
         listed = self._lists.setdefault(key, KeyedList(self._condition))
@@ -331,8 +333,8 @@ class TopKOperator:
 class _Found:
     """What a block found: changes by key, and counts of the work done."""
 
-    def __init__(self, as_of_us: int = UNKNOWN_WATERMARK) -> None:
-        self.as_of_us = as_of_us
+    def __init__(self) -> None:
+        self.as_of_us = UNKNOWN_WATERMARK
         self.moves: dict[Key, list[Move]] = defaultdict(list)
         self.arrivals: list[int] = []
         self.sets = self.met = self.candidates = self.rebuilds = 0
@@ -340,51 +342,3 @@ class _Found:
 
 def _order(item: tuple[Key, list[Move]]) -> bytes:
     return item[0] or b""
-
-
-def _buffered_parts(condition: TopKCondition, buffers: Mapping[str, StreamBuffer]) -> list[Part]:
-    return [
-        Part(side, segment)
-        for side, name in enumerate(condition.streams)
-        for _, segment in buffers[name].segments
-    ]
-
-
-def _list_keys(condition: TopKCondition, parts: Sequence[Part], state: _State) -> list[Key]:
-    """Return the keys of all lists that the state's lists may be."""
-    if not condition.per_key:
-        return [None]
-    return [*list_keys(parts, state.window(condition))]
-
-
-def _digest(condition: TopKCondition, streams: Mapping[str, Stream]) -> str:
-    """Return a digest of the declarations of tokens, and of the attributes that filters read."""
-    declared: list[object] = []
-    for name, wanted in zip((condition.a, condition.b), condition.where, strict=True):
-        stream = streams[name]
-        declared.append("" if stream.tokens is None else fingerprint(stream.tokens))
-        declared.append([] if wanted is None else attributes_to_document(stream.attributes))
-    return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:32]
-
-
-def withdraw_lists(
-    condition: TopKCondition, buffers: Mapping[str, StreamBuffer], state: bytes
-) -> list[Result]:
-    """Withdraw the lists of a condition; see `ConditionKind.withdraw`.
-
-    Pairs of a list leave it with the reason `condition`. A list that cannot be built again, because
-    a declaration changed in the meantime, is withdrawn without them.
-    """
-    stored, parts = _State.from_bytes(state), _buffered_parts(condition, buffers)
-    found: list[KeyedMoves] = []
-    gathered = gather_sets(
-        parts, stored.window(condition), condition.where, per_key=condition.per_key
-    )
-    for key, sets in gathered:
-        listed = KeyedList(condition)
-        listed.rebuild(sets)
-        moves = list(list_moves(listed.pairs, (), stored.as_of_us, "condition"))
-        found += [KeyedMoves(key, moves)] if moves else []
-    keys = _list_keys(condition, parts, stored)
-    withdrawn = present_lists(condition, stored.as_of_us, [(key, ()) for key in keys])
-    return [TopKChanges(condition, found), withdrawn] if found else [withdrawn]

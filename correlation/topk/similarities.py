@@ -179,7 +179,8 @@ def _all_similarities() -> dict[str, Similarity]:
         similarity = point.load()
         if similarity.name in found:
             raise CorrelationError(
-                f"{point.value}: similarity {similarity.name!r} is already registered"
+                f"{point.value}: similarity {similarity.name!r} is already registered; "
+                "choose another name"
             )
         found[similarity.name] = similarity
     return found

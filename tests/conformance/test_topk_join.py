@@ -6,6 +6,7 @@ Sets of few tokens from a small universe have many ties: equal similarities, and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -143,13 +144,29 @@ def test_identical_sets_are_ordered_by_end_and_age(k: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("longest", [100, 2000])
-def test_sets_of_many_tokens_are_joined(seed: int, longest: int) -> None:
-    case = draw_case(seed, 24, longest, k=3)
+@pytest.mark.parametrize(("longest", "count"), [(50, 60), (100, 40), (2000, 24)])
+def test_sets_of_many_tokens_are_joined(seed: int, longest: int, count: int) -> None:
+    case = draw_case(seed, count, longest, k=3)
     join = case.join()
-    for begin, end in draw_cuts(seed, 24):
+    for begin, end in draw_cuts(seed, count):
         join.insert(to_block(case.sets[begin:end]), case.sets[end - 1].time)
         assert_exact(join, case, end, case.sets[end - 1].time)
+
+
+@pytest.mark.parametrize(
+    ("name", "minimum"),
+    [("jaccard", "0.6"), ("cosine", "0.75"), ("dice", "0.75"), ("overlap", 30), ("hamming", 20)],
+)
+def test_pairs_of_large_sets_may_have_exactly_the_minimum(name: str, minimum: str | int) -> None:
+    # 30 and 29 common tokens of 40.
+    sets = [
+        TokenSet(i, i, frozenset(range(begin, begin + 40))) for i, begin in enumerate((11, 21, 0))
+    ]
+    case = Case(name, 5, 9, Fraction(minimum), crossed=False, shortest=False, sets=sets)
+    join = case.join()
+    join.insert(to_block(sets), 2)
+    assert found(join.list_pairs()) == [(0, 1)]
+    assert_exact(join, case, 3, 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -186,8 +203,9 @@ def apply(listed: set[tuple[int, int]], changes: Changes) -> set[tuple[int, int]
 @pytest.mark.parametrize("shortest", [False, True])
 def test_token_numbers_may_be_reused_after_their_sets_expired(*, shortest: bool) -> None:
     rng = np.random.default_rng(7)
-    meanings, blocks = iter(range(10**6)), []
+    meanings = iter(range(10**6))
     sets: list[TokenSet] = []
+    blocks: list[list[TokenSet]] = []
     for epoch in range(6):
         # The numbers of the tokens are 0 … 9 in each epoch; their meanings are new.
         meaning = [next(meanings) for _ in range(10)]

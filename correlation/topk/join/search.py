@@ -76,7 +76,7 @@ def sign_tokens_kernel(tokens: Int32s, bits: Int64s) -> None:
 def count_bits_kernel(value: int) -> int:
     """Return the number of ones of a 64-bit number."""
     # Compilers replace this by one instruction.
-    bits = np.uint64(value)
+    bits = np.uint64(np.int64(value))
     bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
     bits = (bits & np.uint64(0x3333333333333333)) + (
         (bits >> np.uint64(2)) & np.uint64(0x3333333333333333)

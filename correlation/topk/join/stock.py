@@ -176,9 +176,10 @@ def find_oldest_kernel(
     -------
     older, rank : int
         Number of the set: the new set forms relevant pairs of this key with this set and with all
-        later ones, and not with earlier ones. And the number of pairs that end before it.
+        later ones, and not with earlier ones. And the first j such that S[k - 1 + j] has a smaller
+        key or does not exist.
     """
-    # A pair that ends with E[j] is relevant iff S[k - 1 + j] has a smaller key, or does not exist.
+    # With j pairs ending before it, a pair is relevant iff this holds (P-TOPK-SKYBAND).
     low, high = rank, max(n - k + 1, rank)
     while low < high:
         middle = (low + high) >> 1

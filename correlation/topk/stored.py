@@ -1,0 +1,104 @@
+"""What the operator of a top-k condition stores, and the withdrawal of the lists it published."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from correlation.buffers.buffer import StreamBuffer
+from correlation.buffers.filtering import Where
+from correlation.operators import Result
+from correlation.resources.attributes import attributes_to_document
+from correlation.resources.role_filters import read_role_filters
+from correlation.resources.streams import Stream
+from correlation.resources.tokens import fingerprint
+from correlation.topk.condition import ROLES, TopKCondition
+from correlation.topk.gathering import Part, Range, gather_sets, list_keys
+from correlation.topk.listed import KeyedList, list_moves
+from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+
+Key = bytes | None
+
+
+class StoredState(NamedTuple):
+    """What the operator stores.
+
+    Parameters
+    ----------
+    as_of_us : int
+        Time up to which sets have taken effect, in µs.
+    since_us : int
+        First time that takes part, in µs.
+    digest : str
+        Digest of the declarations that decide which events are which sets.
+    where : dict
+        Filters with constants of the declared types, as JSON values; empty without filters.
+    """
+
+    as_of_us: int
+    since_us: int
+    digest: str
+    where: Mapping[str, object]
+
+    def to_bytes(self) -> bytes:
+        """Write the state as JSON."""
+        return json.dumps(self).encode()
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> StoredState:
+        """Read the output of `to_bytes`."""
+        return cls(*json.loads(blob))
+
+    def window(self, condition: TopKCondition) -> Range:
+        """Return the times of the valid sets that take part."""
+        return Range(max(self.as_of_us - condition.window_us, self.since_us), self.as_of_us)
+
+
+def buffered_parts(condition: TopKCondition, buffers: Mapping[str, StreamBuffer]) -> list[Part]:
+    """Return the segments of the condition's streams."""
+    return [
+        Part(side, segment)
+        for side, name in enumerate(condition.streams)
+        for _, segment in buffers[name].segments
+    ]
+
+
+def list_keys_of(condition: TopKCondition, parts: Sequence[Part], state: StoredState) -> list[Key]:
+    """Return the keys of all lists that the state's lists may be."""
+    if not condition.per_key:
+        return [None]
+    return [*list_keys(parts, state.window(condition))]
+
+
+def digest_declarations(condition: TopKCondition, streams: Mapping[str, Stream]) -> str:
+    """Return a digest of the declarations of tokens, and of the attributes that filters read."""
+    declared: list[object] = []
+    for name, wanted in zip((condition.a, condition.b), condition.where, strict=True):
+        stream = streams[name]
+        declared.append("" if stream.tokens is None else fingerprint(stream.tokens))
+        declared.append([] if wanted is None else attributes_to_document(stream.attributes))
+    return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:32]
+
+
+def withdraw_lists(
+    condition: TopKCondition, buffers: Mapping[str, StreamBuffer], state: bytes
+) -> list[Result]:
+    """Withdraw the lists of a condition; see `ConditionKind.withdraw`.
+
+    Pairs of a list leave it with the reason `condition`. A list that cannot be built again, because
+    a declaration changed in the meantime, is withdrawn without them.
+    """
+    stored, parts = StoredState.from_bytes(state), buffered_parts(condition, buffers)
+    found: list[KeyedMoves] = []
+    where = Where(**read_role_filters(stored.where or None, ROLES, "where"))
+    gathered = gather_sets(parts, stored.window(condition), where, per_key=condition.per_key)
+    for key, sets in gathered:
+        listed = KeyedList(condition)
+        listed.rebuild(sets)
+        moves = list(list_moves(listed.pairs, (), stored.as_of_us, "condition"))
+        found += [KeyedMoves(key, moves)] if moves else []
+    keys = list_keys_of(condition, parts, stored)
+    withdrawn = present_lists(condition, stored.as_of_us, [(key, ()) for key in keys])
+    return [TopKChanges(condition, found), withdrawn] if found else [withdrawn]
