@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cli.stack.processes import ChildProcess
+from correlation.kinds import topics_of
 from correlation.resources.records import Resource
-from correlation.resources.topics import Topics
 from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
@@ -41,11 +41,16 @@ class JobUnderTest:
     streams: dict[str, Stream] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.topics = Topics(self.prefix)
+        self.topics = topics_of(self.prefix)
         one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
         create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
         large = (self.topics.late, self.topics.dead_letter)
         create_topics(self.bootstrap, dict.fromkeys(large, 1), _TAKES_LARGE)
+        channels = {self.topics.of(it): it.compacted for it in self.topics.channels}
+        for compacted in (False, True):
+            policy = {"cleanup.policy": "compact" if compacted else "delete"}
+            names = [name for name, it in channels.items() if it == compacted]
+            create_topics(self.bootstrap, dict.fromkeys(names, 1), policy)
         self.environment = {
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
