@@ -6,7 +6,7 @@ The number of slots does not depend on the number of processes, so the output do
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.program import Block, Program
 from correlation.engine.progress import Progress
 from correlation.kinds import CHANNELS
+from correlation.resources.topics import ALARMS
 from spark_jobs.worker.cache_files import cache_of_conditions
 
 if TYPE_CHECKING:
@@ -34,17 +35,24 @@ Totals = Counter[tuple[str, Labels]]
 
 
 class Alarm(NamedTuple):
-    """An alarm; alarms are sorted by time, then by condition and id.
+    """An alarm or a change; sorted by time, then alarms by condition and id, changes by number.
 
     Parameters
     ----------
     detected_at_us
         Time at which both events have certainly happened: the max of their latest times.
+    order
+        Value of an alarm, which begins with the name of the condition; of changes, the value of the
+        first change of their result.
+    number
+        Number of the change in its result: changes of equal times build on each other. Alarms: 0.
     value
-        Value of the record, which begins with the name of the condition.
+        Value of the record.
     """
 
     detected_at_us: int
+    order: bytes
+    number: int
     value: bytes
 
 
@@ -119,12 +127,7 @@ class Slots:
                 ready_us = result.ready_us()
                 pairs += len(ready_us)
                 if self._alarms:
-                    records = result.records(ready_us, orjson.dumps)
-                    alarms += (
-                        Alarm(moment, record.value)
-                        for moment, record in zip(ready_us.tolist(), records, strict=True)
-                        if record.value is not None
-                    )
+                    alarms += _read_alarms(result)
         alarms.sort()
         return Found(pairs, alarms)
 
@@ -145,6 +148,23 @@ class Slots:
             for name, labels, value in metrics["counters"]:
                 totals[name, tuple(sorted(labels.items()))] += value
         return totals
+
+
+def _read_alarms(result: Result) -> Iterator[Alarm]:
+    """Yield the records of a result."""
+    ready_us = result.ready_us()
+    ordered = result.heading(0).channel != ALARMS.name
+    first: bytes | None = None
+    records = result.records(ready_us, orjson.dumps)
+    rows = zip(ready_us.tolist(), records, strict=True)
+    for number, (moment, record) in enumerate(rows):
+        if record.value is None:
+            continue
+        if not ordered:
+            yield Alarm(moment, record.value, 0, record.value)
+            continue
+        first = first or record.value
+        yield Alarm(moment, first, number, record.value)
 
 
 def _check_running(conditions: Mapping[str, Mapping[str, Any]]) -> None:
