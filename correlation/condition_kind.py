@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from correlation.buffers.buffer import StreamBuffer
 from correlation.explaining import GivenRecord
 from correlation.lists import Lists
-from correlation.operators import Condition, Operator, Result
+from correlation.operators import Condition, Operator, Result, Share
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 
@@ -251,6 +251,9 @@ class ConditionKind:
         the buffers of the condition's streams after its last block, and `state`, which is not
         empty, is the state that its operator dumped then. Nothing else is known: a restart may
         have happened in between. The next operator of the condition begins without state.
+    merge_shares : callable or None
+        `(blobs) -> results` of the shares of one version of a condition in a block, one from each
+        slot (`correlation.operators.Share`). None: its operators return no shares.
     named_streams : callable or None
         `(values) -> NamedStream of each stream` that a document names, in which fields may be
         missing or not valid. None: the fields of type stream.
@@ -299,7 +302,10 @@ class ConditionKind:
     gauges: Mapping[str, Gauge] = field(default_factory=lambda: _NO_GAUGES)
     channels: tuple[Channel, ...] = ()
     lists: Lists | None = None
-    withdraw: Callable[[Any, Mapping[str, StreamBuffer], bytes], Sequence[Result]] | None = None
+    withdraw: (
+        Callable[[Any, Mapping[str, StreamBuffer], bytes], Sequence[Result | Share]] | None
+    ) = None
+    merge_shares: Callable[[Sequence[bytes]], Sequence[Result]] | None = None
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

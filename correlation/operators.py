@@ -164,6 +164,30 @@ class Result(Protocol):
         """Return the earliest possible detection time of each record: max(max_A, max_B), in µs."""
 
 
+class Share(NamedTuple):
+    """Share of a slot in results that need all slots, such as one list of all cells of a grid.
+
+    While a condition is evaluated, either every slot returns a share in a block, or none does. The
+    shares of a block are merged after it (`correlation.shares`).
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the condition.
+    condition : str
+        Name of the condition.
+    version : int
+        Version of its document.
+    blob : bytes
+        The share, as the kind writes it (`ConditionKind.merge_shares`).
+    """
+
+    kind: str
+    condition: str
+    version: int
+    blob: bytes
+
+
 class Cache(Protocol):
     """Cache of expensive computations that survives restarts; missing entries are recomputed."""
 
@@ -196,6 +220,8 @@ class View:
         Streams that the block closes, wholly or in one partition.
     reset : collection of str
         Streams whose watermark the block resets; only a reset lowers a watermark.
+    max_latest : mapping of stream to int
+        Maximum `latest` of all events so far, of all slots, in µs.
     shared : mutable mapping
         Results about the block's segments that conditions share with each other.
     operators : sequence of Operator
@@ -212,6 +238,7 @@ class View:
     now_us: int | None = None
     closed: Collection[str] = ()
     reset: Collection[str] = ()
+    max_latest: Mapping[str, int] = field(default_factory=dict)
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
     operators: Sequence[Operator] = ()
     cache: Cache | None = None
@@ -226,7 +253,7 @@ class Evaluation:
     results : sequence of Result
         Results to publish.
     alarms : int
-        Number of alarms in `results`.
+        Number of alarms in `results`; of shares, the number that the slot alone would publish.
     counts : sequence of (metric, labels, increase)
         Metrics in addition to those that Program counts for every condition.
     ready_us : int64[alarms]
@@ -238,6 +265,8 @@ class Evaluation:
     gauges : mapping of str to number
         Present values of gauges that the kind declares, by name; a gauge that is missing has no
         value after this block.
+    shares : sequence of Share
+        Shares of results that need all slots.
     """
 
     results: Sequence[Result] = ()
@@ -246,6 +275,7 @@ class Evaluation:
     ready_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     record_timestamp_us: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     gauges: Mapping[str, float] = field(default_factory=dict)
+    shares: Sequence[Share] = ()
 
 
 class Operator(Protocol):

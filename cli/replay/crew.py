@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from cli.errors import ProcessError
 from cli.replay.reading import InputReader, Taken
-from cli.replay.slots import SLOTS, Found, Slots, Step, Totals
+from cli.replay.results import Totals
+from cli.replay.slots import SLOTS, Found, Slots, Step
 from cli.stack.leash import die_with_parent
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from correlation.buffers.partitioner import Partitioner
 from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.progress import Progress
 from correlation.limits import UNKNOWN_WATERMARK
+from correlation.shares import merge_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cli.replay.crew import Crew
     from cli.replay.options import Input
     from cli.replay.reading import Taken
+    from cli.replay.results import Output
     from correlation.buffers.columns import Int64s
     from correlation.resources.streams import Stream
 
@@ -164,7 +166,9 @@ class Source:
         self.mark = self._max - self._delay_us
 
 
-def merge(sources: list[Source], crew: Crew, max_pairs: int) -> Iterator[list[bytes]]:
+def merge(
+    sources: list[Source], crew: Crew, max_pairs: int, merged: Output
+) -> Iterator[list[bytes]]:
     """Evaluate the inputs block by block.
 
     Parameters
@@ -175,6 +179,8 @@ def merge(sources: list[Source], crew: Crew, max_pairs: int) -> Iterator[list[by
         Workers that evaluate the blocks.
     max_pairs
         After a block with more pairs, the following blocks are smaller.
+    merged
+        Reads the results that need all slots.
 
     Yields
     ------
@@ -190,11 +196,16 @@ def merge(sources: list[Source], crew: Crew, max_pairs: int) -> Iterator[list[by
             left.remove(source)
         found = list(crew.advance(step))
         pairs = sum(part.pairs for part in found)
+        alarms = [alarm for part in found for alarm in part.alarms]
+        for condition, results in merge_shares([it for part in found for it in part.shares]):
+            count, others = merged.take(results)
+            merged.count_alarms(condition, count)
+            pairs += count
+            alarms += others
         # Only the number of pairs decides, not timing, so the blocks are the same in every run.
         if pairs > max_pairs:
             max_events = max(max_events // 2, _MIN_BLOCK)
         elif pairs < max_pairs // 4:
             max_events = min(max_events * 2, _MAX_BLOCK)
-        alarms = [alarm for part in found for alarm in part.alarms]
         alarms.sort()
         yield [alarm.value for alarm in alarms]

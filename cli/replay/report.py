@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cli.client.lines import counted, printable
 from cli.replay.options import EventFile
-from cli.replay.slots import Labels, Totals
+from cli.replay.results import Labels, Totals
 from cli.replay.thresholds import name_at
 from correlation.kinds import KINDS
 from correlation.timing.intervals.pairs import DECIDED_BY

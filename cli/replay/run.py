@@ -17,6 +17,7 @@ from cli.replay.merging import Source, merge
 from cli.replay.options import EventFile, EventPartition, count_processes
 from cli.replay.output import lines_to
 from cli.replay.report import summarise
+from cli.replay.results import Output
 from cli.replay.setup import read_setup
 from cli.replay.slots import Slots
 from cli.replay.thresholds import at_thresholds
@@ -117,15 +118,16 @@ def run_inputs(
         if options.sort:
             for source in sources:
                 source.sort()
+        merged = Output(alarms=orders.alarms)
         if options.thresholds:
-            for _ in merge(sources, crew, _MAX_COUNTED):
+            for _ in merge(sources, crew, _MAX_COUNTED, merged):
                 pass
         else:
             write_alarms = opened.enter_context(lines_to(options.alarms))
-            for alarms in merge(sources, crew, _MAX_ALARMS):
+            for alarms in merge(sources, crew, _MAX_ALARMS, merged):
                 write_alarms(alarms)
-        totals = crew.totals()
-        lists = crew.lists()
+        totals = merged.correct(crew.totals())
+        lists = crew.lists() | merged.lists
     report = summarise(setup, sources, totals, options.thresholds, time.monotonic() - begin)
     if not options.thresholds:
         add_lists(report, lists)

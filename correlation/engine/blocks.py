@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from correlation.buffers.events import Events
 from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.progress import Progress
-from correlation.operators import Result
+from correlation.operators import Result, Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,15 @@ class Outcome:
         Time at which the correlation completed, in µs since 1970.
     metrics : dict
         The slot's record for the metrics topic, without its slot number.
+    shares : tuple of Share
+        Shares of results that are merged with those of the other slots (`correlation.shares`).
     """
 
     results: tuple[Result, ...]
     late: tuple[Events, ...]
     detected_at_us: int
     metrics: dict[str, Any]
+    shares: tuple[Share, ...] = ()
 
 
 class Snapshot(NamedTuple):

@@ -15,7 +15,7 @@ from correlation.engine.totals import Totals
 from correlation.engine.widening import widen
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
 from correlation.kinds import KINDS
-from correlation.operators import Operator, Result
+from correlation.operators import Operator, Result, Share
 from correlation.resources.records import Resource, resource_key
 from correlation.resources.streams import Stream
 
@@ -54,7 +54,7 @@ class Conditions:
         # Conditions of an earlier config topic that have no record in the current one yet.
         self._unconfirmed: set[str] = set()
         # Results that withdraw lists, for the outcome of the next block.
-        self._withdrawn: list[Result] = []
+        self._withdrawn: list[Result | Share] = []
         self.config_offset = -1
         # Registered streams that are not in force yet.
         self.to_come: set[str] = set()
@@ -71,7 +71,7 @@ class Conditions:
         """Return the conditions that are evaluated, with their operators."""
         return [(it, it.operator) for it in self.values() if it.operator is not None]
 
-    def take_withdrawn(self) -> list[Result]:
+    def take_withdrawn(self) -> list[Result | Share]:
         """Return the results that withdraw lists, each once."""
         taken, self._withdrawn = self._withdrawn, []
         return taken

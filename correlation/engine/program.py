@@ -26,7 +26,7 @@ from correlation.engine.registered import describe_gauges, keep_values
 from correlation.engine.totals import Totals
 from correlation.engine.widening import Refitting
 from correlation.errors import UnknownRecordVersionError
-from correlation.operators import TIMESTAMP, Cache, View
+from correlation.operators import TIMESTAMP, Cache, Share, View
 from correlation.resources.streams import Stream
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
@@ -94,7 +94,10 @@ class Program:
         context = (watermarks, numbers, now_us, *changes)
         operators = self._conditions.operators()
         running = [it for _, it in operators]
-        view = View(fresh, record_timestamp_us, self._buffers, *context, {}, running, self._cache)
+        reached = {name: self._watermarks.max_latest(name) for name in self._streams}
+        view = View(
+            fresh, record_timestamp_us, self._buffers, *context, reached, {}, running, self._cache
+        )
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)
         now_us = clock()
@@ -115,8 +118,15 @@ class Program:
                 self._totals.observe("pipeline_latency_seconds", labels, waited)
         # First: a new version of a condition may write the lists that the previous one withdraws.
         withdrawn = self._conditions.take_withdrawn()
-        results = (*withdrawn, *(it for _, found in evaluations for it in found.results))
-        return Outcome(results, late, now_us, self._describe(now_us, gauges))
+        results = (
+            *(it for it in withdrawn if not isinstance(it, Share)),
+            *(it for _, found in evaluations for it in found.results),
+        )
+        shares = (
+            *(it for it in withdrawn if isinstance(it, Share)),
+            *(it for _, found in evaluations for it in found.shares),
+        )
+        return Outcome(results, late, now_us, self._describe(now_us, gauges), shares)
 
     def _sort_in(
         self, parts: Sequence[Events]
@@ -163,6 +173,8 @@ class Program:
             for name, numbers in operator.held().items():
                 held[name].update(numbers)
         for name, keep in self._keep_values(watermarks).items():
+            # Equal in all slots: whether they have seen the last events or not.
+            self._buffers[name].max_latest = self._watermarks.max_latest(name)
             self._next_number = self._buffers[name].age(
                 fresh.get(name), keep, self._next_number, held[name]
             )

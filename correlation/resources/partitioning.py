@@ -59,3 +59,17 @@ class Partitioning:
     def cells(self) -> int:
         """Number of cells of the grid; 1 for partitioning by key."""
         return self.groups * (self.groups + 1) // 2
+
+    def describe(self) -> dict[str, object]:
+        """Return a description of where events meet, and how many copies of each are held."""
+        by, groups, cells = self.by, self.groups, self.cells
+        if by == "key":
+            why = "events with equal keys meet in the slot of the key"
+            return {"by": by, "copies": 1, "why": why}
+        why = "all events meet in one slot"
+        if groups > 1:
+            why = (
+                f"each event is stored in the {groups} cells of its group; any two events meet in "
+                f"one of the {cells} cells, which are distributed over the slots"
+            )
+        return {"by": by, "groups": groups, "cells": cells, "copies": groups, "why": why}

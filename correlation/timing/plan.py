@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from correlation.condition_kind import Load
-    from correlation.resources.partitioning import Partitioning
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
@@ -141,7 +140,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
             if condition.emit == PAIRS and condition.algorithm != "simple"
             else "the search is not shared"
         ),
-        "partitioning": _describe_partitioning(a.partitioning),
+        "partitioning": a.partitioning.describe(),
         **_describe_filters(condition),
     }
 
@@ -169,20 +168,6 @@ def _describe_block(condition: TimingCondition) -> str:
         f"when {condition.block_size} events of the slot wait for a block, or the first of them "
         f"has waited for {format_duration(condition.block_interval_us)}"
     )
-
-
-def _describe_partitioning(partitioning: Partitioning) -> dict[str, Any]:
-    """Return a description of where events meet, and how many copies of each are held."""
-    by, groups, cells = partitioning.by, partitioning.groups, partitioning.cells
-    if by == "key":
-        return {"by": by, "copies": 1, "why": "events with equal keys meet in the slot of the key"}
-    why = "all events meet in one slot"
-    if groups > 1:
-        why = (
-            f"each event is stored in the {groups} cells of its group; any two events meet in one "
-            f"of the {cells} cells, which are distributed over the slots"
-        )
-    return {"by": by, "groups": groups, "cells": cells, "copies": groups, "why": why}
 
 
 def _describe_search(

@@ -264,14 +264,8 @@ def check_streams(condition: TopKCondition, streams: Mapping[str, Stream]) -> No
     errors.refuse(
         "per_key",
         f"is false, but {condition.a} is partitioned by {a}: sets of different keys do not meet",
-        "use true, or register the streams with a grid of 1 group",
+        "use true, or register the streams with a grid",
         when=not condition.per_key and a.by == "key",
-    )
-    errors.refuse(
-        "a",
-        f"is partitioned by {a}: the lists of the cells of a grid are not merged",
-        "register the streams with a grid of 1 group",
-        when=a.by != "key" and a.groups > 1,
     )
     with errors:
         bind_where(condition, streams)

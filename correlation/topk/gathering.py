@@ -17,6 +17,7 @@ from correlation.buffers.filtering import Where, matches_rows
 from correlation.buffers.segment import Segment
 from correlation.limits import UNKNOWN_WATERMARK
 from correlation.resources.tokens import TOKENS_COLUMN
+from correlation.topk.cells import Division, Key
 
 Mask = NDArray[np.bool_]
 
@@ -54,7 +55,9 @@ class Sets(NamedTuple):
     time_us : int64[n]
         Times.
     side : int8[n]
-        Streams.
+        Streams: 0 for stream A, 1 for stream B.
+    half : int8[n]
+        Halves of the list; see `Division.place`.
     id : BytesColumn
         Ids of the events.
     tokens : SetsColumn
@@ -65,6 +68,7 @@ class Sets(NamedTuple):
 
     time_us: Int64s
     side: NDArray[np.int8]
+    half: NDArray[np.int8]
     id: BytesColumn
     tokens: SetsColumn
     arrived_us: Int64s
@@ -77,6 +81,7 @@ class Sets(NamedTuple):
         return Sets(
             self.time_us[rows],
             self.side[rows],
+            self.half[rows],
             self.id.take(rows),
             self.tokens.take(rows),
             self.arrived_us[rows],
@@ -95,9 +100,9 @@ def list_keys(parts: Sequence[Part], within: Range) -> list[bytes]:
 
 
 def gather_sets(
-    parts: Sequence[Part], within: Range, where: Where, *, per_key: bool
-) -> Iterator[tuple[bytes | None, Sets]]:
-    """Yield the sets of a time range for each list, by key in order.
+    parts: Sequence[Part], within: Range, where: Where, division: Division
+) -> Iterator[tuple[Key, Sets]]:
+    """Yield the sets of a time range for each list, by name in order.
 
     Parameters
     ----------
@@ -107,30 +112,28 @@ def gather_sets(
         Times of the sets.
     where : Where
         Filters with constants of the declared types.
-    per_key : bool
-        Whether each join key has a list; otherwise the key of the only list is None.
+    division : Division
+        Division of the sets into lists.
     """
     chosen = [(part, _choose_rows(part, within, where)) for part in parts]
     chosen = [(part, rows) for part, rows in chosen if len(rows)]
     if not chosen:
         return
+    codes, half, names = _place_sets(chosen, division)
     sets = Sets(
         np.concatenate([part.segment.latest[rows] for part, rows in chosen]),
         np.repeat(
             np.array([part.side for part, _ in chosen], np.int8), [len(rows) for _, rows in chosen]
         ),
+        half,
         BytesColumn.concat([part.segment.id.take(rows) for part, rows in chosen]),
         SetsColumn.concat([_tokens_of(part.segment).take(rows) for part, rows in chosen]),
         np.concatenate([_arrivals(part, rows) for part, rows in chosen]),
     )
-    codes = np.zeros(len(sets), np.int64)
-    keys: list[bytes | None] = [None]
-    if per_key:
-        codes, keys = _encode_keys(chosen)
     order = _sort_sets(sets, codes)
-    starts = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-    for key, low, high in zip(keys, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        yield key, sets.take(order[low:high])
+    starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    for name, low, high in zip(names, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        yield name, sets.take(order[low:high])
 
 
 def _choose_rows(part: Part, within: Range, where: Where) -> Int64s:
@@ -160,12 +163,23 @@ def _arrivals(part: Part, rows: Int64s) -> Int64s:
     return part.record_timestamp_us[rows]
 
 
-def _encode_keys(chosen: Sequence[tuple[Part, Int64s]]) -> tuple[Int64s, list[bytes | None]]:
-    """Return the number of each row's join key, and the join keys in order."""
-    names = [key for part, rows in chosen for key in part.segment.key_of_rows(rows).to_list()]
-    keys = sorted(set(names))
-    numbers = {key: number for number, key in enumerate(keys)}
-    return np.array([numbers[key] for key in names], np.int64), list[bytes | None](keys)
+def _place_sets(
+    chosen: Sequence[tuple[Part, Int64s]], division: Division
+) -> tuple[Int64s, NDArray[np.int8], list[Key]]:
+    """Return the number of each row's list, its half of the list, and the names of the lists."""
+    places, rows_of = [], []
+    for part, rows in chosen:
+        groups, numbers = np.unique(part.segment.groups_of_rows(rows), return_inverse=True)
+        keys = part.segment.group_keys.take(groups).to_list()
+        places.append([division.place(part.side, key) for key in keys])
+        rows_of.append(numbers)
+    names = sorted({name for found in places for name, _ in found}, key=lambda name: name or b"")
+    codes = {name: code for code, name in enumerate(names)}
+    code, half = [], []
+    for found, numbers in zip(places, rows_of, strict=True):
+        code.append(np.array([codes[name] for name, _ in found], np.int64)[numbers])
+        half.append(np.array([side for _, side in found], np.int8)[numbers])
+    return np.concatenate(code), np.concatenate(half), names
 
 
 def _sort_sets(sets: Sets, codes: Int64s) -> Int64s:

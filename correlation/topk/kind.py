@@ -20,6 +20,7 @@ from correlation.topk.condition import (
     check_streams,
 )
 from correlation.topk.explain import explain_pair
+from correlation.topk.merging import merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.reading import COLUMNS, ChangeReader, list_cells
@@ -154,5 +155,6 @@ TOPK_KIND = ConditionKind(
     channels=(CHANGES, PRESENT),
     lists=Lists(PRESENT, COLUMNS, list_cells),
     withdraw=withdraw_lists,
+    merge_shares=merge_shares,
     horizon_remedy="reduce window or max_delay",
 )

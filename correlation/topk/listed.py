@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from correlation.buffers.columns import BytesColumn, Int64s, SetsColumn
 from correlation.limits import UNKNOWN_WATERMARK
-from correlation.operators import as_text
 from correlation.topk.condition import TopKCondition
 from correlation.topk.gathering import Sets
 from correlation.topk.join.changes import EXPIRY
@@ -28,11 +27,14 @@ _FEW_TOKENS = 1024
 
 
 class SetRef(NamedTuple):
-    """A set as results name it: time in µs, side (0: stream A, 1: B), id, number of tokens."""
+    """A set of a list: time in µs, side (0: stream A, 1: B), id, number of tokens.
+
+    The first three fields are the order of sets.
+    """
 
     time_us: int
     side: int
-    id: str
+    id: bytes
     size: int
 
 
@@ -67,6 +69,25 @@ class Move(NamedTuple):
     pair: ListedPair
     reason: str
     time_us: int
+
+
+class ListEvent(NamedTuple):
+    """Changes of a list by one event.
+
+    Parameters
+    ----------
+    reason : str
+        set, expiry, condition or reset; of the net change of a batch: set, if a set caused a
+        change.
+    time_us : int
+        Time of the event, in µs.
+    moves : sequence of Move
+        The changes: pairs that left, then pairs that entered or moved.
+    """
+
+    reason: str
+    time_us: int
+    moves: Sequence[Move]
 
 
 def list_moves(
@@ -157,16 +178,18 @@ class KeyedList:
     ----------
     condition : TopKCondition
         The condition.
+    crossed : bool
+        Whether pairs are of sets of both halves of the list.
     """
 
-    def __init__(self, condition: TopKCondition) -> None:
+    def __init__(self, condition: TopKCondition, *, crossed: bool) -> None:
         self._condition = condition
         self._join = TopKJoin(
             condition.k,
             condition.window_us,
             condition.similarity,
             minimum=condition.minimum,
-            crossed=condition.crossed,
+            crossed=crossed,
             shortest=condition.shortest,
             every=condition.every,
         )
@@ -209,7 +232,7 @@ class KeyedList:
         batch, row = self._find(self._join.first)
         return int(batch.time_us[row])
 
-    def insert(self, sets: Sets | None, until_us: int) -> list[Move]:
+    def insert(self, sets: Sets | None, until_us: int) -> list[ListEvent]:
         """Insert sets, and expire the sets that are no longer valid at a time.
 
         Parameters
@@ -221,8 +244,8 @@ class KeyedList:
 
         Returns
         -------
-        list of Move
-            Changes of the list.
+        list of ListEvent
+            Changes of the list, in order.
         """
         fresh = self._join.next
         block = _NO_SETS if sets is None else self._remember(sets)
@@ -230,7 +253,7 @@ class KeyedList:
         if not self._condition.every:
             self._join.log_changes(until_us)
         changes = self._join.take_changes()
-        moves = list(self._follow(changes))
+        events = list(self._follow(changes))
         self.arrivals = []
         if sets is not None:
             completed = changes.pairs.younger[changes.entered & (changes.pairs.younger >= fresh)]
@@ -239,7 +262,7 @@ class KeyedList:
         self._dictionary.forget_unused(self._join)
         while self._firsts[1:] and self._firsts[1] <= self._join.first:
             del self._firsts[0], self._batches[0]
-        return moves
+        return events
 
     def rebuild(self, sets: Sets | None) -> None:
         """Replace all sets by the valid sets, in their order, and build the list in bulk."""
@@ -255,9 +278,9 @@ class KeyedList:
         self._batches.append(_Batch(sets.time_us, sets.side, sets.id, np.diff(offsets)))
         self._firsts.append(self._join.next)
         tokens = self._dictionary.encode(sets.tokens)
-        return Block(sets.time_us, sets.side, offsets, tokens)
+        return Block(sets.time_us, sets.half, offsets, tokens)
 
-    def _follow(self, changes: Changes) -> Iterator[Move]:
+    def _follow(self, changes: Changes) -> Iterator[ListEvent]:
         """Apply logged changes to the list, event by event."""
         places = list(_places(changes.pairs))
         reasons = ["expiry" if it == EXPIRY else "set" for it in changes.reason.tolist()]
@@ -275,7 +298,8 @@ class KeyedList:
             self._named |= {place: self._name(place) for place in entered}
             reason = "set" if "set" in given.values() else "expiry"
             time_us = int(changes.time_us[of_event[0]])
-            yield from list_moves(before, self.pairs, time_us, reason, given)
+            moves = list(list_moves(before, self.pairs, time_us, reason, given))
+            yield ListEvent(reason, time_us, moves)
 
     def _name(self, place: tuple[int, int, int]) -> ListedPair:
         found = self._named.get(place)
@@ -295,7 +319,7 @@ class KeyedList:
         return SetRef(
             int(batch.time_us[row]),
             int(batch.side[row]),
-            as_text(batch.id[row]),
+            batch.id[row],
             int(batch.size[row]),
         )
 

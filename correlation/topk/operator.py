@@ -8,6 +8,9 @@ except late ones. A block inserts the sets of time T in (R, P], where R is the p
 before, in their order, and expires sets up to P. A list is therefore a function of the sets up to
 P. Sets that come late, but are still valid, change the past: their lists are built again in bulk.
 
+Grids. With several groups, each cell has a list (`cells`), and the slot returns its share of the
+list of all cells (`local`). The shares of all slots are merged after the block (`merging`).
+
 State. P, the first time that takes part, and a digest of the declarations that decide what a set
 is. After a restart the lists are built in bulk from the buffers, which keep the sets that are valid
 at P. If the digest differs, the published lists are not known, and are withdrawn.
@@ -26,16 +29,19 @@ from types import MappingProxyType
 
 import numpy as np
 
+from correlation.buffers.columns import Int64s
 from correlation.condition_kind import Gauge
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
-from correlation.operators import Evaluation, Result, View
+from correlation.operators import Evaluation, Result, Share, View
 from correlation.resources.streams import Stream
+from correlation.topk.cells import Division, Key
 from correlation.topk.condition import TopKCondition, bind_where
 from correlation.topk.gathering import Part, Range, Sets, gather_sets
-from correlation.topk.listed import KeyedList, ListedPair, Move, list_moves
+from correlation.topk.listed import KeyedList, ListedPair, ListEvent, list_moves
+from correlation.topk.local import LocalList, Moment, SlotShare, make_share, steps_of
+from correlation.topk.merging import merge_lists
 from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
 from correlation.topk.stored import (
-    Key,
     StoredState,
     buffered_parts,
     digest_declarations,
@@ -84,6 +90,8 @@ class TopKOperator:
     def __init__(self, condition: TopKCondition, streams: Mapping[str, Stream]) -> None:
         self._condition = condition
         self._where = bind_where(condition, streams)
+        groups = streams[condition.a].partitioning.groups
+        self._division = Division(condition.per_key, groups, condition.crossed)
         self._digest = digest_declarations(condition, streams)
         # None: nothing has taken effect.
         self._state: StoredState | None = None
@@ -140,9 +148,10 @@ class TopKOperator:
             if name in view.fresh
         ]
         lost = self._restore(buffered)
+        before = self._pairs() if self._division.has_cells else {}
+        found = _Found(Moment(is_lost=bool(lost)), before)
         state, as_of_us = self._state, self._progress(view)
         is_reset = any(name in view.reset for name in condition.streams)
-        found = _Found()
         if state is not None and (as_of_us is None or is_reset):
             lowest = [view.buffers[name].forgotten_below for name in condition.streams]
             self._since_us = max(self._since_us, *lowest)
@@ -153,6 +162,16 @@ class TopKOperator:
                 self._begin_lists(found, start_us, buffered, "condition")
             self._advance(found, as_of_us, buffered, fresh)
         return self._report(found, lost)
+
+    def _pairs(self) -> Pairs:
+        """Return the lists by name."""
+        return {key: it.pairs for key, it in self._lists.items()}
+
+    def _state_at(self, as_of_us: int) -> StoredState:
+        groups = self._division.groups
+        return StoredState(
+            as_of_us, self._since_us, self._digest, self._where.to_document(), groups
+        )
 
     def _find_start(self, as_of_us: int, parts: Sequence[Part]) -> int:
         """Return the time up to which the sets take effect at once when the condition begins.
@@ -176,9 +195,7 @@ class TopKOperator:
             before = UNKNOWN_WATERMARK
         if watermark > TIME_LIMIT_US:
             # All streams are closed: time passes no more after their last event.
-            seen = [view.buffers[name].max_latest for name in names]
-            seen += [view.fresh[name].max_latest for name in names if name in view.fresh]
-            return max(before, *seen)
+            return max(before, *(view.max_latest[name] for name in names))
         return max(before, watermark - 1)
 
     def _restore(self, buffered: Sequence[Part]) -> list[Key]:
@@ -200,13 +217,24 @@ class TopKOperator:
         return len(self._lists)
 
     def _rebuild(self, key: Key, sets: Sets) -> None:
-        found = self._lists.setdefault(key, KeyedList(self._condition))
+        found = self._list(key)
         found.rebuild(sets)
         self._settle(key, found)
 
+    def _listed(self, key: Key) -> Sequence[ListedPair]:
+        """Return the pairs of a list, best pair first."""
+        return self._lists[key].pairs if key in self._lists else ()
+
+    def _list(self, key: Key) -> KeyedList:
+        """Return a list, which is empty if it is new."""
+        found = self._lists.get(key)
+        if found is None:
+            crossed = self._division.is_crossed(key)
+            found = self._lists[key] = KeyedList(self._condition, crossed=crossed)
+        return found
+
     def _gather(self, parts: Sequence[Part], within: Range) -> list[tuple[Key, Sets]]:
-        per_key = self._condition.per_key
-        return list(gather_sets(parts, within, self._where, per_key=per_key))
+        return list(gather_sets(parts, within, self._where, self._division))
 
     def _settle(self, key: Key, found: KeyedList) -> None:
         """Note when the oldest set of a list expires; remove a list without sets."""
@@ -232,18 +260,16 @@ class TopKOperator:
         reason : str
             Reason of the changes.
         """
-        before: Pairs = {key: it.pairs for key, it in self._lists.items()}
+        before = self._pairs()
         last, self._state = self._state, None
         self._lists, self._oldest = {}, []
         if as_of_us is not None:
-            last = self._state = StoredState(
-                as_of_us, self._since_us, self._digest, self._where.to_document()
-            )
+            last = self._state = self._state_at(as_of_us)
             found.rebuilds += self._build_lists(parts, self._state)
-        found.as_of_us = UNKNOWN_WATERMARK if last is None else last.as_of_us
+        reached_us = UNKNOWN_WATERMARK if last is None else last.as_of_us
+        found.moment = found.moment._replace(as_of_us=reached_us, built=reason)
         for key in {*before, *self._lists}:
-            listed = self._lists[key].pairs if key in self._lists else ()
-            found.moves[key] += list_moves(before.get(key, ()), listed, found.as_of_us, reason)
+            found.note(reason, key, before.get(key, ()), self._listed(key))
 
     def _advance(
         self, found: _Found, as_of_us: int, buffered: Sequence[Part], fresh: Sequence[Part]
@@ -253,18 +279,19 @@ class TopKOperator:
         if state is None:
             return
         condition, parts = self._condition, [*buffered, *fresh]
-        self._state = StoredState(as_of_us, self._since_us, self._digest, self._where.to_document())
+        self._state = self._state_at(as_of_us)
         window = self._state.window(condition)
-        found.as_of_us = as_of_us
         late = {key for key, _ in self._gather(fresh, Range(window.low, state.as_of_us))}
+        found.moment = found.moment._replace(
+            as_of_us=as_of_us, previous_us=state.as_of_us, is_late=bool(late)
+        )
         if late:
             for key, sets in self._gather(parts, window):
                 if key not in late:
                     continue
-                before = self._lists[key].pairs if key in self._lists else []
+                before = self._listed(key)
                 self._rebuild(key, sets)
-                listed = self._lists[key].pairs
-                found.moves[key] += list_moves(before, listed, as_of_us, "set")
+                found.note("set", key, before, self._listed(key))
                 found.rebuilds += 1
         news = Range(max(state.as_of_us + 1, self._since_us), as_of_us)
         for key, sets in self._gather(parts, news):
@@ -273,14 +300,14 @@ class TopKOperator:
                 self._insert(key, sets, as_of_us, found)
         while self._oldest and self._oldest[0][0] < as_of_us - condition.window_us:
             _, name = heappop(self._oldest)
-            key = name if condition.per_key else None
+            key = None if self._division.is_single else name
             if key in self._lists:
                 self._insert(key, None, as_of_us, found)
 
     def _insert(self, key: Key, sets: Sets | None, as_of_us: int, found: _Found) -> None:
-        listed = self._lists.setdefault(key, KeyedList(self._condition))
+        listed = self._list(key)
         met, candidates = listed.work
-        found.moves[key] += listed.insert(sets, as_of_us)
+        found.events[key] += listed.insert(sets, as_of_us)
         found.arrivals += listed.arrivals
         found.met += listed.work[0] - met
         found.candidates += listed.work[1] - candidates
@@ -289,23 +316,15 @@ class TopKOperator:
     def _report(self, found: _Found, lost: Sequence[Key]) -> Evaluation:
         """Return the results of a block."""
         condition, lists = self._condition, [*self._lists.values()]
-        changed = [
-            KeyedMoves(key, moves)
-            for key, moves in sorted(found.moves.items(), key=_order)
-            if moves
-        ]
-        # Lists that are not known are written in any case.
-        present = sorted({*lost, *(it.key for it in changed)}, key=lambda key: key or b"")
-        results: list[Result] = []
-        changes = TopKChanges(condition, changed)
-        if changed:
-            results.append(changes)
-        if present:
-            shown = [(key, self._lists[key].pairs if key in self._lists else ()) for key in present]
-            results.append(present_lists(condition, found.as_of_us, shown))
+        results: Sequence[Result] = ()
+        shares: Sequence[Share] = ()
+        if self._division.has_cells:
+            shares, ready_us = self._share_lists(found)
+        else:
+            results, ready_us = self._publish_lists(found, lost)
         name = {"condition": condition.name}
         counts = {
-            "topk_changes_total": len(changes),
+            "topk_changes_total": len(ready_us),
             "topk_sets_total": found.sets,
             "topk_precandidates_total": found.met,
             "topk_candidates_total": found.candidates,
@@ -316,29 +335,78 @@ class TopKOperator:
             "topk_valid_sets": sum(it.valid_sets for it in lists),
             "topk_lists": len(lists),
         }
-        if not condition.per_key and lists and len(lists[0].pairs) == condition.k:
+        if self._division.is_single and lists and len(lists[0].pairs) == condition.k:
             last = lists[0].pairs[-1]
             sizes = last.older.size, last.younger.size
             gauges["topk_last_value"] = condition.similarity.value(last.overlap, *sizes)
         return Evaluation(
             results,
-            len(changes),
+            len(ready_us),
             [(metric, name, count) for metric, count in counts.items()],
-            changes.ready_us(),
+            ready_us,
             np.array(found.arrivals, np.int64),
             gauges=gauges,
+            shares=shares,
         )
+
+    def _publish_lists(self, found: _Found, lost: Sequence[Key]) -> tuple[Sequence[Result], Int64s]:
+        """Return the changes and the lists that changed, and the times of the changes in µs."""
+        moved = {
+            key: [move for it in events for move in it.moves] for key, events in found.sorted()
+        }
+        changed = [KeyedMoves(key, moves) for key, moves in moved.items() if moves]
+        # Lists that are not known are written in any case.
+        present = sorted({*lost, *(it.key for it in changed)}, key=_order)
+        results: list[Result] = []
+        changes = TopKChanges(self._condition, changed)
+        if changed:
+            results.append(changes)
+        if present:
+            shown = [(key, self._listed(key)) for key in present]
+            results.append(present_lists(self._condition, found.moment.as_of_us, shown))
+        return results, changes.ready_us()
+
+    def _share_lists(self, found: _Found) -> tuple[Sequence[Share], Int64s]:
+        """Return the share of the slot, and the times of the changes of its list in µs."""
+        if found.moment.as_of_us <= UNKNOWN_WATERMARK and not found.moment.is_lost:
+            return (), np.zeros(0, np.int64)
+        condition = self._condition
+        lists = [
+            LocalList(
+                found.before.get(key, ()),
+                [*steps_of(found.events.get(key, ()), every=condition.every)],
+            )
+            for key in {*found.before, *found.events}
+        ]
+        local = merge_lists(lists, condition.k)
+        share = SlotShare(condition, found.moment, local)
+        ready_us = [it.time_us for it in local.steps for _ in (*it.left, *it.entered)]
+        return [make_share(share)], np.array(ready_us, np.int64)
 
 
 class _Found:
-    """What a block found: changes by key, and counts of the work done."""
+    """What a block found: changes by list, and counts of the work done."""
 
-    def __init__(self) -> None:
-        self.as_of_us = UNKNOWN_WATERMARK
-        self.moves: dict[Key, list[Move]] = defaultdict(list)
+    def __init__(self, moment: Moment, before: Pairs) -> None:
+        self.moment = moment
+        # The lists of cells before the block.
+        self.before = before
+        self.events: dict[Key, list[ListEvent]] = defaultdict(list)
         self.arrivals: list[int] = []
         self.sets = self.met = self.candidates = self.rebuilds = 0
 
+    def note(
+        self, reason: str, key: Key, before: Sequence[ListedPair], after: Sequence[ListedPair]
+    ) -> None:
+        """Note the difference of a list that was built."""
+        time_us = self.moment.as_of_us
+        moves = list(list_moves(before, after, time_us, reason))
+        self.events[key].append(ListEvent(reason, time_us, moves))
 
-def _order(item: tuple[Key, list[Move]]) -> bytes:
-    return item[0] or b""
+    def sorted(self) -> list[tuple[Key, list[ListEvent]]]:
+        """Return the changes by the names of the lists in order."""
+        return sorted(self.events.items(), key=lambda item: _order(item[0]))
+
+
+def _order(key: Key) -> bytes:
+    return key or b""

@@ -10,6 +10,8 @@ from correlation.resources.durations import format_duration
 from correlation.resources.streams import Stream
 from correlation.topk.condition import TopKCondition
 
+_MERGED = "Each cell of the grid has a list; the lists of all cells are merged after each batch."
+
 
 def derive_costs(
     condition: TopKCondition, streams: Mapping[str, Stream], load: Load
@@ -30,8 +32,9 @@ def derive_costs(
     dict
         buffer_horizon_us: how long after its time a set is kept while all streams keep their
         max_delay. worst_case_alarm_latency_us: time from the time of a set until it takes effect.
-        If the rates of all streams are known: expected_buffered_events, and max_stock_pairs, the
-        maximum number of pairs that are in the lists or may be later.
+        If the rates of all streams are known: expected_buffered_events, which counts every copy in
+        a grid, and max_stock_pairs, the maximum number of pairs that are in the lists or may be
+        later.
     """
     waits = [
         it.max_delay_us + (it.max_skew_us if it.clock == "live" else 0)
@@ -44,7 +47,10 @@ def derive_costs(
         "worst_case_alarm_latency_us": latency,
     }
     if all(name in load.rates for name in condition.streams):
-        events = {name: load.rates[name] * horizon / 1e6 for name in condition.streams}
+        events = {
+            name: load.rates[name] * streams[name].partitioning.groups * horizon / 1e6
+            for name in condition.streams
+        }
         derived["expected_buffered_events"] = {name: round(it) for name, it in events.items()}
         derived["max_stock_pairs"] = round(sum(events.values()) * condition.k)
     return derived
@@ -78,6 +84,7 @@ def plan_condition(condition: TopKCondition, streams: Mapping[str, Stream]) -> d
             f"The list {each}holds the {condition.k} most similar {of}.",
             f"A set takes part for {window}; a pair ends with its older set.",
             "Sets take effect in the order of their times, when all watermarks have passed them.",
+            *([_MERGED] if partitioning.groups > 1 else []),
         ],
         "similarity": condition.similarity.name,
         "search": "shortest inverted list first"
@@ -85,10 +92,5 @@ def plan_condition(condition: TopKCondition, streams: Mapping[str, Stream]) -> d
         else "list of the newest token first",
         "report": "every set and expiry" if condition.every else "the net change of a batch",
         "stock": "pairs that fewer than k better pairs outlive; at most k for each valid set",
-        "partitioning": {
-            "by": partitioning.by,
-            "why": "sets with equal keys meet in the slot of the key"
-            if condition.per_key
-            else "all sets meet in one slot",
-        },
+        "partitioning": partitioning.describe(),
     }

@@ -50,7 +50,7 @@ def describe_pair(condition: TopKCondition, pair: ListedPair) -> dict[str, Any]:
 
 def _describe_set(condition: TopKCondition, ref: SetRef) -> dict[str, Any]:
     stream = condition.b if ref.side else condition.a
-    return {"stream": stream, "id": ref.id, "time": ref.time_us}
+    return {"stream": stream, "id": as_text(ref.id), "time": ref.time_us}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ class TopKChanges:
                     **keyed,
                     "detected_at": next(moments),
                 }
-                names = [*keyed.values(), pair.older.id, pair.younger.id]
+                ids = as_text(pair.older.id), as_text(pair.younger.id)
+                names = [*keyed.values(), *ids]
                 record_key = f"{condition.name}/{json.dumps(names, ensure_ascii=False)}"
                 ident = (
                     f"{record_key}/{condition.version}/{move.time_us}/{move.change}"

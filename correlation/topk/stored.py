@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.filtering import Where
-from correlation.operators import Result
+from correlation.operators import Result, Share
 from correlation.resources.attributes import attributes_to_document
 from correlation.resources.role_filters import read_role_filters
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import fingerprint
+from correlation.topk.cells import Division, Key
 from correlation.topk.condition import ROLES, TopKCondition
 from correlation.topk.gathering import Part, Range, gather_sets, list_keys
-from correlation.topk.listed import KeyedList, list_moves
+from correlation.topk.listed import KeyedList, ListedPair, list_moves
+from correlation.topk.local import BUILT, NET, LocalList, Moment, SlotShare, Step, make_share
+from correlation.topk.merging import merge_lists
 from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
-
-Key = bytes | None
 
 
 class StoredState(NamedTuple):
@@ -35,12 +36,15 @@ class StoredState(NamedTuple):
         Digest of the declarations that decide which events are which sets.
     where : dict
         Filters with constants of the declared types, as JSON values; empty without filters.
+    groups : int
+        Number of groups of the grid; 1 without a grid.
     """
 
     as_of_us: int
     since_us: int
     digest: str
     where: Mapping[str, object]
+    groups: int = 1
 
     def to_bytes(self) -> bytes:
         """Write the state as JSON."""
@@ -67,9 +71,10 @@ def buffered_parts(condition: TopKCondition, buffers: Mapping[str, StreamBuffer]
 
 def list_keys_of(condition: TopKCondition, parts: Sequence[Part], state: StoredState) -> list[Key]:
     """Return the keys of all lists that the state's lists may be."""
-    if not condition.per_key:
-        return [None]
-    return [*list_keys(parts, state.window(condition))]
+    if condition.per_key:
+        return [*list_keys(parts, state.window(condition))]
+    # A slot without events has no list, unless the lists of all slots are merged.
+    return [None] if parts or state.groups > 1 else []
 
 
 def digest_declarations(condition: TopKCondition, streams: Mapping[str, Stream]) -> str:
@@ -84,21 +89,34 @@ def digest_declarations(condition: TopKCondition, streams: Mapping[str, Stream])
 
 def withdraw_lists(
     condition: TopKCondition, buffers: Mapping[str, StreamBuffer], state: bytes
-) -> list[Result]:
+) -> list[Result | Share]:
     """Withdraw the lists of a condition; see `ConditionKind.withdraw`.
 
     Pairs of a list leave it with the reason `condition`. A list that cannot be built again, because
     a declaration changed in the meantime, is withdrawn without them.
     """
     stored, parts = StoredState.from_bytes(state), buffered_parts(condition, buffers)
-    found: list[KeyedMoves] = []
     where = Where(**read_role_filters(stored.where or None, ROLES, "where"))
-    gathered = gather_sets(parts, stored.window(condition), where, per_key=condition.per_key)
-    for key, sets in gathered:
-        listed = KeyedList(condition)
-        listed.rebuild(sets)
-        moves = list(list_moves(listed.pairs, (), stored.as_of_us, "condition"))
-        found += [KeyedMoves(key, moves)] if moves else []
-    keys = list_keys_of(condition, parts, stored)
-    withdrawn = present_lists(condition, stored.as_of_us, [(key, ()) for key in keys])
-    return [TopKChanges(condition, found), withdrawn] if found else [withdrawn]
+    division = Division(condition.per_key, stored.groups, condition.crossed)
+    listed: list[tuple[Key, list[ListedPair]]] = []
+    for key, sets in gather_sets(parts, stored.window(condition), where, division):
+        found = KeyedList(condition, crossed=division.is_crossed(key))
+        found.rebuild(sets)
+        listed.append((key, found.pairs))
+    if division.has_cells:
+        local = merge_lists([LocalList(pairs, ()) for _, pairs in listed], condition.k)
+        withdrawn = Step((BUILT, *NET), stored.as_of_us, local.before, ())
+        moment = Moment(stored.as_of_us, built="condition", is_lost=True)
+        local = local._replace(steps=[withdrawn])
+        return [make_share(SlotShare(condition, moment, local))]
+    changes = [
+        KeyedMoves(key, list(list_moves(pairs, (), stored.as_of_us, "condition")))
+        for key, pairs in listed
+        if pairs
+    ]
+    results: list[Result | Share] = []
+    if changes:
+        results.append(TopKChanges(condition, changes))
+    if keys := list_keys_of(condition, parts, stored):
+        results.append(present_lists(condition, stored.as_of_us, [(key, ()) for key in keys]))
+    return results

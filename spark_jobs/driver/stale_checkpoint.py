@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from spark_jobs.errors import StaleCheckpointError
-from spark_jobs.sink.sink import target_of
+from spark_jobs.sink.sink import merge_target, target_of
 from spark_jobs.sink.transactions import PartitionProducer
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def check_checkpoint(checkpoint: Checkpoint, layout: Layout, settings: Settings)
         return
     query = orjson.loads(stored)["id"]
     targets = [
-        target_of(settings.prefix, query, number) for number in range(layout.shuffle_partitions)
+        *(target_of(settings.prefix, query, number) for number in range(layout.shuffle_partitions)),
+        merge_target(settings.prefix, query),
     ]
     check_marks(checkpoint.newest_batch(), targets, settings.client)
 

@@ -8,6 +8,11 @@ receive every record exactly once, wherever the job was killed. An offset greate
 is an error: Spark repeats only the newest batch, so the checkpoint is an old copy and the batch
 contains new output (see `spark_jobs.driver.stale_checkpoint`).
 
+Shares of results that need all slots are returned to the driver, which merges them after all tasks
+have written, in one more transaction with a mark of its own. The job may be killed between the
+transactions: Spark then repeats the batch, the tasks that have written return their shares again,
+and the driver writes if its mark is missing.
+
 The transactional id contains query and partition. A producer fences off earlier producers with the
 same id, so a worker that was presumed dead cannot write any more.
 """
@@ -26,16 +31,20 @@ from pyspark.sql.datasource import (
 )
 
 from correlation.kinds import topics_of
+from correlation.shares import merge_shares
 from spark_jobs.errors import SparkJobError
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import OUTPUT_SCHEMA, PackedRecords
+from spark_jobs.worker.results import pack_results
+from spark_jobs.worker.shares import SlotShares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
+    from correlation.resources.topics import Topics
     from spark_jobs.settings import Properties
 
 FORMAT = "coincide-kafka"
@@ -49,9 +58,21 @@ _producers: dict[Target, PartitionProducer] = {}
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """Commit message of a task: the number of records written, 0 for a repeated batch."""
+    """Commit message of a task.
+
+    Parameters
+    ----------
+    records : int
+        Number of records written; 0 for a repeated batch.
+    query : str
+        Id of the query.
+    shares : tuple of bytes
+        Shares of the task's slots (`SlotShares`), also for a repeated batch.
+    """
 
     records: int
+    query: str = ""
+    shares: tuple[bytes, ...] = ()
 
 
 class KafkaSink(DataSource):
@@ -93,7 +114,7 @@ def sink_options(prefix: str, properties: Properties) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class KafkaWriter(DataSourceStreamArrowWriter):
-    """Writes the rows of one task.
+    """Writes the rows of one task, and the merged results of all tasks.
 
     Parameters
     ----------
@@ -108,21 +129,67 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         """Write all records of the task in one transaction, unless the batch is already written."""
         # All rows are read before the transaction begins: it stays short, and the state of the
         # batch is complete when its output is committed.
-        blobs = [blob for rows in iterator for blob in rows.column(0).to_pylist()]
-        if not blobs:
+        rows = [
+            row
+            for batch in iterator
+            for row in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+        ]
+        if not rows:
             return Written(0)
-        batch, target = self._place()
+        batch, query, partition = _read_place()
         # Unpacked one by one while sending: many objects at once would cost garbage collections.
-        records = PackedRecords(blobs)
-        return Written(producer_of(target, self.properties).write(batch, records))
+        records = PackedRecords([blob for blob, is_share in rows if not is_share])
+        target = target_of(self.prefix, query, partition)
+        count = producer_of(target, self.properties).write(batch, records)
+        return Written(count, query, tuple(blob for blob, is_share in rows if is_share))
 
-    def _place(self) -> tuple[int, Target]:
-        context = TaskContext.get()
-        batch = context.getLocalProperty(_BATCH) if context else None
-        query = context.getLocalProperty(_QUERY) if context else None
-        if context is None or batch is None or query is None:
-            raise SparkJobError("the sink requires a task of a streaming query")
-        return int(batch), target_of(self.prefix, query, context.partitionId())
+    # Spark defines the names; it calls the method after all tasks of a batch have succeeded.
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Merge the shares of all slots, and write the merged results in one transaction."""
+        written = [it for it in messages if isinstance(it, Written)]
+        shares = [SlotShares.from_bytes(blob) for it in written for blob in it.shares]
+        if not shares:
+            return
+        target = merge_target(self.prefix, next(it.query for it in written if it.shares))
+        blobs = pack_merged(shares, target.topics)
+        if blobs:
+            producer_of(target, self.properties).write(batchId, PackedRecords(blobs))
+
+
+def _read_place() -> tuple[int, str, int]:
+    """Return batch, query and partition of this task."""
+    context = TaskContext.get()
+    batch = context.getLocalProperty(_BATCH) if context else None
+    query = context.getLocalProperty(_QUERY) if context else None
+    if context is None or batch is None or query is None:
+        raise SparkJobError("the sink requires a task of a streaming query")
+    return int(batch), query, context.partitionId()
+
+
+def pack_merged(shares: Sequence[SlotShares], topics: Topics) -> list[bytes]:
+    """Merge the shares of all slots; return the packed records of the results.
+
+    Raises
+    ------
+    MissingShareError
+        A slot has no share.
+    """
+    rest = shares[0].slots - len(shares)
+    merged = merge_shares([*(it.shares for it in shares), *[()] * rest])
+    detected_at_us = max(it.detected_at_us for it in shares)
+    results = (result for it in merged for result in it.results)
+    return list(pack_results(results, detected_at_us, topics))
+
+
+def merge_target(prefix: str, query: str) -> Target:
+    """Return the target of merged results: its transactional id and topics.
+
+    Parameters
+    ----------
+    prefix, query
+        See `target_of`.
+    """
+    return Target(f"{prefix}.{query}.merged", topics_of(prefix))
 
 
 def target_of(prefix: str, query: str, partition: int) -> Target:

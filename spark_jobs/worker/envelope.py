@@ -14,7 +14,15 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from correlation.buffers.columns import BytesColumn, Column, pack_columns, unpack_columns
 from correlation.operators import Heading, OutputRecord
@@ -27,7 +35,13 @@ PACKED_SCHEMA = StructType(
         StructField("blob", BinaryType(), nullable=False),
     ]
 )
-OUTPUT_SCHEMA = StructType([StructField("blob", BinaryType(), nullable=False)])
+# Output of a slot: packed records, or its shares (`spark_jobs.worker.shares`).
+OUTPUT_SCHEMA = StructType(
+    [
+        StructField("blob", BinaryType(), nullable=False),
+        StructField("is_share", BooleanType(), nullable=False),
+    ]
+)
 
 # Kinds of packed rows.
 CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT = (
@@ -147,7 +161,7 @@ def _pack_records(records: Sequence[Record], meta: Mapping[str, object]) -> byte
         "no_key": np.array([record.key is None for record in records], np.uint8),
         "no_value": np.array([record.value is None for record in records], np.uint8),
     }
-    return _compressed(pack_columns(columns, {"topics": list(topics), **meta}))
+    return compressed(pack_columns(columns, {"topics": list(topics), **meta}))
 
 
 def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -> Iterator[bytes]:
@@ -174,16 +188,17 @@ def pack_result(topic: str, heading: Heading, records: Iterable[OutputRecord]) -
         tombstones = [place for place, record in enumerate(chunk) if record.value is None]
         if tombstones:
             columns["tombstones"] = np.array(tombstones, np.int32)
-        yield _compressed(pack_columns(columns, meta))
+        yield compressed(pack_columns(columns, meta))
 
 
-def _compressed(blob: bytes) -> bytes:
+def compressed(blob: bytes) -> bytes:
     """Compress a blob: results are similar, and Spark copies them several times."""
     compressed: bytes = pa.compress(blob, _CODEC, asbytes=True)
     return _SIZE.pack(len(blob)) + compressed
 
 
-def _decompressed(blob: bytes) -> bytes:
+def decompressed(blob: bytes) -> bytes:
+    """Return the blob that was compressed."""
     (size,) = _SIZE.unpack_from(blob)
     whole: bytes = pa.decompress(memoryview(blob)[_SIZE.size :], size, _CODEC, asbytes=True)
     return whole
@@ -205,12 +220,12 @@ def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
 
 def unpack_meta(blob: bytes) -> dict[str, Any]:
     """Read the facts of a blob of output records."""
-    return unpack_columns(_decompressed(blob))[1]
+    return unpack_columns(decompressed(blob))[1]
 
 
 def unpack_records(blob: bytes) -> Iterator[Record]:
     """Read the output records of a blob."""
-    columns, meta = unpack_columns(_decompressed(blob))
+    columns, meta = unpack_columns(decompressed(blob))
     if "ident" in columns:
         yield from _unpack_result(columns, meta)
         return

@@ -28,7 +28,7 @@ from correlation.engine.program import Block, Control, Origin, Outcome, Program
 from correlation.engine.progress import Progress
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
-from correlation.resources.topics import Topics, error_headers, refusal_headers
+from correlation.resources.topics import Topics, error_headers
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.cache_files import cache_of_conditions
 from spark_jobs.worker.envelope import (
@@ -40,11 +40,12 @@ from spark_jobs.worker.envelope import (
     REJECT,
     Record,
     RecordPacker,
-    pack_result,
     unpack_headers,
 )
 from spark_jobs.worker.pack import NO_KEY
 from spark_jobs.worker.rejects import rejected_counts
+from spark_jobs.worker.results import pack_results
+from spark_jobs.worker.shares import SlotShares
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import (
@@ -166,8 +167,10 @@ class SlotProcessor(StatefulProcessor):
         slot = self._load(slot_key)
         outcome = slot.program.advance(gathered.block, _wall_clock_us)
         blobs = self._pack(slot_key, gathered, outcome)
+        shares = [self._pack_shares(outcome)] if outcome.shares else []
         self._store(slot_key, slot)
-        yield pd.DataFrame({"blob": blobs})
+        is_share = [False] * len(blobs) + [True] * len(shares)
+        yield pd.DataFrame({"blob": blobs + shares, "is_share": is_share})
 
     def close(self) -> None:
         """End the task; state and cache remain for the next batch."""
@@ -237,18 +240,7 @@ class SlotProcessor(StatefulProcessor):
     def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
         topics = self._in_force.topics
         blobs = list(gathered.rejects)
-        for result in outcome.results:
-            heading = result.heading(outcome.detected_at_us)
-            topic = heading.topic or topics.channel_topic(heading.channel)
-            if heading.topic in topics.reserved():
-                # The service refuses such a condition; alarms would look like records of the job.
-                detail = "it is an internal topic of Coincide"
-                refusal = refusal_headers(Reason.OUTPUT_REFUSED, detail, topic)
-                headers = {name: value.decode() for name, value in refusal.items()}
-                heading = heading._replace(headers=heading.headers | headers)
-                topic = topics.dead_letter
-            records = result.records(outcome.detected_at_us, orjson.dumps)
-            blobs += pack_result(topic, heading, records)
+        blobs += pack_results(outcome.results, outcome.detected_at_us, topics)
         packer = RecordPacker()
         for events in outcome.late:
             packer.extend(_late_records(events, topics, self._in_force.streams))
@@ -258,6 +250,10 @@ class SlotProcessor(StatefulProcessor):
         )
         packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
         return [*blobs, *packer.finish()]
+
+    def _pack_shares(self, outcome: Outcome) -> bytes:
+        slots = len(self._in_force.slot_keys)
+        return SlotShares(slots, outcome.detected_at_us, outcome.shares).to_bytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def transform(
     Returns
     -------
     DataFrame
-        One column `blob`; see `spark_jobs.worker.envelope`.
+        Columns of `OUTPUT_SCHEMA`; see `spark_jobs.worker.envelope`.
     """
     context = records.sparkSession.sparkContext
     packer = Packer(

@@ -258,14 +258,15 @@ class Installation:
         return [_listed(it) for it in answer.json()["items"]]
 
 
-def write_resources(folder: Path, prefix: str) -> str:
+def write_resources(folder: Path, prefix: str, groups: int) -> str:
+    grid = {"by": "grid", "groups": groups}
     file = folder / "resources.json"
     documents: list[dict[str, Any]] = [
         {
             "kind": "stream",
             "name": name,
             "topic": f"{prefix}-{topic}",
-            "partitioning": "key" if name == "hosts" else "grid",
+            "partitioning": "key" if name == "hosts" else grid,
             **STREAM,
         }
         for name, topic in TOPICS.items()
@@ -281,8 +282,9 @@ def write_resources(folder: Path, prefix: str) -> str:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.parametrize("groups", [1, 2])
 def test_lists_of_the_job_are_those_of_all_pairs(
-    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
+    kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path, groups: int
 ) -> None:
     prefix = f"topk{uuid.uuid4().hex[:10]}"
     job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
@@ -297,7 +299,7 @@ def test_lists_of_the_job_are_those_of_all_pairs(
             "COINCIDE_PREFIX": prefix,
         }
         house = Installation(job, client, environment)
-        resources = write_resources(tmp_path, prefix)
+        resources = write_resources(tmp_path, prefix, groups)
         applied = coincide("apply", "-f", resources, environment=environment)
         assert applied.returncode == 0, applied.stderr
         chance = random.Random(5)  # noqa: S311 - a reproducible choice, no secret
@@ -307,7 +309,7 @@ def test_lists_of_the_job_are_those_of_all_pairs(
             house.check_lists(house.let_pass(1_040))
             check_late_event(house)
             check_expiry(house)
-            check_answers_and_commands(house)
+            check_answers_and_commands(house, groups)
             check_restart_and_kills(house, chance)
             check_replay(house, resources, tmp_path)
             check_new_version(house)
@@ -346,7 +348,7 @@ def check_expiry(house: Installation) -> None:
     assert len({it["time"] for it in later if it["condition"] == "cross"}) > 1
 
 
-def check_answers_and_commands(house: Installation) -> None:
+def check_answers_and_commands(house: Installation, groups: int) -> None:
     as_of_us = 1_085 * SECOND_US
     lists = expected_lists(CONDITIONS, house.events, as_of_us)
     found = house.client.get(f"{PATH}/topk").json()
@@ -387,7 +389,9 @@ def check_answers_and_commands(house: Installation) -> None:
     assert (status["state"], set(status["streams"])) == ("running", {"log"})
     page = house.client.get("/metrics").text
     assert "# TYPE coincide_topk_stock_pairs gauge" in page
-    assert 'coincide_topk_lists{condition="near"} 1.0' in page
+    # Each cell has a list.
+    cells = groups * (groups + 1) / 2
+    assert f'coincide_topk_lists{{condition="near"}} {cells}' in page
 
 
 def check_restart_and_kills(house: Installation, chance: random.Random) -> None:

@@ -180,7 +180,9 @@ def write_list(
 
 def listed_pair(older: tuple[str, int, int], younger: tuple[str, int, int]) -> ListedPair:
     """Return a pair of sets with two tokens, given as id, second and side, with one in common."""
-    sets = [SetRef(second * SECOND, side, name, 2) for name, second, side in (older, younger)]
+    sets = [
+        SetRef(second * SECOND, side, name.encode(), 2) for name, second, side in (older, younger)
+    ]
     return ListedPair(0, 1, *sets)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from correlation.buffers.columns import Column, DictionaryColumn, SetsColumn
 from correlation.buffers.events import Events
+from correlation.buffers.partitioner import Partitioner
 from correlation.engine.blocks import Block, Control, Outcome
 from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.progress import Progress
@@ -16,6 +17,8 @@ from correlation.resources.attributes import Attribute, column_name, encode_valu
 from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import TOKENS_COLUMN, Tokens
+from correlation.shares import merge_shares
+from tests.support.query_slots import QuerySlot
 from tests.support.slots import control_record
 
 DELAY = 4
@@ -36,7 +39,7 @@ class Tagged:
     offset: int = 0
 
 
-def make_tag_streams(*, keyed: bool) -> dict[str, Stream]:
+def make_tag_streams(*, keyed: bool, groups: int = 1) -> dict[str, Stream]:
     """Return two streams of events with tokens and the attribute `color`."""
     return {
         name: Stream(
@@ -44,7 +47,7 @@ def make_tag_streams(*, keyed: bool) -> dict[str, Stream]:
             name,
             0,
             DELAY,
-            partitioning=Partitioning() if keyed else Partitioning("grid"),
+            partitioning=Partitioning() if keyed else Partitioning("grid", groups),
             clock="replay",
             attributes=(Attribute("color", ("color",)),),
             tokens=Tokens(("tags",)),
@@ -106,6 +109,47 @@ def _make_events(arrivals: Sequence[Tagged]) -> Events:
         TOKENS_COLUMN: SetsColumn.from_list(sets),
     }
     return replace(Events.from_rows(arrivals[0].stream, rows), columns=columns)
+
+
+class GridSlots:
+    """The slots of a job with a grid: they share the events, and their shares are merged.
+
+    Parameters
+    ----------
+    groups : int
+        Number of groups of the grid.
+    slots : int
+        Number of slots.
+    """
+
+    def __init__(self, groups: int, slots: int) -> None:
+        self.streams = make_tag_streams(keyed=False, groups=groups)
+        self.slots = [QuerySlot(self.streams) for _ in range(slots)]
+
+    def outcomes(self, block: Block) -> list[Outcome]:
+        """Evaluate a block in all slots; return their outcomes."""
+        events: list[list[Events]] = [[] for _ in self.slots]
+        for part in block.events:
+            partitioner = Partitioner(self.streams[part.stream].partitioning, len(self.slots))
+            for number, mine in partitioner.spread(part):
+                events[number].append(mine)
+        return [
+            slot.advance(replace(block, events=mine))
+            for slot, mine in zip(self.slots, events, strict=True)
+        ]
+
+    def advance(self, block: Block) -> Outcome:
+        """Evaluate a block in all slots; return the outcome of slot 0 with all results."""
+        outcomes = self.outcomes(block)
+        merged = merge_shares([it.shares for it in outcomes])
+        results = [result for it in outcomes for result in it.results]
+        results += (result for it in merged for result in it.results)
+        return replace(outcomes[0], results=tuple(results))
+
+    def restart(self) -> None:
+        """Restore all slots from their stored states."""
+        for slot in self.slots:
+            slot.restart()
 
 
 Named = tuple[int, int]

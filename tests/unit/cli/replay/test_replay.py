@@ -22,6 +22,7 @@ from cli.replay.crew import Orders, Together, result_of
 from cli.replay.merging import Source, merge
 from cli.replay.options import EventFile, EventPartition, count_processes, event_files
 from cli.replay.reading import InputReader, Taken
+from cli.replay.results import Output
 from cli.replay.setup import Setup
 from cli.replay.slots import Found, Step
 from cli.replay.thresholds import read_thresholds
@@ -374,7 +375,7 @@ class _Recorder:
 
     def advance(self, step: Step) -> Iterator[Found]:
         self.steps.append(step)
-        yield Found(0, [])
+        yield Found(0, [], [])
 
 
 def test_files_come_along_together_however_many_events_they_have() -> None:
@@ -388,10 +389,9 @@ def test_files_come_along_together_however_many_events_they_have() -> None:
         chunks = (Chunk(i, i, 0, lines[i : i + 50]) for i in range(0, count, 50))
         return Source(file, stream[name], chunks, _done(reader), 2, lambda _: None)
 
-    crew = _Recorder()
-    assert list(merge([source("a", 20_000), source("b", 200)], crew, 10)) == [  # type: ignore[arg-type]  # it reads only
-        [] for _ in crew.steps
-    ]
+    crew, sources = _Recorder(), [source("a", 20_000), source("b", 200)]
+    blocks = merge(sources, crew, 10, Output(alarms=True))  # type: ignore[arg-type]  # it reads only
+    assert list(blocks) == [[] for _ in crew.steps]
     reached = {"a": -1, "b": -1}
     for step in crew.steps:
         for progress in step.progress:

@@ -1,9 +1,10 @@
-"""Replays of top-k conditions: the order of changes."""
+"""Replays of top-k conditions: the order of changes, and grids with several groups."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import random
+from typing import TYPE_CHECKING, Any
 
 from typer.testing import CliRunner
 
@@ -47,3 +48,29 @@ def test_changes_of_equal_times_stay_in_their_order(tmp_path: Path) -> None:
         ("left", "a", "b"),
         ("entered", "c", "d"),
     ]
+
+
+def test_several_groups_lead_to_the_records_and_the_report_of_one(tmp_path: Path) -> None:
+    rng = random.Random(5)  # noqa: S311 - a reproducible choice, no secret
+    rows = [
+        {"id": f"s{number}", "time": number // 3, "tags": rng.sample("abcdefgh", 4)}
+        for number in range(900)
+    ]
+    events = tmp_path / "e.jsonl"
+    events.write_text("".join(json.dumps(it) + "\n" for it in rows))
+    resources = RESOURCES.replace("k: 1", "k: 20").replace("1h", "50s")
+
+    def replay(partitioning: str, processes: int) -> tuple[list[str], Any]:
+        (tmp_path / "r.yaml").write_text(resources.replace("grid", partitioning))
+        arguments = ["-f", str(tmp_path / "r.yaml"), "--events", f"log={events}", "--json"]
+        arguments += ["--alarms", str(tmp_path / "c"), "--force", "--processes", str(processes)]
+        done = CliRunner().invoke(app, ["replay", *arguments])
+        assert done.exit_code == 0, done.output
+        report = json.loads(done.stdout)["conditions"]["near"]
+        return (tmp_path / "c").read_text().splitlines(), (report["results"], report["lists"])
+
+    changes, report = replay("grid", 1)
+    assert len(changes) > 500
+    assert report[0] == len(changes)
+    for processes in (1, 2):
+        assert replay("{by: grid, groups: 3}", processes) == (changes, report)

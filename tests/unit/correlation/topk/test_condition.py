@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from correlation.errors import InvalidFieldError
-from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.topk.condition import TopKCondition, build_condition, check_streams
 from tests.support.topk import make_tag_streams
@@ -157,11 +156,6 @@ def test_streams_that_fit(given: dict[str, object], streams: Mapping[str, Stream
     [
         ({}, KEYED, {"per_key": "is false, but left is partitioned by key"}),
         ({"per_key": True}, GRID, {"per_key": "is true, but left is partitioned by grid"}),
-        (
-            {},
-            {"left": replace(GRID["left"], partitioning=Partitioning("grid", 2))},
-            {"a": "the lists of the cells of a grid are not merged"},
-        ),
         (
             {"b": "right"},
             {"left": GRID["left"], "right": KEYED["right"]},

@@ -16,6 +16,7 @@ from correlation.limits import UNKNOWN_WATERMARK
 from correlation.resources.attributes import column_name, encode_value
 from correlation.resources.filters import read_filter
 from correlation.resources.tokens import TOKENS_COLUMN
+from correlation.topk.cells import Division
 from correlation.topk.gathering import Part, Range, gather_sets, list_keys
 
 # Key, id, time and tokens of an event.
@@ -65,7 +66,7 @@ def gather(
                 )
             ],
         )
-        for key, sets in gather_sets(parts, within, where, per_key=per_key)
+        for key, sets in gather_sets(parts, within, where, Division(per_key, 1, crossed=True))
     ]
 
 
@@ -139,7 +140,9 @@ def test_arrival_is_known_of_fresh_events() -> None:
     segment = make_segment([("k", "a", 1, "x"), ("k", "b", 2, "x")])
     older = make_segment([("k", "c", 0, "x")])
     parts = [Part(0, older), Part(0, segment, np.array([70, 80]))]
-    ((_, sets),) = gather_sets(parts, Range(0, 9), NO_FILTERS, per_key=False)
+    ((_, sets),) = gather_sets(
+        parts, Range(0, 9), NO_FILTERS, Division(per_key=False, groups=1, crossed=False)
+    )
     assert sets.arrived_us.tolist() == [UNKNOWN_WATERMARK, 70, 80]
     taken = sets.take(np.array([2, 0]))
     assert (taken.id.to_list(), taken.arrived_us.tolist()) == (
@@ -147,6 +150,51 @@ def test_arrival_is_known_of_fresh_events() -> None:
         [80, UNKNOWN_WATERMARK],
     )
     assert len(taken) == 2
+
+
+@pytest.mark.parametrize(
+    ("crossed", "lists"),
+    [
+        (
+            False,
+            [
+                (b"\0\0", False, [("a", 0), ("b", 0)]),
+                (b"\0\1", True, [("c", 0), ("d", 1)]),
+                (b"\1\1", False, [("e", 0)]),
+            ],
+        ),
+        (
+            True,
+            [
+                (b"\0\0", True, [("a", 0), ("b", 1)]),
+                # Group 0 of A and group 1 of B.
+                (b"\0\1", True, [("c", 0)]),
+                # Group 1 of A and group 0 of B.
+                (b"\1\0", True, [("d", 0), ("e", 1)]),
+            ],
+        ),
+    ],
+)
+def test_each_cell_of_a_grid_has_lists(
+    *, crossed: bool, lists: list[tuple[bytes, bool, list[tuple[str, int]]]]
+) -> None:
+    """Copies of group h in the cell {h, k} have the key (h, k)."""
+    if crossed:
+        left = [("\0\0", "a", 1, "x"), ("\0\1", "c", 1, "x"), ("\1\0", "d", 1, "x")]
+        right = [("\0\0", "b", 1, "x"), ("\0\1", "e", 1, "x")]
+        parts = [Part(0, make_segment(left)), Part(1, make_segment(right))]
+    else:
+        rows = [("\0\0", "a"), ("\0\0", "b"), ("\0\1", "c"), ("\1\0", "d"), ("\1\1", "e")]
+        parts = [Part(0, make_segment([(key, name, 1, "x") for key, name in rows]))]
+    division = Division(per_key=False, groups=2, crossed=crossed)
+    assert [
+        (
+            key,
+            division.is_crossed(key),
+            [*zip([it.decode() for it in sets.id.to_list()], sets.half.tolist(), strict=True)],
+        )
+        for key, sets in gather_sets(parts, ALL, NO_FILTERS, division)
+    ] == lists
 
 
 def test_keys_of_all_events_of_a_range_are_listed() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from correlation.condition_kind import Load
+from correlation.resources.partitioning import Partitioning
 from correlation.topk.condition import TopKCondition
 from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.similarities import COSINE, JACCARD
@@ -50,7 +51,18 @@ def test_plan_of_one_stream() -> None:
         "Sets take effect in the order of their times, when all watermarks have passed them.",
     ]
     assert (found["similarity"], found["report"]) == ("jaccard", "the net change of a batch")
-    assert found["partitioning"] == {"by": "grid", "why": "all sets meet in one slot"}
+    assert found["partitioning"]["why"] == "all events meet in one slot"
+
+
+def test_plan_and_costs_of_a_grid_with_several_groups() -> None:
+    streams = {"left": replace(STREAMS["left"], partitioning=Partitioning("grid", 3))}
+    found = plan_condition(SELF, streams)
+    assert found["sentences"][-1] == (
+        "Each cell of the grid has a list; the lists of all cells are merged after each batch."
+    )
+    assert (found["partitioning"]["cells"], found["partitioning"]["copies"]) == (6, 3)
+    one, three = (derive_costs(SELF, it, Load({"left": 10.0})) for it in (STREAMS, streams))
+    assert three["expected_buffered_events"]["left"] == 3 * one["expected_buffered_events"]["left"]
 
 
 @pytest.mark.parametrize(
@@ -66,4 +78,4 @@ def test_plan_of_two_streams_with_a_list_for_each_key(shortest: bool, search: st
     )
     assert (found["search"], found["similarity"]) == (search, "cosine")
     assert found["report"] == "every set and expiry"
-    assert found["partitioning"]["why"] == "sets with equal keys meet in the slot of the key"
+    assert found["partitioning"]["why"] == "events with equal keys meet in the slot of the key"

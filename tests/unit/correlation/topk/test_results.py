@@ -15,7 +15,7 @@ from correlation.topk.results import CHANGES, PRESENT, KeyedMoves, TopKChanges, 
 from correlation.topk.similarities import COSINE, HAMMING
 
 CONDITION = TopKCondition("c", 4, "left", "right", 2, 10, COSINE)
-OLDER, YOUNGER = SetRef(3, 1, "ä/1", 4), SetRef(7, 0, 'b"', 9)
+OLDER, YOUNGER = SetRef(3, 1, "ä/1".encode(), 4), SetRef(7, 0, b'b"', 9)
 PAIR = ListedPair(1, 3, OLDER, YOUNGER)
 MOVES = (
     Move("left", 1, PAIR, "expiry", 13),
@@ -60,7 +60,8 @@ def test_changes_are_records_in_their_order() -> None:
 
 def test_keys_and_ids_that_contain_separators_are_different_pairs() -> None:
     def record_key(key: bytes, older: str, younger: str) -> bytes:
-        pair = PAIR._replace(older=OLDER._replace(id=older), younger=YOUNGER._replace(id=younger))
+        refs = OLDER._replace(id=older.encode()), YOUNGER._replace(id=younger.encode())
+        pair = PAIR._replace(older=refs[0], younger=refs[1])
         moves = [KeyedMoves(key, [MOVES[0]._replace(pair=pair)])]
         (record,) = TopKChanges(CONDITION, moves).records(0)
         assert read(record)["key"] == key.decode()

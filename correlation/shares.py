@@ -1,0 +1,60 @@
+"""Merge of the shares that the slots return in a block."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from correlation.errors import CorrelationError
+from correlation.kinds import KINDS
+from correlation.operators import Result, Share
+
+
+class MissingShareError(CorrelationError):
+    """Raised when a slot has not returned a share that other slots have returned."""
+
+
+class Merged(NamedTuple):
+    """Results of the merged shares of a condition."""
+
+    condition: str
+    results: Sequence[Result]
+
+
+def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
+    """Merge the shares of a block.
+
+    Parameters
+    ----------
+    slots : sequence of (sequence of Share)
+        The shares of every slot, in their order; slots without shares are included.
+
+    Returns
+    -------
+    list of Merged
+        Results in the order of the shares; those of the previous version of a condition first.
+
+    Raises
+    ------
+    MissingShareError
+        A slot has no share of a condition of which another slot has one.
+    """
+    found: dict[tuple[str, str, int, int], list[bytes]] = {}
+    for shares in slots:
+        seen: Counter[tuple[str, str, int]] = Counter()
+        for share in shares:
+            # A condition has two shares in a block that withdraws its list and begins another.
+            key = (share.kind, share.condition, share.version)
+            found.setdefault((*key, seen[key]), []).append(share.blob)
+            seen[key] += 1
+    merged = []
+    for (kind, condition, version, _), blobs in found.items():
+        merge = KINDS[kind].merge_shares
+        if merge is None or len(blobs) != len(slots):
+            raise MissingShareError(
+                f"condition {condition}, version {version}: {len(blobs)} of {len(slots)} slots "
+                "returned a share"
+            )
+        merged.append(Merged(condition, merge(blobs)))
+    return merged

@@ -1,0 +1,169 @@
+"""Merge of local lists into the list of all cells.
+
+Problem. Cells join disjoint sets of pairs, and each maintains its k best pairs. Find the k best
+pairs of all cells, and their changes.
+
+Algorithm. A pair that is among the k best of all cells is among the k best of its cell, so the list
+is the first k pairs of all local lists, at every moment (docs/proofs.md, P-TOPK-MERGE). The local
+lists before a block are merged once. The steps of the block are applied in order, those of the same
+event together, and the first k pairs before and after them are compared.
+
+Cost. O(n log n + c (log n + k)) for n pairs of the local lists and c changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from correlation.operators import Result
+from correlation.topk.condition import TopKCondition
+from correlation.topk.listed import ListedPair, Move, SetRef, list_moves
+from correlation.topk.local import (
+    ADVANCED,
+    BUILT,
+    NET,
+    LocalList,
+    Moment,
+    Order,
+    SlotShare,
+    Step,
+    is_expiry,
+)
+from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+
+
+class _Change(NamedTuple):
+    """The list before and after a step that changed it, best pair first."""
+
+    order: Order
+    time_us: int
+    before: list[ListedPair]
+    after: list[ListedPair]
+
+
+class _Pool:
+    """All pairs of local lists, in the order of pairs."""
+
+    def __init__(self, lists: Sequence[LocalList]) -> None:
+        present = [pair for it in lists for pair in it.before]
+        entering = [pair for it in lists for step in it.steps for pair in step.entered]
+        sets = {ref[:3] for pair in present + entering for ref in (pair.older, pair.younger)}
+        # Number of each set in the order of sets.
+        self._numbers = {name: number for number, name in enumerate(sorted(sets))}
+        self._pairs = sorted(map(self._place, present))
+
+    def _place(self, pair: ListedPair) -> tuple[int, int, int, ListedPair]:
+        """Return a pair as a tuple in whose order pairs are listed."""
+        return -pair.key, -self._number(pair.older), self._number(pair.younger), pair
+
+    def _number(self, ref: SetRef) -> int:
+        return self._numbers[ref[:3]]
+
+    def apply(self, step: Step) -> None:
+        """Remove the pairs that left, and add the pairs that entered."""
+        for pair in step.left:
+            del self._pairs[bisect_left(self._pairs, self._place(pair))]
+        for pair in step.entered:
+            insort(self._pairs, self._place(pair))
+
+    def best(self, k: int) -> list[ListedPair]:
+        """Return the first k pairs."""
+        return [pair for *_, pair in self._pairs[:k]]
+
+
+def _merge(lists: Sequence[LocalList], k: int) -> tuple[list[ListedPair], list[_Change]]:
+    """Return the first k pairs of all lists before the block, and the steps that change them."""
+    pool = _Pool(lists)
+    first = top = pool.best(k)
+    changes = []
+    steps = sorted((step for it in lists for step in it.steps), key=attrgetter("order"))
+    for order, group in groupby(steps, attrgetter("order")):
+        for step in group:
+            pool.apply(step)
+        before, top = top, pool.best(k)
+        if before != top:
+            changes.append(_Change(order, step.time_us, before, top))
+    return first, changes
+
+
+def merge_lists(lists: Sequence[LocalList], k: int) -> LocalList:
+    """Merge the lists of the cells of a slot.
+
+    Parameters
+    ----------
+    lists : sequence of LocalList
+        Lists of disjoint sets of pairs, each with the k best pairs at every step.
+    k : int
+        Length of the merged list.
+    """
+    first, changes = _merge(lists, k)
+    return LocalList(first, [Step(it.order, it.time_us, *_differences(it)) for it in changes])
+
+
+def _differences(change: _Change) -> tuple[list[ListedPair], list[ListedPair]]:
+    """Return the pairs that left the list, and the pairs that entered it."""
+    before, after = set(change.before), set(change.after)
+    left = [it for it in change.before if it not in after]
+    return left, [it for it in change.after if it not in before]
+
+
+def merge_shares(blobs: Sequence[bytes]) -> list[Result]:
+    """Merge the shares of all slots in a block; see `ConditionKind.merge_shares`."""
+    shares = [SlotShare.from_bytes(it) for it in blobs]
+    condition, moment = shares[0].condition, shares[0].moment
+    lists = [it.local for it in shares]
+    if any(it.moment.is_late for it in shares):
+        moment = moment._replace(is_late=True)
+        lists = [_net_list(it, moment.as_of_us) for it in lists]
+    present, changes = _merge(lists, condition.k)
+    moves: list[Move] = []
+    for change in changes:
+        moves += _describe_change(condition, moment, change)
+        present = change.after
+    results: list[Result] = []
+    if moves:
+        results.append(TopKChanges(condition, [KeyedMoves(None, moves)]))
+    if moves or moment.is_lost:
+        results.append(present_lists(condition, moment.as_of_us, [(None, present)]))
+    return results
+
+
+def _net_list(local: LocalList, as_of_us: int) -> LocalList:
+    """Return a local list in which all sets of the block take effect in one step.
+
+    A set that came late changes lists of the past, so that the list is reported as of the end of
+    the block alone.
+    """
+    built = [it for it in local.steps if it.order[0] == BUILT]
+    before = {*local.before}
+    for step in built:
+        before = before.difference(step.left).union(step.entered)
+    after = before
+    for step in local.steps[len(built) :]:
+        after = after.difference(step.left).union(step.entered)
+    net = Step((ADVANCED, *NET), as_of_us, [*(before - after)], [*(after - before)])
+    return LocalList(local.before, [*built, net])
+
+
+def _describe_change(condition: TopKCondition, moment: Moment, change: _Change) -> Iterator[Move]:
+    """Yield the changes of a step with their reasons."""
+    reasons: dict[ListedPair, str] = {}
+    if change.order[0] == BUILT:
+        reason = moment.built
+    elif moment.is_late:
+        reason = "set"
+    elif condition.every:
+        reason = "expiry" if is_expiry(change.order) else "set"
+    else:
+        left, entered = _differences(change)
+        valid_from_us = moment.as_of_us - condition.window_us
+        for it in left:
+            reasons[it] = "expiry" if it.older.time_us < valid_from_us else "set"
+        for it in entered:
+            reasons[it] = "set" if it.younger.time_us > moment.previous_us else "expiry"
+        reason = "set" if "set" in reasons.values() else "expiry"
+    return list_moves(change.before, change.after, change.time_us, reason, reasons)

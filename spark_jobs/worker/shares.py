@@ -1,0 +1,48 @@
+"""Shares of a slot as one blob, which the tasks of the sink return to the driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from correlation.buffers.columns import BytesColumn, pack_columns, unpack_columns
+from correlation.operators import Share
+from spark_jobs.worker.envelope import compressed, decompressed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class SlotShares(NamedTuple):
+    """The shares of a slot in a batch.
+
+    Parameters
+    ----------
+    slots : int
+        Number of slots of the job.
+    detected_at_us : int
+        Time at which the slot's correlation completed, in µs since 1970.
+    shares : sequence of Share
+        The shares, in order.
+    """
+
+    slots: int
+    detected_at_us: int
+    shares: Sequence[Share]
+
+    def to_bytes(self) -> bytes:
+        """Write the shares as one byte string."""
+        blobs = BytesColumn.from_list([it.blob for it in self.shares])
+        names = [[it.kind, it.condition, it.version] for it in self.shares]
+        meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
+        return compressed(pack_columns({"blob": blobs}, meta))
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> SlotShares:
+        """Read the output of `to_bytes`."""
+        columns, meta = unpack_columns(decompressed(blob))
+        blobs = cast("BytesColumn", columns["blob"]).to_list()
+        shares = [
+            Share(kind, condition, version, it)
+            for (kind, condition, version), it in zip(meta["shares"], blobs, strict=True)
+        ]
+        return cls(meta["slots"], meta["detected_at"], shares)
