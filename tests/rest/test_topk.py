@@ -253,7 +253,8 @@ def test_plan_describes_list_and_search(service: Service) -> None:
     assert plan["report"] == "every set and expiry"
     assert plan["partitioning"] == {
         "by": "key",
-        "why": "sets with equal keys meet in the slot of the key",
+        "copies": 1,
+        "why": "events with equal keys meet in the slot of the key",
     }
 
 
