@@ -25,6 +25,7 @@ from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.reading import COLUMNS, ChangeReader, list_cells
 from correlation.topk.results import CHANGES, PRESENT
 from correlation.topk.similarities import SIMILARITIES
+from correlation.topk.sizing import size_sample
 from correlation.topk.stored import withdraw_lists
 
 _FIELDS = (
@@ -155,4 +156,5 @@ TOPK_KIND = ConditionKind(
     lists=Lists(PRESENT, COLUMNS, list_cells),
     withdraw=withdraw_lists,
     horizon_remedy="reduce window or max_delay",
+    measure=size_sample,
 )
