@@ -10,23 +10,28 @@ that are sets. w is the window in seconds.
     valid sets           r · w for each stream
     other sets           mean number of valid sets with which a new set may form a pair:
                          r · w for one stream, 2 · r(A) · r(B) · w / (r(A) + r(B)) for two
-    precandidates        of a search: precandidates in the trial / other sets in the trial
-                         · other sets
+    precandidates        of a search: m · (other sets / v) ** g, where m sets were met by a search
+                         for a set of the newer half of the trial, among v other sets, on average
+    g                    growth between the halves: log(m / m') / log(v / v') with the means m', v'
+                         of the older half, at least 0 and at most 1; 1 if it is not known
+    max precandidates    precandidates in the trial / other sets in the trial · other sets
     buffered bytes       buffered events · bytes of an event in the columns of the sample
     list bytes           empty joins + bytes of sets in the trial / max valid sets in the trial
                          · valid sets + bytes of the stock in the trial / its valid sets
                          · valid sets
     max list bytes       the same with the largest possible stock: k pairs for each valid set
 
-Distinct tokens, and pairs of the stock, grow more slowly than the number of sets, and more similar
-pairs end searches earlier. If the window has more sets than the sample, bytes and precandidates are
-therefore estimated rather too high. Arrays have room for up to twice their content.
+The number of sets that a search meets grows with the window, from a constant (if the list is full
+of pairs so similar that searches end early) up to in proportion (if it is not). Distinct tokens and
+pairs of the stock grow more slowly than the number of sets, so the bytes of a window with more sets
+than the sample are estimated rather too high. Arrays have room for up to twice their content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
@@ -190,7 +195,8 @@ def _expect(condition: TopKCondition, trial: Trial, rates: Mapping[str, float]) 
     if condition.crossed:
         a, b = rates[condition.a], rates[condition.b]
         others = 2 * a * b * window / total if total else 0.0
-    met = trial.met / trial.others * others if trial.others else 0.0
+    max_met = trial.met / trial.others * others if trial.others else 0.0
+    met = min(_extrapolate(trial, others), max_met)
     base = trial.empty_bytes + trial.set_bytes / trial.max_valid * count
     max_stock = condition.k * count * _PAIR_BYTES
     stock = min(trial.stock_bytes / trial.last_valid * count, max_stock)
@@ -198,10 +204,24 @@ def _expect(condition: TopKCondition, trial: Trial, rates: Mapping[str, float]) 
         "valid_sets": {name: round(it) for name, it in valid.items()},
         "other_sets": round(others),
         "precandidates_per_set": shorten(met),
+        "max_precandidates_per_set": shorten(max_met),
         "precandidates_per_second": shorten(met * total),
         "list_bytes": round(base + stock),
         "max_list_bytes": round(base + max_stock),
     }
+
+
+def _extrapolate(trial: Trial, others: float) -> float:
+    """Return the expected number of sets that a search meets among a number of other sets."""
+    older_sets = trial.sets - trial.newer_sets
+    older = (trial.met - trial.newer_met, trial.others - trial.newer_others)
+    if not (trial.newer_others and others):
+        return 0.0
+    met, found = trial.newer_met / trial.newer_sets, trial.newer_others / trial.newer_sets
+    growth = 1.0
+    if met and all(older) and found * older_sets > older[1]:
+        growth = log(met * older_sets / older[0]) / log(found * older_sets / older[1])
+    return float(met * (others / found) ** min(max(growth, 0.0), 1.0))
 
 
 def _warn_of_sets(

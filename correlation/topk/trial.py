@@ -23,6 +23,7 @@ from correlation.buffers.columns import Int64s
 from correlation.topk.condition import TopKCondition
 from correlation.topk.gathering import Sets
 from correlation.topk.join.join import TopKJoin
+from correlation.topk.join.search import PRECANDIDATES
 from correlation.topk.join.state import Block
 
 # Limits of the sets that are joined: they bound time and memory of a trial. A stock of n sets has
@@ -47,13 +48,17 @@ class Trial:
     ----------
     sets, lists : int
         Number of sets, and of lists.
-    others : int
-        Sum, over all sets, of the number of valid sets with which the set could form a pair when it
-        was added, if its key were not considered.
+    newer_sets : int
+        Number of sets in the newer half of the sets.
+    others, newer_others : int
+        Sum, over all sets and over those of the newer half, of the number of valid sets with which
+        the set could form a pair when it was added, if its key were not considered.
     max_valid, last_valid : int
         Maximum number of valid sets, and the number at the end.
-    met, candidates : int
-        Numbers of sets that searches met, and of pairs that they passed to the stock.
+    met, newer_met : int
+        Number of sets that searches met: those for all sets, and for those of the newer half.
+    candidates : int
+        Number of pairs that searches passed to the stock.
     stock_pairs : int
         Number of pairs in the stock at the end.
     identical_sets : int
@@ -71,10 +76,13 @@ class Trial:
 
     sets: int = 0
     lists: int = 0
+    newer_sets: int = 0
     others: int = 0
+    newer_others: int = 0
     max_valid: int = 0
     last_valid: int = 0
     met: int = 0
+    newer_met: int = 0
     candidates: int = 0
     stock_pairs: int = 0
     identical_sets: int = 0
@@ -103,14 +111,22 @@ def join_newest(condition: TopKCondition, keyed: Sequence[Sets]) -> Trial:
         The sets of each list in their order, at least one set.
     """
     chosen = _choose_newest(condition, keyed)
-    until_us = max(int(sets.time_us[-1]) for sets in chosen)
-    trial = Trial(sets=sum(map(len, chosen)), lists=len(chosen))
-    for sets in chosen:
-        _join_key(condition, sets, until_us, trial)
-        trial.identical_sets += count_identical(condition, sets)
     times_us = np.concatenate([it.time_us for it in chosen])
     side = np.concatenate([it.side for it in chosen])
-    trial.others, trial.max_valid = count_others(condition, times_us, side)
+    count = len(times_us)
+    trial = Trial(sets=count, lists=len(chosen), newer_sets=count - count // 2)
+    is_newer = np.zeros(count, np.bool_)
+    is_newer[np.lexsort((side, times_us))[count // 2 :]] = True
+    others = count_others(condition, times_us, side)
+    trial.others, trial.newer_others = int(others.sum()), int(others[is_newer].sum())
+    trial.max_valid = count_max_valid(condition, times_us)
+    low, until_us = 0, int(times_us.max())
+    for sets in chosen:
+        # The newer sets of a key are its last.
+        newer = int(is_newer[low : low + len(sets)].sum())
+        _join_key(condition, sets, len(sets) - newer, until_us, trial)
+        trial.identical_sets += count_identical(condition, sets)
+        low += len(sets)
     if condition.per_key:
         trial.last_value = None
     return trial
@@ -129,23 +145,18 @@ def _choose_newest(condition: TopKCondition, keyed: Sequence[Sets]) -> list[Sets
     return [it.take(own) for it, own in zip(keyed, rows, strict=True) if len(own)]
 
 
-def _join_key(condition: TopKCondition, sets: Sets, until_us: int, trial: Trial) -> None:
-    """Join the sets of a key, and add what is counted to the trial."""
+def _join_key(
+    condition: TopKCondition, sets: Sets, older: int, until_us: int, trial: Trial
+) -> None:
+    """Join the sets of a key, of which `older` are of the older half, and add the counts."""
     join, empty = _new_join(condition), _new_join(condition)
-    offsets = sets.tokens.offsets
-    for low in range(0, len(sets), _BLOCK_SETS):
-        high = min(low + _BLOCK_SETS, len(sets))
-        begin, end = offsets[[low, high]].tolist()
-        block = Block(
-            sets.time_us[low:high],
-            sets.side[low:high],
-            offsets[low : high + 1] - begin,
-            sets.tokens.codes[begin:end],
-        )
-        join.insert(block, int(block.time_us[-1]))
+    _insert(join, sets, 0, older)
+    before = int(join.work[PRECANDIDATES])
+    _insert(join, sets, older, len(sets))
     join.insert(_NO_SETS, until_us)
     met, _, candidates = join.work.tolist()
     trial.met += met
+    trial.newer_met += met - before
     trial.candidates += candidates
     trial.last_valid += join.next - join.first
     trial.stock_pairs += join.stock_size
@@ -156,6 +167,21 @@ def _join_key(condition: TopKCondition, sets: Sets, until_us: int, trial: Trial)
     trial.set_bytes += _TOKEN_BYTES * len(sets.tokens.values)
     trial.set_bytes += sets.id.nbytes + _NAME_BYTES * len(sets)
     _read_list(condition, join, np.diff(sets.tokens.offsets), trial)
+
+
+def _insert(join: TopKJoin, sets: Sets, begin: int, end: int) -> None:
+    """Insert the sets from one position to another."""
+    offsets = sets.tokens.offsets
+    for low in range(begin, end, _BLOCK_SETS):
+        high = min(low + _BLOCK_SETS, end)
+        start, stop = offsets[[low, high]].tolist()
+        block = Block(
+            sets.time_us[low:high],
+            sets.side[low:high],
+            offsets[low : high + 1] - start,
+            sets.tokens.codes[start:stop],
+        )
+        join.insert(block, int(block.time_us[-1]))
 
 
 _NO_SETS = Block(
@@ -189,10 +215,8 @@ def _read_list(condition: TopKCondition, join: TopKJoin, sizes: Int64s, trial: T
         trial.last_value = value
 
 
-def count_others(
-    condition: TopKCondition, times_us: Int64s, side: NDArray[np.int8]
-) -> tuple[int, int]:
-    """Count the valid sets that each set finds when it is added.
+def count_others(condition: TopKCondition, times_us: Int64s, side: NDArray[np.int8]) -> Int64s:
+    """Count the valid sets with which each set could form a pair when it is added.
 
     Parameters
     ----------
@@ -203,24 +227,31 @@ def count_others(
 
     Returns
     -------
-    others, max_valid : int
-        Sum of the numbers of valid sets with which each set could form a pair, and the maximum
-        number of valid sets.
+    int64[n]
+        Number of sets that are valid when the set is added; for two streams, of the other stream.
     """
-    window_us = condition.window_us
-    ordered = np.sort(times_us)
-    valid = np.arange(1, len(ordered) + 1) - np.searchsorted(ordered, ordered - window_us)
-    max_valid = int(valid.max())
     if not condition.crossed:
-        return int((valid - 1).sum()), max_valid
-    others = 0
+        order = np.argsort(times_us, kind="stable")
+        ordered = times_us[order]
+        found = np.empty(len(order), np.int64)
+        found[order] = np.arange(len(order)) - np.searchsorted(
+            ordered, ordered - condition.window_us
+        )
+        return found
+    found = np.zeros(len(times_us), np.int64)
     for it in range(_SIDES):
         mine, theirs = times_us[side == it], np.sort(times_us[side != it])
         # At equal times the sets of A come first.
         before = np.searchsorted(theirs, mine, side="right" if it else "left")
-        gone = np.searchsorted(theirs, mine - window_us)
-        others += int((before - gone).sum())
-    return others, max_valid
+        found[side == it] = before - np.searchsorted(theirs, mine - condition.window_us)
+    return found
+
+
+def count_max_valid(condition: TopKCondition, times_us: Int64s) -> int:
+    """Return the maximum number of sets that are valid at a moment; times in any order."""
+    ordered = np.sort(times_us)
+    expired = np.searchsorted(ordered, ordered - condition.window_us)
+    return int((np.arange(1, len(ordered) + 1) - expired).max())
 
 
 def count_identical(condition: TopKCondition, sets: Sets) -> int:

@@ -110,6 +110,22 @@ def test_expected_work_is_in_proportion_to_the_sets_of_the_window() -> None:
     assert wide["max_list_bytes"] - expected["max_list_bytes"] > 792 * 50 * 128
 
 
+def test_growth_of_the_work_is_that_between_the_halves_of_the_sample() -> None:
+    # Each second set shares a token with the set before, and with no other.
+    rows = [(at, chr(97 + at // 2)) for at in range(40)]
+    condition = replace(SELF, k=1000, window_us=1000 * S)
+    expected = size(condition, [sample_of("left", rows)])["expected"]
+    assert expected["other_sets"] == 1000
+    # 20 of 40 · 39 / 2 others; a search meets half a set in both halves.
+    assert expected["max_precandidates_per_set"] == pytest.approx(20 / 780 * 1000, rel=1e-3)
+    assert expected["precandidates_per_set"] == 0.5
+    assert expected["precandidates_per_second"] == 0.5
+    # All sets share a token: the work is in proportion to the window.
+    rows = [(at, f"a{chr(98 + at)}") for at in range(40)]
+    expected = size(condition, [sample_of("left", rows)])["expected"]
+    assert expected["precandidates_per_set"] == expected["max_precandidates_per_set"] == 1000
+
+
 def test_rates_of_the_request_scale_the_window() -> None:
     found = size(replace(SELF, k=50), [sample_of("left", ROWS)], {"left": 1000.0})
     assert found["sets"]["left"]["sets_per_second"] == 800.0

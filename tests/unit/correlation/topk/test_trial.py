@@ -14,7 +14,12 @@ from correlation.topk import trial as limits
 from correlation.topk.condition import TopKCondition
 from correlation.topk.gathering import Sets
 from correlation.topk.similarities import HAMMING, JACCARD
-from correlation.topk.trial import count_identical, count_others, join_newest
+from correlation.topk.trial import (
+    count_identical,
+    count_max_valid,
+    count_others,
+    join_newest,
+)
 from tests.oracle.topk import TokenSet, ranked_pairs, relevant_pairs
 
 if TYPE_CHECKING:
@@ -73,6 +78,12 @@ def test_counts_are_those_of_all_pairs(*, crossed: bool, window: int, seed: int)
     # The list is never full, so no search ends early: it meets all sets that share a token.
     met = sum(bool(given[it].tokens & that.tokens) for it in numbers for that in others[it])
     assert (found.met, found.candidates) == (met, met)
+    newer = [*numbers][len(given) // 2 :]
+    assert found.newer_sets == len(newer)
+    assert found.newer_others == sum(len(others[it]) for it in newer)
+    assert found.newer_met == sum(
+        bool(given[it].tokens & that.tokens) for it in newer for that in others[it]
+    )
     equal = sum(any(given[it].tokens == that.tokens for that in others[it]) for it in numbers)
     assert found.identical_sets == equal
     valid = [sum(it.time >= given[at].time - window for it in given[: at + 1]) for at in numbers]
@@ -110,7 +121,15 @@ def test_lists_of_keys_are_added() -> None:
     found = join_newest(condition, [make_sets(one), make_sets(two)])
     alone = [join_newest(condition, [make_sets(it)]) for it in (one, two)]
     assert (found.lists, found.full_lists, found.last_value) == (2, 2, None)
-    for name in ("sets", "met", "candidates", "identical_sets", "listed_pairs", "empty_bytes"):
+    for name in (
+        "sets",
+        "newer_sets",
+        "met",
+        "candidates",
+        "identical_sets",
+        "listed_pairs",
+        "empty_bytes",
+    ):
         assert getattr(found, name) == sum(getattr(it, name) for it in alone), name
     # A set could form pairs with the sets of all keys, if it had theirs.
     mixed = sorted([*one, *two], key=lambda it: it.time)
@@ -123,8 +142,9 @@ def test_lists_of_keys_are_added() -> None:
 def test_sets_of_a_beside_sets_of_b_at_one_time_come_first() -> None:
     times, sides = np.array([5, 5, 5], np.int64), np.array([1, 0, 1], np.int8)
     # Both sets of B find that of A.
-    assert count_others(CROSSED, times, sides) == (2, 3)
-    assert count_others(SELF, times, sides * 0) == (3, 3)
+    assert count_others(CROSSED, times, sides).tolist() == [1, 0, 1]
+    assert count_others(SELF, times, sides * 0).tolist() == [0, 1, 2]
+    assert count_max_valid(SELF, times) == 3
 
 
 def test_an_equal_set_counts_while_it_is_valid() -> None:
