@@ -175,8 +175,8 @@ class Sampler:
         if problems:
             raise NoSampleError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
         warnings = [f"{topic}: {_LIMIT}" for topic, it in sorted(found.items()) if not it.in_time]
-        read = {topic: [_parse(message) for message in it.messages] for topic, it in found.items()}
         with self._turns():
+            read = {topic: [*map(_parse, it.messages)] for topic, it in found.items()}
             samples = {name: read_sample(it, read[it.topic]) for name, it in streams.items()}
         return Samples(samples, warnings)
 

@@ -120,11 +120,13 @@ def join_newest(condition: TopKCondition, keyed: Sequence[Sets]) -> Trial:
     others = count_others(condition, times_us, side)
     trial.others, trial.newer_others = int(others.sum()), int(others[is_newer].sum())
     trial.max_valid = count_max_valid(condition, times_us)
-    low, until_us = 0, int(times_us.max())
+    low, until_us, empty = 0, int(times_us.max()), _new_join(condition)
+    trial.empty_bytes = len(chosen) * empty.nbytes
     for sets in chosen:
         # The newer sets of a key are its last.
         newer = int(is_newer[low : low + len(sets)].sum())
-        _join_key(condition, sets, len(sets) - newer, until_us, trial)
+        join = _join_key(condition, sets, len(sets) - newer, until_us, trial)
+        _add_memory(sets, join, empty, trial)
         trial.identical_sets += count_identical(condition, sets)
         low += len(sets)
     if condition.per_key:
@@ -147,9 +149,9 @@ def _choose_newest(condition: TopKCondition, keyed: Sequence[Sets]) -> list[Sets
 
 def _join_key(
     condition: TopKCondition, sets: Sets, older: int, until_us: int, trial: Trial
-) -> None:
+) -> TopKJoin:
     """Join the sets of a key, of which `older` are of the older half, and add the counts."""
-    join, empty = _new_join(condition), _new_join(condition)
+    join = _new_join(condition)
     _insert(join, sets, 0, older)
     before = int(join.work[PRECANDIDATES])
     _insert(join, sets, older, len(sets))
@@ -160,13 +162,17 @@ def _join_key(
     trial.candidates += candidates
     trial.last_valid += join.next - join.first
     trial.stock_pairs += join.stock_size
-    trial.empty_bytes += empty.nbytes
+    _read_list(condition, join, np.diff(sets.tokens.offsets), trial)
+    return join
+
+
+def _add_memory(sets: Sets, join: TopKJoin, empty: TopKJoin, trial: Trial) -> None:
+    """Add the memory of a list to the trial, beside that of an empty one."""
     stock_bytes = join.stock_nbytes - empty.stock_nbytes
     trial.stock_bytes += stock_bytes
     trial.set_bytes += join.nbytes - empty.nbytes - stock_bytes
     trial.set_bytes += _TOKEN_BYTES * len(sets.tokens.values)
     trial.set_bytes += sets.id.nbytes + _NAME_BYTES * len(sets)
-    _read_list(condition, join, np.diff(sets.tokens.offsets), trial)
 
 
 def _insert(join: TopKJoin, sets: Sets, begin: int, end: int) -> None:
