@@ -25,6 +25,7 @@ from cli.client.plan_command import plan
 from cli.client.query_command import query_app
 from cli.client.repair_command import repair_config
 from cli.client.tail_command import tail
+from cli.client.validate_command import validate
 from cli.client.watermark import reset_watermark
 from cli.error_messages import describe_error
 from cli.errors import BrokerError, CliError, UsageError
@@ -283,6 +284,7 @@ app.command("repair-config")(repair_config)
 app.command()(reset_watermark)
 app.command()(explain)
 app.command()(plan)
+app.command()(validate)
 app.add_typer(query_app, name="query")
 
 

@@ -17,6 +17,7 @@ from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
+from correlation.sampling import StreamSample
 
 FieldType = Literal[
     "duration",
@@ -184,6 +185,15 @@ def _as_held(
     return held
 
 
+def _no_measures(
+    condition: Any,  # noqa: ANN401, ARG001 - as typed
+    streams: Mapping[str, Stream],  # noqa: ARG001 - as typed
+    samples: Mapping[str, StreamSample],  # noqa: ARG001 - as typed
+    load: Load,  # noqa: ARG001 - as typed
+) -> dict[str, Any]:
+    return {}
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
 
@@ -270,6 +280,12 @@ class ConditionKind:
         the field `events`, so that no name collides with another field.
     horizon_remedy : str
         What a user can do so that events are kept for a shorter time: part of an error message.
+    measure : callable
+        `(condition, streams, samples, load) -> dict`: JSON-able estimates from samples of the
+        streams by name, of which some may be missing, beside the facts that each sample describes;
+        see correlation.sampling. `load` has the rates of the samples where no others are known.
+        The list `warnings`, if present, has sentences with remedies. Default: no estimates; the
+        rates are then used by `derive` alone.
     """
 
     name: str
@@ -306,6 +322,9 @@ class ConditionKind:
         Callable[[Any, Mapping[str, StreamBuffer], bytes], Sequence[Result | Share]] | None
     ) = None
     merge_shares: Callable[[Sequence[bytes]], Sequence[Result]] | None = None
+    measure: Callable[
+        [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
+    ] = _no_measures
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

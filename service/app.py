@@ -17,6 +17,7 @@ from service.api import (
     stream_status,
     streams,
     templates,
+    validation,
 )
 from service.api.body import new_limiter
 from service.api.problems import MEDIA_TYPE, install
@@ -91,7 +92,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     install(app)
     for module in (
         *(streams, stream_status, templates),
-        *(conditions, explain, present_list, health),
+        *(validation, conditions, explain, present_list, health),
     ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)

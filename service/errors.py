@@ -100,6 +100,10 @@ class EventNotFoundError(ServiceError):
     """No record with the id was found in the part of its topic that was searched."""
 
 
+class NoSampleError(ServiceError):
+    """A topic from which a sample is to be read does not exist, or has no records."""
+
+
 class DependedUponError(ServiceError):
     """The write would break conditions that read the stream; they are listed."""
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from correlation.errors import InvalidFieldError, RejectedEventError
-from correlation.explaining import FindList, Form, GivenRecord
+from correlation.explaining import FindList, GivenRecord
 from correlation.kinds import KINDS, to_condition
-from correlation.limits import TIME_LIMIT_US
-from correlation.resources.times import READERS, iso8601_reader
+from service.documents.given_records import read_given
 from service.errors import EventNotFoundError, FieldProblem, InvalidDocumentError
 from service.lookup import Finding, RecordFinder, Span, Wanted, wanted_by_id
 
@@ -27,11 +24,6 @@ if TYPE_CHECKING:
 # Max number of found records per role. With uncertain instants, the probability is computed from
 # all of them together; its cost grows faster than their square.
 _FOUND = 100
-_FORMS: tuple[Form, ...] = ("record", "event")
-_MORE = {"record_key", "record_timestamp"}
-# Integers that the job's parser reads as integers.
-_WHOLE = range(-(2**63), 2**64)
-_read_iso = iso8601_reader("UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ class Explainer:
                 event_id = _read_id(field.format(role), document["id"])
                 wanted[role] = wanted_by_id(stream.topic, stream.mapping, event_id)
             else:
-                given[role] = _read_given(field.format(role), document)
+                given[role] = read_given(field.format(role), document)
         notes = []
         if wanted:
             findings = self._finder.find(wanted, span)
@@ -176,65 +168,6 @@ def _check_roles(kind: ConditionKind, condition: Condition, asked: Asked) -> Map
         detail = f"{problems[0].field}: {problems[0].problem}"
         raise InvalidDocumentError(detail, tuple(problems))
     return given
-
-
-def read_moment_us(field: str, value: object) -> int:
-    """Read a Kafka timestamp: µs since 1970, or an RFC 3339 string.
-
-    Raises
-    ------
-    InvalidFieldError
-        When the value is not valid; names the field.
-    """
-    remedy = 'write µs since 1970, or a string such as "2026-01-01T12:00:00Z"'
-    if isinstance(value, Decimal) and value != value.to_integral_value():
-        raise InvalidFieldError(field, "must be a whole number of microseconds", remedy)
-    try:
-        read = _read_iso if isinstance(value, str) else READERS["epoch_us"]
-        moment_us = read(value)[0]
-    except RejectedEventError as error:
-        raise InvalidFieldError(field, error.detail, remedy) from None
-    if not 0 <= moment_us <= TIME_LIMIT_US:
-        raise InvalidFieldError(field, "must be from 1970 to 36,000 years later", remedy)
-    return moment_us
-
-
-def _read_given(field: str, document: Document) -> GivenRecord:
-    """Read an event of a request: plain, or as the value of its form's name."""
-    named = [form for form in _FORMS if form in document and set(document) <= {form, *_MORE}]
-    if not named:
-        return GivenRecord(_as_parsed(field, document))
-    form = named[0]
-    value = document[form]
-    if not isinstance(value, Mapping):
-        remedy = "write a JSON object"
-        raise InvalidDocumentError.of(f"{field}.{form}", "must be an object", remedy)
-    key, record_timestamp_us = document.get("record_key"), None
-    if key is not None and not isinstance(key, str):
-        remedy = "write the key of the Kafka record, or leave it out"
-        raise InvalidDocumentError.of(f"{field}.record_key", "must be a string", remedy)
-    if document.get("record_timestamp") is not None:
-        record_timestamp_us = read_moment_us(
-            f"{field}.record_timestamp", document["record_timestamp"]
-        )
-    return GivenRecord(
-        _as_parsed(f"{field}.{form}", value),
-        None if key is None else key.encode(),
-        record_timestamp_us,
-        form=form,
-    )
-
-
-def _as_parsed(field: str, value: object) -> Any:  # noqa: ANN401  any JSON value
-    """Return the value as the job parses it: a number beyond 64 bits cannot be an id or key."""
-    if isinstance(value, Mapping):
-        return {name: _as_parsed(f"{field}.{name}", found) for name, found in value.items()}
-    if isinstance(value, list):
-        return [_as_parsed(f"{field}[{at}]", found) for at, found in enumerate(value)]
-    if isinstance(value, float):
-        remedy = "use a finite number of at most 40 characters"
-        raise InvalidDocumentError.of(field, "must be a finite number", remedy)
-    return Decimal(value) if type(value) is int and value not in _WHOLE else value
 
 
 def _read_id(field: str, value: object) -> bytes:

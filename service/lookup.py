@@ -1,4 +1,4 @@
-"""Lookup of records by id, or by another property, in the newest part of a topic.
+"""Lookup of records in the newest part of a topic: by id, by another property, or all of them.
 
 Kafka has no index of either. A lookup is therefore bounded by a number of records (the newest,
 split evenly over the partitions), by a range of Kafka timestamps, if given, and by a time limit.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,9 +30,10 @@ from correlation.resources.mapping import EventMapping
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import OffsetRange, is_timeout, list_ranges
 from service.errors import BrokerError, FieldProblem, NotReadyError
+from service.newest_records import NewestRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from confluent_kafka import Consumer
 
@@ -154,18 +155,49 @@ class RecordFinder:
         NotReadyError
             When too many lookups are running.
         """
+        with self._searching(span, ("id", "send the event itself")) as search:
+            return search.find(wanted)
+
+    def read_newest(self, topics: Collection[str], most: int) -> dict[str, NewestRecords]:
+        """Read the newest records of topics.
+
+        Parameters
+        ----------
+        topics : collection of str
+            The topics.
+        most : int
+            Max number of records of each topic.
+
+        Returns
+        -------
+        dict
+            The records by topic; topics that do not exist are missing.
+
+        Raises
+        ------
+        BrokerError, NotReadyError
+            As `find`.
+        """
+        hint = ("sample_from_topic", "send a sample in the request")
+        with self._searching(Span(), hint) as search:
+            found = {topic: search.read_newest(topic, most) for topic in topics}
+        return {topic: it for topic, it in found.items() if it is not None}
+
+    @contextmanager
+    def _searching(self, span: Span, hint: tuple[str, str]) -> Iterator[_Search]:
+        """Open a consumer for a search; `hint` is the field that asks for it, and a way without."""
         limit = self._settings.explain_seconds
         if not self._running.acquire(timeout=limit):
+            field, remedy = hint
             detail = f"{_LOOKUPS} lookups are already running"
-            raise NotReadyError(detail, (FieldProblem("id", detail, "send the event itself"),))
+            raise NotReadyError(detail, (FieldProblem(field, detail, remedy),))
         try:
             properties = self._settings.client_properties("coincide-service-lookup")
             opened = open_consumer(
                 properties, "coincide-service", queued_max_messages_kbytes=16 * 1024
             )
             with closing(opened) as consumer:
-                search = _Search(consumer, self._settings.explain_records, span, limit)
-                return search.find(wanted)
+                yield _Search(consumer, self._settings.explain_records, span, limit)
         except KafkaException as error:
             raise BrokerError(
                 f"the records could not be searched: {error.args[0].str()}"
@@ -199,11 +231,32 @@ class _Search:
                 if name not in found or not found[name].matches
             }
             if rest:
-                newest, exhaustive = self._newest(ranges)
+                newest, exhaustive = self._newest(ranges, self._share(ranges))
                 found |= self._read(rest, newest)
                 for name in rest:
                     found[name].exhaustive = exhaustive
         return found
+
+    def read_newest(self, topic: str, most: int) -> NewestRecords | None:
+        """Read the newest records of a topic by their timestamps; None: it does not exist."""
+        ranges = self._ranges(topic)
+        if not ranges:
+            return None
+        newest, _ = self._newest(ranges, min(most, self._share(ranges)))
+        found = NewestRecords(most)
+        try:
+            for message in read_ranges(self._consumer, newest, self._deadline):
+                found.add(message)
+        except KafkaException as error:
+            if not is_timeout(error):
+                raise
+            found.in_time = False
+        found.prune()
+        return found
+
+    def _share(self, ranges: Ranges) -> int:
+        """Return the max number of records that are read of each partition."""
+        return max(1, self._records // max(1, len(ranges)))
 
     def _left(self) -> float:
         return max(_SHORTEST_SECONDS, self._deadline - time.monotonic())
@@ -218,9 +271,8 @@ class _Search:
         places = [(topic, number) for number in sorted(described.partitions)]
         return list_ranges(self._consumer, places, self._left())
 
-    def _newest(self, ranges: Ranges) -> tuple[Ranges, bool]:
+    def _newest(self, ranges: Ranges, each: int) -> tuple[Ranges, bool]:
         """Return the offsets to read, and whether they cover the whole requested range."""
-        each = max(1, self._records // max(1, len(ranges)))
         firsts = {place: it.begin for place, it in ranges.items()}
         stops = {place: it.end for place, it in ranges.items()}
         # For a partition without a record that is new enough, the begin is its end.

@@ -31,6 +31,7 @@ from service.lists import PresentLists
 from service.log import TopicLog
 from service.metrics import MetricsView
 from service.registry import Registry
+from service.sampling import Sampler
 from service.stream_topics import StreamTopics
 from service.topic_rules import TOPIC_FIELDS, TopicRules
 from service.topics import TopicKeeper, TopicProblem
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from correlation.resources.streams import Stream
     from service.explaining import Asked
     from service.lookup import Span
+    from service.sampling import Derived, SampleRequest
     from service.settings import Settings
 
     Precondition = Callable[[Stored | None], None]
@@ -97,6 +99,7 @@ class ControlPlane:
         self._topic_rules = TopicRules(settings, self._topics)
         self.stream_topics = StreamTopics(settings, self._topics)
         self._explainer = Explainer(settings)
+        self._sampler = Sampler(settings)
         self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
@@ -262,7 +265,7 @@ class ControlPlane:
             )
             return self._write(resource, orjson.dumps(resource.to_record()))
 
-    def derive(self, document: Document, load: Load) -> Document:
+    def derive(self, document: Document, load: Load, asked: SampleRequest | None = None) -> Derived:
         """Check a condition's document and compute its cost.
 
         Parameters
@@ -271,11 +274,13 @@ class ControlPlane:
             The document, with durations in µs and all defaults.
         load : Load
             Expected load of the streams.
+        asked : SampleRequest or None
+            Sample of the streams, whose rates are used where `load` has none.
 
         Raises
         ------
         ServiceError, InvalidFieldError
-            When the document is not valid.
+            When the document is not valid, or the sample cannot be read.
         """
         errors = DocumentErrors()
         with errors:
@@ -283,8 +288,9 @@ class ControlPlane:
         with errors:
             self._topic_rules.check("condition", document["output_topic"])
         errors.raise_all()
-        streams = self.registry.streams()
-        return KINDS[condition.kind].derive(condition, streams, load)
+        streams, kind = self.registry.streams(), KINDS[condition.kind]
+        own = {name: streams[name] for name in condition.streams}
+        return self._sampler.derive(kind, condition, own, load, asked)
 
     def plan(self, name: str) -> Document:
         """Return the evaluation plan of a condition.

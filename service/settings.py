@@ -79,13 +79,14 @@ class Settings(ClientSettings):
         default=100_000,
         ge=1,
         le=100_000_000,
-        description="Max number of records read to find an event by its id, the newest first.",
+        description="Max number of records read to find an event by its id, or for a sample, the "
+        "newest first.",
     )
     explain_seconds: float = Field(
         default=5.0,
         gt=0,
         le=300,
-        description="Max time to find events by their ids, in seconds.",
+        description="Max time to find events by their ids, or to read a sample, in seconds.",
     )
     log_level: str = Field(
         default="info",

@@ -26,6 +26,7 @@ from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.reading import COLUMNS, ChangeReader, list_cells
 from correlation.topk.results import CHANGES, PRESENT
 from correlation.topk.similarities import SIMILARITIES
+from correlation.topk.sizing import size_sample
 from correlation.topk.stored import withdraw_lists
 
 _FIELDS = (
@@ -157,4 +158,5 @@ TOPK_KIND = ConditionKind(
     withdraw=withdraw_lists,
     merge_shares=merge_shares,
     horizon_remedy="reduce window or max_delay",
+    measure=size_sample,
 )

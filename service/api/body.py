@@ -6,9 +6,10 @@ error that names the field.
 """
 
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
@@ -23,6 +24,8 @@ _DEPTH = 80
 # Max number of values in one body. The longest useful document, a template of 100 buckets written
 # as objects, has about 400; checking many more values would keep the service busy.
 MAX_VALUES = 10_000
+# Max number of values in a sample of records, which are not checked one by one.
+_SAMPLE_VALUES = 100_000
 # Max number of bodies parsed concurrently; parsing holds the GIL, so more are not faster.
 PARSED_AT_ONCE = 2
 # Numbers that fit any field are shorter; a longer number is read as infinity, hence rejected.
@@ -61,13 +64,26 @@ _SLIPS = (
 )
 
 
-def parse_json(body: bytes) -> object:
+class Allowance(NamedTuple):
+    """Limit of the number of values in a field: the number, and how to stay below it."""
+
+    values: int
+    remedy: str
+
+
+_DOCUMENT = Allowance(MAX_VALUES, "send fewer values, in several documents")
+_NO_FIELDS: Mapping[str, Allowance] = MappingProxyType({})
+
+
+def parse_json(body: bytes, own: Mapping[str, Allowance] = _NO_FIELDS) -> object:
     """Parse a body.
 
     Parameters
     ----------
     body : bytes
         JSON in UTF-8.
+    own : mapping of str to Allowance
+        Fields with limits of their own, instead of that of the document.
 
     Returns
     -------
@@ -94,7 +110,12 @@ def parse_json(body: bytes) -> object:
         raise BodyError(f"the body is not valid JSON: {problem.problem}", (problem,)) from None
     except RecursionError:
         raise BodyError(f"the body is nested deeper than {_DEPTH} levels") from None
-    _check_values(document)
+    place, rest = _Place(), document
+    if isinstance(document, dict):
+        rest = {name: value for name, value in document.items() if name not in own}
+        for name in own.keys() & document.keys():
+            _check_values(_Place(place, name), document[name], own[name])
+    _check_values(place, rest, _DOCUMENT)
     return document
 
 
@@ -106,6 +127,9 @@ def new_limiter() -> CapacityLimiter:
 class JsonRoute(APIRoute):
     """A route that rejects unknown query parameters and parses its body with `parse_json`."""
 
+    # Fields of the body with limits of their own (`parse_json`).
+    own: ClassVar[Mapping[str, Allowance]] = _NO_FIELDS
+
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401  those of APIRoute
         super().__init__(path, refuse_query(endpoint), **options)
 
@@ -116,9 +140,17 @@ class JsonRoute(APIRoute):
             return handle
 
         async def handle_parsed(request: Request) -> Response:
-            return await handle(await _parsed(request))
+            return await handle(await _parsed(request, self.own))
 
         return handle_parsed
+
+
+class SampleRoute(JsonRoute):
+    """A route whose body may contain a sample of records."""
+
+    own = MappingProxyType(
+        {"sample": Allowance(_SAMPLE_VALUES, "send fewer records, or use sample_from_topic")}
+    )
 
 
 class _ParsedRequest(Request):
@@ -135,7 +167,7 @@ class _ParsedRequest(Request):
         return self.parsed
 
 
-async def _parsed(request: Request) -> _ParsedRequest:
+async def _parsed(request: Request, own: Mapping[str, Allowance]) -> _ParsedRequest:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise MediaTypeError(
@@ -150,7 +182,7 @@ async def _parsed(request: Request) -> _ParsedRequest:
             raise BodyTooLargeError(f"the body must have at most {limit} bytes")
     found = _ParsedRequest(request.scope, request.receive)
     # Parsed in a thread, so that other requests are answered meanwhile.
-    found.parsed = await to_thread.run_sync(parse_json, bytes(body), limiter=state.parsing)
+    found.parsed = await to_thread.run_sync(parse_json, bytes(body), own, limiter=state.parsing)
     found.state.document = found.parsed
     return found
 
@@ -220,9 +252,9 @@ class _Place(NamedTuple):
         return ".".join(parts[-2::-1]).replace(".[", "[")
 
 
-def _check_values(document: object) -> None:
+def _check_values(at: _Place, document: object, allowed: Allowance) -> None:
     """Check the number of values, the nesting, and that all strings can be stored."""
-    waiting: list[tuple[_Place, object, int]] = [(_Place(), document, 0)]
+    waiting: list[tuple[_Place, object, int]] = [(at, document, int(at.above is not None))]
     count = 1
     while waiting:
         place, value, depth = waiting.pop()
@@ -232,8 +264,8 @@ def _check_values(document: object) -> None:
             _check_text(place, value)
         elif isinstance(value, dict | list):
             count += len(value)
-            if count > MAX_VALUES:
-                raise _too_many(place)
+            if count > allowed.values:
+                raise _too_many(place, allowed)
             inner = value.items() if isinstance(value, dict) else enumerate(value)
             for part, found in inner:
                 here = _Place(place, part)
@@ -242,9 +274,9 @@ def _check_values(document: object) -> None:
                 waiting.append((here, found, depth + 1))
 
 
-def _too_many(place: _Place) -> BodyError:
-    problem = f"the body has more than {MAX_VALUES:,} values"
-    found = FieldProblem(str(place), problem, "send fewer values, in several documents")
+def _too_many(place: _Place, allowed: Allowance) -> BodyError:
+    problem = f"the body has more than {allowed.values:,} values"
+    found = FieldProblem(str(place), problem, allowed.remedy)
     return BodyError(problem, (found,))
 
 

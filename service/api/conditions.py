@@ -5,11 +5,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response, status
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter
 
-from correlation.condition_kind import Load
-from correlation.errors import InvalidFieldError
-from correlation.kinds import KINDS, to_condition
+from correlation.kinds import to_condition
 from service.api.body import JsonRoute
 from service.api.common import (
     After,
@@ -26,16 +24,11 @@ from service.api.common import (
     prefers,
     put_responses,
 )
-from service.api.problems import document_problems, problem_of_field, responses
-from service.api.wording import field_problems
-from service.documents.fields import Document, ResourceName
+from service.api.problems import responses
+from service.documents.fields import Document
 from service.documents.models import ConditionDocument
-from service.documents.numbers import read_number
 from service.errors import (
-    FieldProblem,
-    InvalidDocumentError,
     NotAcceptableError,
-    first_problems,
 )
 from service.fold import Stored
 from service.plane import Written
@@ -45,15 +38,6 @@ _JSON, _SVG = "application/json", "image/svg+xml"
 # For browsers that open the picture as a page.
 _NO_SCRIPTS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
-# Far above the throughput of any broker; keeps every derived number finite.
-_MAX_PER_SECOND = 1e12
-Rate = Annotated[
-    float, BeforeValidator(read_number), Field(ge=0, le=_MAX_PER_SECOND, allow_inf_nan=False)
-]
-
-Keys = Annotated[
-    float, BeforeValidator(read_number), Field(ge=1, le=_MAX_PER_SECOND, allow_inf_nan=False)
-]
 
 
 class ConditionPage(BaseModel):
@@ -89,88 +73,6 @@ class ConditionStatus(BaseModel):
     alarms: int = Field(description="Number of alarms since the start of the job.")
     last_alarm_at: int | None = Field(description="Time of the last alarm, in µs.")
     job_up: bool = Field(description="Whether the job runs and has reported recently.")
-
-
-class ValidationRequest(BaseModel):
-    """A condition to validate."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "condition": {
-                        "kind": "mutual_deadline",
-                        "a": "acoustic",
-                        "b": "seismic",
-                        "window": "2s",
-                        "threshold": 0.6,
-                    },
-                    "rates": {"acoustic": 500, "seismic": 20},
-                    "keys": 10,
-                }
-            ]
-        },
-    )
-    condition: dict[str, Any] = Field(description="Document as in PUT /v1/conditions/{name}.")
-    rates: dict[ResourceName, Rate] = Field(
-        default_factory=dict, description="Events per second, by stream."
-    )
-    keys: Keys = Field(
-        default=1.0,
-        description="Number of equally frequent keys of streams partitioned by key; used to "
-        "estimate chance alarms.",
-    )
-
-
-class ValidationAnswer(BaseModel):
-    """The problems of a condition, or its cost."""
-
-    valid: bool = Field(description="Whether PUT would accept the document.")
-    errors: list[FieldProblem] = Field(description="Problems, one for each field.")
-    document: dict[str, Any] | None = Field(description="The document as it would be stored.")
-    derived: dict[str, Any] | None = Field(
-        description="Buffer horizon, worst-case alarm latency, expected buffered events and chance "
-        "alarms; durations in µs."
-    )
-
-
-def _unknown_rates(
-    document: Mapping[str, Any], rates: Mapping[str, float]
-) -> tuple[FieldProblem, ...]:
-    """Find rates of streams that the condition does not read, if its streams are known."""
-    kind = KINDS.get(str(document.get("kind")))
-    fields = [it.name for it in kind.fields if it.type == "stream"] if kind else []
-    read = {it.stream for it in kind.streams_named(document)} if kind else set()
-    if not read or not all(isinstance(document.get(it), str) for it in fields):
-        return ()
-    remedy = f"use {', '.join(sorted(read))}"
-    return tuple(
-        FieldProblem(f"rates.{name}", "is not a stream of the condition", remedy)
-        for name in rates
-        if name not in read
-    )
-
-
-@router.post("/conditions:validate", responses=responses(413, 415, 422, 503))
-def validate_condition(body: ValidationRequest, plane: Plane) -> ValidationAnswer:
-    """Check a condition and estimate its cost; nothing is written."""
-    rates = {name: float(rate) for name, rate in body.rates.items()}
-    strangers = _unknown_rates(body.condition, rates)
-    try:
-        document = _DOCUMENT.validate_python(body.condition).normalised()
-        derived = plane.derive(document, Load(rates, float(body.keys)))
-    except ValidationError as error:
-        problems = field_problems(error.errors(), (), "condition")
-        problems = document_problems(plane.registry, "condition", body.condition, problems)
-    except (InvalidFieldError, InvalidDocumentError) as error:
-        problems = tuple(problem_of_field(it, body.condition) for it in error.problems)
-    else:
-        if not strangers:
-            return ValidationAnswer(valid=True, errors=[], document=document, derived=derived)
-        problems = ()
-    found = first_problems((*problems, *strangers))
-    return ValidationAnswer(valid=False, errors=list(found), document=None, derived=None)
 
 
 @router.get("/conditions", responses=responses(422))

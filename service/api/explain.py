@@ -16,8 +16,9 @@ from correlation.limits import TIME_LIMIT_US
 from service.api.body import JsonRoute
 from service.api.common import Name, Plane
 from service.api.problems import responses
+from service.documents.given_records import read_moment_us
 from service.errors import InvalidDocumentError
-from service.explaining import Asked, read_moment_us
+from service.explaining import Asked
 from service.lookup import Span
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)

@@ -52,6 +52,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.NotFoundError: Entry(404, 40401, "The resource does not exist"),
     errors.EventNotFoundError: Entry(404, 40402, "The event was not found"),
     errors.NoListError: Entry(404, 40403, "The condition has no list"),
+    errors.NoSampleError: Entry(404, 40404, "The sample was not found"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.TemplateInUseError: Entry(409, 40902, "Streams use the template"),
     errors.PreconditionError: Entry(412, 41201, "A precondition failed"),

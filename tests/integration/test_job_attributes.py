@@ -16,6 +16,7 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
+from tests.support.longest import TOY_CHANNELS, TOY_FOLDER
 from tests.support.workload import stream_resource
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 PREFIX = f"attributes{uuid.uuid4().hex[:10]}"
 TOPIC = f"{PREFIX}-alerts"
 # A kind of condition that takes events that last.
-PACKAGE = Path(__file__).parents[1] / "toy"
 KIND = Attribute("kind", ("kind",))
 LEVEL = Attribute("level", ("details", "level"), "integer")
 HOUR_US = 3_600_000_000
@@ -80,8 +80,9 @@ def _job(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[JobUnderTest]:
-    monkeypatch.setenv("PYTHONPATH", str(PACKAGE))
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(TOY_FOLDER))
+    jars = spark_jar_paths[0].parent
+    job = JobUnderTest(kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS)
     job.add_stream(SMOKE, partitions=1)
     job.register(stream_resource(REPORT), stream_resource(REPAIR))
     pairs = {

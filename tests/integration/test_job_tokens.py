@@ -16,6 +16,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
+from tests.support.longest import TOY_CHANNELS, TOY_FOLDER
 from tests.support.workload import stream_resource
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PREFIX = f"tokens{uuid.uuid4().hex[:10]}"
 # A kind of condition whose results have the tokens of the buffered events.
-PACKAGE = Path(__file__).parents[1] / "toy"
 HOUR_US = 3_600_000_000
 LOG = Stream(
     "log",
@@ -52,8 +52,9 @@ def _job(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[JobUnderTest]:
-    monkeypatch.setenv("PYTHONPATH", str(PACKAGE))
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(TOY_FOLDER))
+    jars = spark_jar_paths[0].parent
+    job = JobUnderTest(kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS)
     job.add_stream(LOG, partitions=1)
     job.register(Resource("condition", "show", 1, 0, SHOW))
     try:

@@ -10,8 +10,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cli.stack.processes import ChildProcess
-from correlation.kinds import topics_of
+from correlation.kinds import CHANNELS
 from correlation.resources.records import Resource
+from correlation.resources.topics import Channel, Topics
 from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
@@ -39,9 +40,11 @@ class JobUnderTest:
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
     streams: dict[str, Stream] = field(default_factory=dict)
+    # Channels of the kinds that the job has.
+    channels: tuple[Channel, ...] = CHANNELS
 
     def __post_init__(self) -> None:
-        self.topics = topics_of(self.prefix)
+        self.topics = Topics(self.prefix, self.channels)
         one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
         create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
         large = (self.topics.late, self.topics.dead_letter)

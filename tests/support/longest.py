@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import correlation.engine.conditions
 import correlation.engine.registered
 import correlation.kinds
+from correlation.resources.topics import Channel
 
 if TYPE_CHECKING:
     import pytest
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from correlation.engine.blocks import Outcome
 
 TOY_FOLDER = Path(__file__).parents[1] / "toy"
+# Channels of a job that runs with the kinds of the folder.
+TOY_CHANNELS = (
+    *correlation.kinds.CHANNELS,
+    Channel("longest", "Changes of the lists of the longest events."),
+    Channel("longest.current", "Lists of the longest events.", compacted=True),
+)
 
 
 def register_longest_kind(monkeypatch: pytest.MonkeyPatch) -> None:

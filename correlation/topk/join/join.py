@@ -159,6 +159,11 @@ class TopKJoin:
         """Memory of the arrays, in bytes, without the table of keys that all joins share."""
         return _count_bytes(self._state)
 
+    @property
+    def stock_nbytes(self) -> int:
+        """Memory of the arrays of the stock, in bytes: part of `nbytes`."""
+        return _count_bytes(self._state.stock)
+
     def list_pairs(self) -> Pairs:
         """Return the list, best pair first."""
         return self._numbered(self._state.stock.pairs, min(self._shape.k, self.stock_size))

@@ -29,9 +29,9 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from correlation.topk.condition import KIND as TOPK
-from service.api.conditions import ValidationRequest
 from service.api.explain import ExplainRequest
 from service.api.stream_status import StreamReport
+from service.api.validation import ValidationRequest
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -26,6 +26,7 @@ from cli.client.list_tables import ShownLists
 from cli.client.resources import read_resources
 from correlation.buffers.columns import SetsColumn
 from correlation.buffers.events import Events
+from correlation.condition_kind import Load
 from correlation.engine.heartbeats import Heartbeat
 from correlation.engine.program import Block, Program
 from correlation.engine.progress import Progress
@@ -33,9 +34,12 @@ from correlation.kinds import condition_from_document
 from correlation.resources.tokens import TOKENS_COLUMN
 from correlation.topk.kind import TOPK_KIND
 from correlation.topk.similarities import SIMILARITIES, Similarity
+from service.api.validation import ValidationRequest
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument
 from service.registry import checked_stream
+from service.sampling import Sampler, SampleRequest
+from service.settings import Settings
 from tests.support.slots import control_record
 
 ROOT = Path(__file__).parents[3]
@@ -189,6 +193,36 @@ def test_condition_of_the_page_is_valid() -> None:
 def test_similarities_are_explained() -> None:
     section = PAGE[PAGE.index("## Order of pairs") : PAGE.index("## Window")]
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*SIMILARITIES]
+
+
+def test_sample_of_the_page_is_that_of_the_example() -> None:
+    request = ValidationRequest.model_validate_json(_block("json validate"))
+    stream, _ = yaml.safe_load_all(_block("yaml resources"))
+    del stream["kind"]
+    name = stream.pop("name")
+    declared = checked_stream(name, StreamDocument.model_validate(stream).normalised(), {})
+    document = CONDITIONS.validate_python(request.condition).normalised()
+    condition = condition_from_document("alike", 1, document)
+    asked = SampleRequest(request.sample, 1)
+    sampler = Sampler(Settings())
+    answer = sampler.derive(TOPK_KIND, condition, {name: declared}, Load({}), asked)
+    shown = json.loads(_block("json sample"))
+    assert answer.sample == shown
+    # The records are those of the table.
+    assert request.sample is not None
+    given = [
+        (it["id"], it["at"][11:16], ", ".join(it["tags"])) for it in _objects(request.sample[name])
+    ]
+    assert given == [(it[1], it[0], it[2]) for it in ROWS if it[1]]
+    section = PAGE[PAGE.index("## Sizing") : PAGE.index("## Limits")]
+    rows = re.findall(r"^\| (`\w+`.*?) \|", section, re.MULTILINE)
+    explained = set(re.findall(r"`(\w+)`", "".join(rows)))
+    parts = {*shown, *shown["trial"], *shown["expected"]}
+    assert explained - {"last_distance"} == parts
+
+
+def _objects(records: Sequence[object]) -> list[dict[str, Any]]:
+    return [it for it in records if isinstance(it, dict)]
 
 
 def test_resources_of_the_page_can_be_applied(tmp_path: Path) -> None:

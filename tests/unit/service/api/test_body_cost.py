@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tracemalloc
 from typing import Any
 
@@ -10,7 +11,7 @@ import httpx
 import pytest
 from anyio import CapacityLimiter
 
-from service.api.body import MAX_VALUES, PARSED_AT_ONCE, _unique, parse_json
+from service.api.body import MAX_VALUES, PARSED_AT_ONCE, Allowance, _unique, parse_json
 from service.app import create_app
 from service.errors import MAX_PROBLEMS, BodyError
 from service.settings import Settings
@@ -72,6 +73,25 @@ def test_body_of_too_many_values_is_refused(body: bytes) -> None:
     assert raised.value.problems[0].remedy == "send fewer values, in several documents"
 
 
+def test_a_field_may_have_a_limit_of_its_own() -> None:
+    own = {"sample": Allowance(3, "send fewer records")}
+    assert parse_json(b'{"sample": [1, 2], "a": 1}', own) == {"sample": [1, 2], "a": 1}
+    many = {"a": [1] * (MAX_VALUES - 3)}
+    assert parse_json(json.dumps(many | {"sample": [1, 2]}).encode(), own)
+    for body in ('{"sample": {"a": [1, 2]}}', '{"sample": [1, 2, 3]}'):
+        with pytest.raises(BodyError, match="more than 3 values") as raised:
+            parse_json(body.encode(), own)
+        (problem,) = raised.value.problems
+        assert (problem.field[:6], problem.remedy) == ("sample", "send fewer records")
+    # Of other values and of the nesting, the limits are those of all documents.
+    for other in (b'{"a": {"sample": [' + b"1," * MAX_VALUES + b"1]}}", b"[[1,2,3]," * 90):
+        with pytest.raises(BodyError):
+            parse_json(other, own)
+    deep = b'{"sample": ' + b"[" * 81 + b"]" * 81 + b"}"
+    with pytest.raises(BodyError, match="nested deeper than 80"):
+        parse_json(deep, {"sample": Allowance(1000, "")})
+
+
 def test_body_of_many_values_is_read() -> None:
     values = [1] * (MAX_VALUES - 1)
     assert parse_json(str(values).encode()) == values
@@ -88,6 +108,11 @@ PAIR = {"kind": "mutual_deadline", "a": "x", "b": "x", "window": "1s", "threshol
         ("PUT", "/v1/conditions/x", PAIR | NAMES),
         ("POST", "/v1/conditions:validate", {"condition": PAIR | NAMES}),
         ("POST", "/v1/conditions:validate", {"condition": PAIR, "rates": NAMES}),
+        (
+            "POST",
+            "/v1/conditions:validate",
+            {"condition": PAIR | NAMES, "sample": {n: [0] for n in NAMES}},
+        ),
         (
             "POST",
             "/v1/conditions:validate",

@@ -1,0 +1,220 @@
+"""Samples of the records of streams, from which the load of a condition is estimated.
+
+A sample is read as the job reads the records of a topic. It yields the rate of the stream, the
+records that the job would reject, and columns of events, of which `ConditionKind.measure` estimates
+more. Nothing is decided by a sample: it describes the records that it contains.
+
+Rates. n events whose times range from the first to the last moment have the rate
+(n - 1) / (last - first), also if other records lie between them. The rate of a stream is that of
+its event times (`latest`), because windows are measured in them. The rate of Kafka's timestamps
+shows how fast the same events arrived; both differ if recorded events were loaded in bulk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+from correlation.buffers.events import Events
+from correlation.errors import RejectedEventError
+from correlation.limits import TIME_LIMIT_US
+from correlation.parsing.intake import Problem
+from correlation.parsing.stream_reader import StreamReader
+from correlation.reasons import Reason
+from correlation.resources.streams import Stream
+
+# Timestamp of a record whose own is not known: after any time, so the event is not future-dated.
+_NEVER_US = 2 * TIME_LIMIT_US
+# Timestamp of such a record in columns, as the job has it.
+_NO_TIMESTAMP = 0
+# Rates that differ by this factor are reported.
+_FACTOR = 2.0
+_US = 1e6
+
+
+class SampleRecord(NamedTuple):
+    """A record of a sample.
+
+    Parameters
+    ----------
+    value : object
+        Parsed value.
+    text : bytes or None
+        JSON of the value; None if `value` holds its fractions as decimals.
+    record_key : bytes or None
+        Kafka key.
+    record_timestamp_us : int or None
+        Kafka's timestamp, in µs since 1970; None: not known.
+    partition, offset : int
+        Place in Kafka, or in the sample.
+    problem : Problem or None
+        Why the value could not be parsed; `value` is then not used.
+    """
+
+    value: object
+    text: bytes | None = None
+    record_key: bytes | None = None
+    record_timestamp_us: int | None = None
+    partition: int = 0
+    offset: int = 0
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSample:
+    """The sample of a stream, after reading.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream.
+    records : int
+        Number of records.
+    events : Events
+        The valid events.
+    filtered : int
+        Number of records that the stream's `where` excludes.
+    rejected : mapping of Reason to int
+        Number of records that the job would reject, by reason.
+    problems : tuple of str
+        Problem of the first rejected record of each reason.
+    """
+
+    stream: Stream
+    records: int
+    events: Events
+    filtered: int
+    rejected: Mapping[Reason, int]
+    problems: tuple[str, ...]
+
+    @property
+    def rate(self) -> float | None:
+        """Events per second of event time; None: the events have less than two times."""
+        return _rate(self.events.latest)
+
+    @property
+    def arrival_rate(self) -> float | None:
+        """Events per second of Kafka's timestamps; None: less than two are known."""
+        stamps = self.events.record_timestamp_us
+        return _rate(stamps[stamps != _NO_TIMESTAMP])
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts of the sample as a JSON-able dict."""
+        times = self.events.latest
+        return {
+            "records": self.records,
+            "events": len(times),
+            "filtered": self.filtered,
+            "rejected": {str(reason): count for reason, count in sorted(self.rejected.items())},
+            "problems": list(self.problems),
+            "first_time": int(times.min()) if len(times) else None,
+            "last_time": int(times.max()) if len(times) else None,
+            "events_per_second": None if self.rate is None else shorten(self.rate),
+            "arrivals_per_second": None
+            if self.arrival_rate is None
+            else shorten(self.arrival_rate),
+        }
+
+    def warnings(self) -> Iterator[str]:
+        """Yield sentences on facts that make estimates of the stream wrong or impossible."""
+        name, rejected = self.stream.name, sum(self.rejected.values())
+        if rejected:
+            listed = ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
+            yield (
+                f"{name}: {rejected:,} of {self.records:,} records would go to the dead-letter "
+                f"topic ({listed}); correct the producer, or the declaration of the stream"
+            )
+        rate, arrived = self.rate, self.arrival_rate
+        if rate is None:
+            yield (
+                f"{name}: the rate is not known, because the sample has less than two events with "
+                "different times; use a larger sample, or add the rate to rates"
+            )
+        elif arrived is not None and max(rate, arrived) > _FACTOR * min(rate, arrived):
+            yield (
+                f"{name}: {rate:.4g} events per second by event time, but {arrived:.4g} by Kafka's "
+                "timestamps; event time is used. The events were recorded and loaded in bulk, or "
+                "the sample is not typical: correct the rate with rates"
+            )
+
+
+def shorten(number: float) -> float:
+    """Return an estimate with four significant digits."""
+    return float(f"{number:.4g}")
+
+
+def read_sample(stream: Stream, records: Sequence[SampleRecord]) -> StreamSample:
+    """Read the sample of a stream as the job reads its topic.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream.
+    records : sequence of SampleRecord
+        At least one record; those of a partition in the order of their offsets.
+    """
+    reader = StreamReader(stream)
+    rows_of: dict[int, list[int]] = defaultdict(list)
+    for row, record in enumerate(records):
+        rows_of[record.partition].append(row)
+    offsets = np.array([it.offset for it in records], np.int64)
+    stamps = np.array(
+        [
+            _NO_TIMESTAMP if it.record_timestamp_us is None else it.record_timestamp_us
+            for it in records
+        ],
+        np.int64,
+    )
+
+    def positions(rows: Sequence[int]) -> tuple[Int64s, Int64s]:
+        return offsets[rows], stamps[rows]
+
+    parts, filtered = [], 0
+    problems: dict[int, Problem] = {}
+    for partition, rows in sorted(rows_of.items()):
+        intake = reader.begin(partition)
+        for row in rows:
+            record = records[row]
+            if record.problem is not None:
+                problems[row] = record.problem
+                continue
+            stamp_us = record.record_timestamp_us
+            arrived_us = _NEVER_US if stamp_us is None else stamp_us
+            try:
+                intake.add(row, record.value, record.text, record.record_key, arrived_us)
+            except RejectedEventError as error:
+                problems[row] = Problem(error.reason, error.detail)
+        problems |= dict(intake.settle(positions))
+        filtered += intake.filtered
+        parts.append(intake.to_events(*positions(intake.rows)))
+    counts = Counter(it.reason for it in problems.values())
+    return StreamSample(
+        stream,
+        len(records),
+        Events.concat(parts),
+        filtered,
+        dict(counts.most_common()),
+        tuple(_first_problems(problems)),
+    )
+
+
+def _first_problems(problems: Mapping[int, Problem]) -> Iterable[str]:
+    """Yield the first problem of each reason, with the number of its record, from 1."""
+    seen = set()
+    for row, problem in sorted(problems.items()):
+        if problem.reason not in seen:
+            seen.add(problem.reason)
+            yield f"record {row + 1}: {problem.reason}, {problem.detail}"
+
+
+def _rate(times_us: Int64s) -> float | None:
+    """Return the rate of n moments per second: (n - 1) / (last - first)."""
+    if not len(times_us):
+        return None
+    span_us = int(times_us.max()) - int(times_us.min())
+    return (len(times_us) - 1) * _US / span_us if span_us else None
