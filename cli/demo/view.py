@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from cli.demo.events import DemoEvent
 
-_SHOWN_ALARMS = 4
+# With them the view fits a terminal of 24 lines.
+_SHOWN_ALARMS = 2
 
 
 @dataclass(slots=True)
@@ -104,14 +105,14 @@ class Run:
         items: Sequence[Mapping[str, Any]] = self.present.get("items", ())
         as_of = self.present.get("as_of")
         moment = "" if as_of is None else f" as of {describe_moment(as_of)}"
-        table = Table(box=None, pad_edge=False, title=f"{ALIKE}{moment}", title_justify="left")
+        table = Table(box=None, pad_edge=False)
         table.add_column("similarity", justify="right")
         table.add_column("messages", no_wrap=True, overflow="ellipsis")
         for item in items:
             for side, value in (("older", f"{item['similarity']:.3f}"), ("younger", "")):
                 text = self.texts[item[side]["id"]]
                 table.add_row(value, Text(printable(text), style="" if value else "dim"))
-        return table
+        return Group(Text(f"{ALIKE}{moment}"), table)
 
     def report(self, hit_ratio: Mapping[str, float | None]) -> dict[str, Any]:
         """Return the statistics of the run.
