@@ -243,7 +243,7 @@ def _check(run: Run, output: _Output, end_us: int, console: Console) -> int:
         f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the "
         f"reference, each once; the {counted(len(grounded), 'result')} of {GROUNDED} are exactly "
         "those of a direct comparison of cancellations and departures, each once; "
-        f"{counted(lists, 'list')} of {ALIKE}, written and following from "
+        f"{counted(lists, 'list')} of {ALIKE}, as written and as they follow from "
         f"{counted(len(run.changes), 'change')}, are exactly those of all pairs of messages",
         soft_wrap=True,
     )

@@ -106,7 +106,8 @@ class Run:
         as_of = self.present.get("as_of")
         moment = "" if as_of is None else f" as of {describe_moment(as_of)}"
         table = Table(box=None, pad_edge=False)
-        table.add_column("similarity", justify="right")
+        # The width of the title: long messages are cut instead.
+        table.add_column("similarity", justify="right", min_width=10)
         table.add_column("messages", no_wrap=True, overflow="ellipsis")
         for item in items:
             for side, value in (("older", f"{item['similarity']:.3f}"), ("younger", "")):
