@@ -61,7 +61,7 @@ test: setup jars ## all tests, on a real Kafka and a real Spark
 	NUMBA_DISABLE_JIT=1 $(PARALLEL) $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(PARALLEL) $(KERNEL_TESTS)
 
-demo: setup ## flights and weather through Kafka and Spark, results checked against plain references
+demo: setup ## flights, weather and chat messages through Kafka and Spark, results checked against plain references
 	$(BIN)/coincide demo
 
 bench: setup jars ## measure speed and memory, and write the tables and figures of docs/

@@ -309,13 +309,16 @@ def demo(
     days: Annotated[
         int, typer.Option(help="Number of days to replay, from 1 January 2013 on.", min=1, max=365)
     ] = 31,
+    messages: Annotated[
+        int, typer.Option(help="Number of chat messages to replay.", min=1, max=258_145)
+    ] = 20_000,
     rate: Annotated[float, typer.Option(help="Number of events sent per second.", min=1)] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Run flights and weather data through Kafka and Spark, and check the result."""
+    """Run flights, weather and chat messages through Kafka and Spark, and check the result."""
     from cli.demo.command import run_demo
 
-    report = run_demo(days, rate, Console(stderr=True, highlight=False))
+    report = run_demo(days, messages, rate, Console(stderr=True, highlight=False))
     if as_json:
         write_json_line(report)
 

@@ -1,1 +1,1 @@
-"""The demo: flights and weather through Kafka and Spark."""
+"""The demo: flights, weather and chat messages through Kafka and Spark."""

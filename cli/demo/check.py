@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cli.demo.data import DemoEvent
+    from cli.demo.events import DemoEvent
     from cli.demo.judge import Grounded
     from correlation.buffers.columns import Int64s
     from correlation.buffers.events import Events

@@ -1,70 +1,67 @@
-"""The demo: real data through the whole local stack, checked against the reference."""
+"""The demo: real data through the whole local stack, checked against references."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from rich.console import Group
+import orjson
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from cli.client.alarms import follow_alarms
+from cli.client.committed import read_committed
 from cli.client.events import EventSender, close_stream
 from cli.client.lines import counted
 from cli.client.rest import ServiceClient
-from cli.demo.check import Pair, pair_of, reference_pairs, verify
-from cli.demo.data import DemoEvent, load_events
-from cli.demo.judge import Grounded, grounded_of, judge_grounded
-from cli.demo.resources import CONDITIONS, GROUNDED, QUERIES, STREAMS
+from cli.demo.check import reference_pairs, verify
+from cli.demo.data import load_events
+from cli.demo.events import interleave
+from cli.demo.judge import judge_grounded
+from cli.demo.list_check import verify_lists
+from cli.demo.list_judge import ListJudge
+from cli.demo.messages import load_messages, message_events
+from cli.demo.resources import ALIKE, CONDITIONS, GROUNDED, LISTS, QUERIES, STREAMS
+from cli.demo.view import Run, show_report
 from cli.errors import BrokerError, ProcessError
 from cli.stack.options import StackOptions
 from cli.stack.stack import LocalStack, terminable
 from correlation.engine.heartbeats import CLOSED
+from correlation.topk.results import PRESENT
+from kafka_client.messages import as_bytes
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from cli.settings import Settings
 
-# Max time without progress, on any machine: until the conditions run, and between two alarms.
+# Max time without progress, on any machine: until the conditions run, and between two results.
 _STALLED_SECONDS = 600
 _ASK_SECONDS = 0.5
 _POLL_SECONDS = 0.2
-_SHOWN_ALARMS = 6
 _REFRESH_PER_SECOND = 4
-_ALL_CONDITIONS = {**CONDITIONS, **QUERIES}
+_ALL_CONDITIONS = {**CONDITIONS, **QUERIES, **LISTS}
+_Documents = dict[str, dict[str, Any]]
 
 
-@dataclass(slots=True)
-class _Run:
-    """State of a run."""
+class _Output(NamedTuple):
+    """What the check needs of a stack that has ended: stored documents, and all present lists."""
 
-    events: list[DemoEvent]
-    begin: float = 0.0
-    sent_at: dict[tuple[str, str], float] = field(default_factory=dict)
-    sending_ended: float | None = None
-    failure: Exception | None = None
-    pairs: Counter[Pair] = field(default_factory=Counter)
-    grounded: Counter[Grounded] = field(default_factory=Counter)
-    latencies: list[float] = field(default_factory=list)
-    last_alarm: float = 0.0
-    last_condition: str = ""
-    recent: deque[str] = field(default_factory=lambda: deque(maxlen=_SHOWN_ALARMS))
+    streams: _Documents
+    conditions: _Documents
+    lists: list[dict[str, Any]]
 
 
-def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
-    """Start a separate stack, replay the data, show the alarms, and check them.
+def run_demo(days: int, messages: int, rate: float, console: Console) -> dict[str, Any]:
+    """Start a separate stack, replay the data, show the results, and check them.
 
     Parameters
     ----------
     days
         Days of 2013 to replay.
+    messages
+        Number of chat messages to replay.
     rate
         Events per second sent to Kafka.
     console
@@ -73,51 +70,45 @@ def run_demo(days: int, rate: float, console: Console) -> dict[str, Any]:
     Returns
     -------
     dict
-        Statistics of the run: events, pairs, results of the query, hit ratio, rate, latency.
+        Statistics of the run: events, pairs, results of the query, changes of the list, hit ratio,
+        rate, latency.
 
     Raises
     ------
     VerificationError
         The pairs differ from those of the reference, the results of the query from those of the
-        judge, or one was reported twice.
+        judge, one was reported twice, or a list differs from that of all pairs.
     CliError
         A process of the stack did not start, or ended.
     """
-    with console.status("reading flights and weather of New York, 2013"):
-        run = _Run(load_events(days))
+    with console.status("reading flights and weather of New York, 2013, and chat messages of 2018"):
+        chat = load_messages(messages)
+        events = interleave(load_events(days), message_events(chat))
+        run = Run(events, {it.id: it.text for it in chat})
     counts = Counter(event.topic for event in run.events)
     console.print(
         f"New York's airports, {counted(days, 'day')} of 2013: {counts['departures']} departures "
         f"(recorded to the minute), {counts['takeoffs']} takeoffs of the delayed ones (at a later, "
         f"uncertain time), {counted(counts['bad-weather'], 'hour')} of bad weather, "
-        f"{counts['cancellations']} cancelled flights of known aircraft",
+        f"{counts['cancellations']} cancelled flights of known aircraft; "
+        f"{counted(len(chat), 'chat message')} of {len({it.conversation for it in chat})} "
+        "conversations of 2018",
         soft_wrap=True,
     )
     options = StackOptions(data=None, broker_port=0, service_port=0)
     with terminable(), LocalStack(options, console) as stack, ServiceClient(stack.url) as service:
         _register(service, stack, console)
         _replay(run, stack, service, rate, console)
-        report = _report(run, service)
-        streams = {name: service.get(f"/v1/streams/{name}")["document"] for name in STREAMS}
-        conditions = {
-            name: service.get(f"/v1/conditions/{name}")["document"] for name in CONDITIONS
-        }
+        ratios = {name: _status(service, name)["hit_ratio"] for name in CONDITIONS}
+        output = _read_output(stack.settings, service)
     if not console.is_terminal:
         # Without a terminal, the live view does not end its last line.
         console.print()
-    _show_report(report, console)
-    with console.status("comparing with the reference"):
-        expected = reference_pairs(streams, conditions, run.events)
-        grounded = judge_grounded(run.events)
-    verify(run.pairs, expected, "the pairs differ from the reference")
-    verify(run.grounded, grounded, f"the results of {GROUNDED} differ from the judge's")
-    console.print(
-        f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the "
-        f"reference, each once; the {counted(len(grounded), 'result')} of {GROUNDED} are exactly "
-        "those of a direct comparison of cancellations and departures, each once",
-        soft_wrap=True,
-    )
-    return {**report, "verified": True}
+    report = run.report(ratios)
+    show_report(report, console)
+    with console.status("comparing with the references"):
+        lists = _check(run, output, chat[-1].time_us, console)
+    return {**report, "lists": {ALIKE: lists}, "verified": True}
 
 
 def _register(service: ServiceClient, stack: LocalStack, console: Console) -> None:
@@ -136,40 +127,42 @@ def _register(service: ServiceClient, stack: LocalStack, console: Console) -> No
                 )
             time.sleep(_POLL_SECONDS)
     console.print(
-        f"[green]✓[/] {len(STREAMS)} streams, {len(CONDITIONS)} timing conditions and "
-        f"{counted(len(QUERIES), 'event query')} over REST"
+        f"[green]✓[/] {len(STREAMS)} streams, {len(CONDITIONS)} timing conditions, "
+        f"{counted(len(QUERIES), 'event query')} and {counted(len(LISTS), 'top-k list')} over REST"
     )
 
 
 def _replay(
-    run: _Run, stack: LocalStack, service: ServiceClient, rate: float, console: Console
+    run: Run, stack: LocalStack, service: ServiceClient, rate: float, console: Console
 ) -> None:
-    """Send the events and read the alarms until all have arrived."""
+    """Send the events and read the results until all have arrived."""
     run.begin = time.monotonic()
     sender = threading.Thread(target=_send, args=(run, stack.settings, rate), daemon=True)
     sender.start()
     asked = 0.0
-    with Live(
-        console=console, refresh_per_second=_REFRESH_PER_SECOND, get_renderable=lambda: _view(run)
-    ):
+    with Live(console=console, refresh_per_second=_REFRESH_PER_SECOND, get_renderable=run.view):
         for found in follow_alarms(stack.settings, from_beginning=True, report=console.print):
             now = time.monotonic()
             if found is not None:
-                _take(run, found.result, now)
+                run.take(found.result, now)
             if run.failure is not None:
                 raise run.failure
-            if run.sending_ended is not None and now - asked > _ASK_SECONDS:
-                asked = now
-                stack.check()
-                if _complete(run, service):
-                    return
-                if now - max(run.sending_ended, run.last_alarm) > _STALLED_SECONDS:
-                    raise ProcessError(
-                        f"alarms are missing: no alarm arrived for {_STALLED_SECONDS} s"
-                    )
+            if now - asked <= _ASK_SECONDS:
+                continue
+            asked = now
+            stack.check()
+            run.present = service.get(f"/v1/conditions/{ALIKE}/topk")
+            if run.sending_ended is None:
+                continue
+            if _complete(run, service):
+                return
+            if now - max(run.sending_ended, run.last_result) > _STALLED_SECONDS:
+                raise ProcessError(
+                    f"results are missing: no result arrived for {_STALLED_SECONDS} s"
+                )
 
 
-def _send(run: _Run, settings: Settings, rate: float) -> None:
+def _send(run: Run, settings: Settings, rate: float) -> None:
     """Send the events in a separate thread; the main thread raises any error."""
     try:
         _send_events(run, settings, rate)
@@ -177,7 +170,7 @@ def _send(run: _Run, settings: Settings, rate: float) -> None:
         run.failure = error
 
 
-def _send_events(run: _Run, settings: Settings, rate: float) -> None:
+def _send_events(run: Run, settings: Settings, rate: float) -> None:
     """Send the events at the rate and close the streams."""
     sender = EventSender(settings)
     for number, event in enumerate(run.events):
@@ -193,96 +186,65 @@ def _send_events(run: _Run, settings: Settings, rate: float) -> None:
     run.sending_ended = time.monotonic()
 
 
-def _take(run: _Run, alarm: dict[str, Any], now: float) -> None:
-    """Record one alarm."""
-    shown = (
-        _take_result(run, alarm) if alarm["condition"] in QUERIES else _take_pair(run, alarm, now)
-    )
-    run.last_alarm = now
-    if alarm["condition"] != run.last_condition or len(run.recent) < _SHOWN_ALARMS:
-        run.last_condition = alarm["condition"]
-        run.recent.append(f"{alarm['condition']}: {shown}")
-
-
-def _take_pair(run: _Run, alarm: dict[str, Any], now: float) -> str:
-    """Record a pair of a timing condition; return its description."""
-    run.pairs[pair_of(alarm)] += 1
-    sides = [alarm["a"], alarm["b"]]
-    later = max(run.sent_at[STREAMS[it["stream"]]["topic"], it["id"]] for it in sides)
-    run.latencies.append(now - later)
-    return f"{sides[0]['id']} ↔ {sides[1]['id']}, probability {alarm['probability']:.3f}"
-
-
-def _take_result(run: _Run, alarm: dict[str, Any]) -> str:
-    """Record a result of the event query; return its description."""
-    grounded = grounded_of(alarm)
-    run.grounded[grounded] += 1
-    return f"{grounded.cancellation} to {grounded.to}, aircraft {grounded.tail}"
-
-
-def _complete(run: _Run, service: ServiceClient) -> bool:
-    """Return whether every event was evaluated and every alarm was read."""
+def _complete(run: Run, service: ServiceClient) -> bool:
+    """Return whether every event was evaluated and every result was read."""
     statuses = [_status(service, name) for name in _ALL_CONDITIONS]
     marks = [stream["watermark"] for found in statuses for stream in found["streams"].values()]
     written = sum(found["alarms"] for found in statuses)
     closed = all(mark is not None and mark >= CLOSED for mark in marks)
-    return closed and run.pairs.total() + run.grounded.total() >= written
+    return closed and run.results >= written
 
 
 def _status(service: ServiceClient, name: str) -> dict[str, Any]:
     return service.get(f"/v1/conditions/{name}/status")
 
 
-def _report(run: _Run, service: ServiceClient) -> dict[str, Any]:
-    """Return the statistics of the run."""
-    statuses = {name: _status(service, name) for name in CONDITIONS}
-    seconds = max(run.last_alarm - run.begin, 1e-9)
-    latencies = np.array(run.latencies or [0.0])
-    return {
-        "events": len(run.events),
-        "pairs": {
-            name: sum(1 for pair in run.pairs if pair.condition == name) for name in CONDITIONS
-        },
-        "results": {GROUNDED: len(run.grounded)},
-        "hit_ratio": {name: found["hit_ratio"] for name, found in statuses.items()},
-        "seconds": round(seconds, 1),
-        "events_per_second": round(len(run.events) / seconds),
-        "latency_p50_seconds": round(float(np.quantile(latencies, 0.5)), 3),
-        "latency_p99_seconds": round(float(np.quantile(latencies, 0.99)), 3),
-    }
+def _read_output(settings: Settings, service: ServiceClient) -> _Output:
+    """Read the stored documents, and the present lists in the order in which they were written."""
+    records = read_committed(settings, settings.topics.of(PRESENT))
+    values = [as_bytes(it.value()) for it in records if as_bytes(it.key()) == ALIKE.encode()]
+    return _Output(
+        {name: _document(service, "streams", name) for name in STREAMS},
+        {name: _document(service, "conditions", name) for name in _ALL_CONDITIONS},
+        # A withdrawn list has a tombstone.
+        [{"items": None} if it is None else orjson.loads(it) for it in values],
+    )
 
 
-def _view(run: _Run) -> RenderableType:
-    """Return the live view of the replay."""
-    sent, total = len(run.sent_at), len(run.events)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("condition")
-    table.add_column("results", justify="right")
-    found = Counter(pair.condition for pair in list(run.pairs))
-    found[GROUNDED] = len(run.grounded)
-    for name in _ALL_CONDITIONS:
-        table.add_row(name, str(found[name]))
-    lines = [Text(line, no_wrap=True, overflow="ellipsis", style="dim") for line in run.recent]
-    return Group(Text(f"\n{sent} of {total} events sent"), table, *lines)
+def _document(service: ServiceClient, kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = service.get(f"/v1/{kind}/{name}")["document"]
+    return found
 
 
-def _show_report(report: dict[str, Any], console: Console) -> None:
-    """Print the statistics as a table."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("condition")
-    table.add_column("results", justify="right")
-    table.add_column("hit ratio", justify="right")
-    for name in CONDITIONS:
-        ratio = report["hit_ratio"][name]
-        table.add_row(
-            name, str(report["pairs"][name]), "no probes" if ratio is None else f"{ratio:.3f}"
-        )
-    for name, count in report["results"].items():
-        table.add_row(name, str(count), "")
-    console.print(table)
+def _check(run: Run, output: _Output, end_us: int, console: Console) -> int:
+    """Compare all results; return the number of lists compared.
+
+    Parameters
+    ----------
+    run
+        The run.
+    output
+        What was read at its end.
+    end_us
+        Time of the last message, in µs.
+    console
+        Console for what was compared.
+    """
+    timing = {name: output.conditions[name] for name in CONDITIONS}
+    read = {it[role] for it in timing.values() for role in "ab"}
+    streams = {name: output.streams[name] for name in read}
+    expected = reference_pairs(streams, timing, run.events)
+    verify(run.pairs, expected, "the pairs differ from the reference")
+    grounded = judge_grounded(run.events)
+    verify(run.grounded, grounded, f"the results of {GROUNDED} differ from the judge's")
+    judge = ListJudge(output.conditions[ALIKE], run.events)
+    lists = verify_lists(judge, output.lists, run.changes, end_us)
     console.print(
-        f"{report['events']} events in {report['seconds']} s ({report['events_per_second']} "
-        f"events/s); time from sending the later event of a pair to reading its alarm: median "
-        f"{report['latency_p50_seconds']} s, 99 % within {report['latency_p99_seconds']} s",
+        f"[bold green]✓ verified:[/] the {len(expected)} pairs are exactly those of the "
+        f"reference, each once; the {counted(len(grounded), 'result')} of {GROUNDED} are exactly "
+        "those of a direct comparison of cancellations and departures, each once; "
+        f"{counted(lists, 'list')} of {ALIKE}, as written and as they follow from "
+        f"{counted(len(run.changes), 'change')}, are exactly those of all pairs of messages",
         soft_wrap=True,
     )
+    return lists

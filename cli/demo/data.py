@@ -11,12 +11,13 @@ scheduled at least a day before the end, so that its aircraft is observed for a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 import pandas as pd
 
+from cli.demo.events import DemoEvent
 from cli.demo.resources import HOUR_US, MINUTE_US
 
 if TYPE_CHECKING:
@@ -29,16 +30,6 @@ _MIN_PRECIPITATION = 0.01
 _MIN_GUST = 35
 # A longer taxi time is probably a wrong timestamp.
 _LONGEST_TAXI_US = 3 * HOUR_US
-
-
-class DemoEvent(NamedTuple):
-    """An event to send: its topic, id, record key, record value, and latest time in µs."""
-
-    topic: str
-    id: str
-    key: bytes
-    value: bytes
-    latest_us: int
 
 
 def load_events(days: int) -> list[DemoEvent]:

@@ -14,7 +14,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cli.demo.data import DemoEvent
+    from cli.demo.events import DemoEvent
 
 _DAY = timedelta(days=1)
 

@@ -8,11 +8,20 @@ Chit-Chat Challenge of its Perception, Control and Cognition Lab (Myers, Etchart
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
+
+from cli.demo.events import DemoEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SECOND_US = 1_000_000
+_WORD = re.compile(r"\w+")
 
 
 class Message(NamedTuple):
@@ -48,8 +57,42 @@ def load_messages(limit: int | None = None) -> list[Message]:
                     conversation,
                     it["sender"],
                     it["text"],
-                    second * 1_000_000,
+                    second * _SECOND_US,
                 )
             )
     messages.sort(key=lambda it: it.time_us)
     return messages[:limit]
+
+
+def split_words(text: str) -> frozenset[str]:
+    """Return the words of a message in lower case."""
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def message_events(messages: Iterable[Message]) -> list[DemoEvent]:
+    """Return messages as events.
+
+    A record contains the number of different words of the message, and whether an earlier message
+    has the same words.
+
+    Parameters
+    ----------
+    messages
+        Messages by time.
+    """
+    seen: set[frozenset[str]] = set()
+    events = []
+    for message in messages:
+        words = split_words(message.text)
+        record = {
+            "message": message.id,
+            "conversation": message.conversation,
+            "sent": message.time_us // _SECOND_US,
+            "text": message.text,
+            "words": len(words),
+            "repeated": words in seen,
+        }
+        seen.add(words)
+        key, value = message.conversation.encode(), orjson.dumps(record)
+        events.append(DemoEvent("messages", message.id, key, value, message.time_us))
+    return events

@@ -85,6 +85,26 @@ STREAMS: dict[str, dict[str, Any]] = {
         "max_delay": "1min",
         "clock": "replay",
     },
+    # Chat messages of all conversations: any two of them can be similar.
+    "messages": {
+        "topic": "messages",
+        "mapping": {
+            "id": "message",
+            "time": "sent",
+            "format": "epoch_s",
+            "before_us": 0,
+            "after_us": 0,
+        },
+        "max_uncertainty": "0s",
+        "max_delay": "1min",
+        "clock": "replay",
+        "partitioning": {"by": "grid"},
+        "attributes": {
+            "words": {"path": "words", "type": "integer"},
+            "repeated": {"path": "repeated", "type": "boolean"},
+        },
+        "tokens": {"path": "text", "tokenizer": "words", "lower_case": True},
+    },
 }
 
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -144,5 +164,19 @@ WHERE c.rt.end <= d.rt.begin,
       d.rt.begin <= c.rt.end + 1 d
 END""",
         "types": {"Cancellation": "cancellations", "Departure": "all-departures"},
+    },
+}
+
+# The most similar messages of a day. Short messages and repeated ones are left out: otherwise the
+# list would consist of greetings.
+ALIKE = "said-in-similar-words"
+LISTS: dict[str, dict[str, Any]] = {
+    ALIKE: {
+        "kind": "topk_similarity",
+        "a": "messages",
+        "k": 5,
+        "window": "1d",
+        "min_similarity": "0.5",
+        "where": {"a": {"words": {"min": 8}, "repeated": False}},
     },
 }

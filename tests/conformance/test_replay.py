@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from cli.demo.check import pair_of, reference_pairs
-from cli.demo.data import DemoEvent
+from cli.demo.events import DemoEvent
 from cli.replay import chunks, merging
 from cli.replay.options import EventFile, Format, ReplayOptions
 from cli.replay.run import run_replay

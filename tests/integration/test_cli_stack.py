@@ -118,11 +118,15 @@ def test_up_goes_on_where_it_was_stopped_and_ends_when_a_part_dies(data: Path) -
 
 
 def test_demo_gives_the_pairs_of_the_reference() -> None:
-    done = coincide("demo", "--days", "12", "--json")
+    done = coincide("demo", "--days", "12", "--messages", "8000", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["verified"] is True
     assert min(report["pairs"].values()) > 0
     assert report["results"]["grounded-for-a-day"] > 0
+    assert report["changes"]["said-in-similar-words"] > 0
+    # The last lists are compared in any case.
+    assert report["lists"]["said-in-similar-words"] > 2
     assert "exactly those of the reference" in done.stderr
     assert "exactly those of a direct comparison" in done.stderr
+    assert "exactly those of all pairs of messages" in done.stderr

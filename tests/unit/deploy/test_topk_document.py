@@ -17,6 +17,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import yaml
 from pydantic import TypeAdapter
@@ -24,6 +25,11 @@ from rich.console import Console
 
 from cli.client.list_tables import ShownLists
 from cli.client.resources import read_resources
+from cli.demo.list_judge import ListJudge, listed_of
+from cli.demo.messages import load_messages, message_events
+from cli.demo.resources import ALIKE, LISTS, STREAMS
+from cli.replay.options import EventFile, ReplayOptions
+from cli.replay.run import run_replay
 from correlation.buffers.columns import SetsColumn
 from correlation.buffers.events import Events
 from correlation.condition_kind import Load
@@ -279,3 +285,43 @@ def test_conditions_can_name_the_registered_similarity_of_the_page(tmp_path: Pat
     changes = map(json.loads, ran.stdout.splitlines())
     # Jaccard is 2/4.
     assert {_pair(it): it["similarity"] for it in changes}["a1 a2"] == 2 / 3
+
+
+def test_list_of_the_demo_is_shown(tmp_path: Path) -> None:
+    section = PAGE[PAGE.index("## An example on real messages") : PAGE.index("## Limits")]
+    assert json.loads(_block("json demo")) == LISTS[ALIKE]
+    messages = load_messages(20_000)
+    texts = {it.id: it.text for it in messages}
+    assert (
+        f"20,000 messages of {len({it.conversation for it in messages})} conversations" in section
+    )
+    end_us = int(datetime.fromisoformat("2018-04-21T22:00:00+00:00").timestamp()) * S
+    stored = CONDITIONS.validate_python(LISTS[ALIKE]).normalised()
+    chosen = [
+        it
+        for it in message_events(messages)
+        if end_us - stored["window_us"] <= it.latest_us <= end_us
+    ]
+    listed = ListJudge(stored, chosen).list_at(end_us)
+    rows = [f"| {it.similarity:.3g} | {texts[it.older]} | {texts[it.younger]} |" for it in listed]
+    assert len(rows) == stored["k"]
+    assert "\n".join(rows) in section
+    given, resources = tmp_path / "messages.jsonl", tmp_path / "resources.yaml"
+    given.write_bytes(b"\n".join(it.value for it in chosen))
+    stream = {"kind": "stream", "name": "messages", **STREAMS["messages"]}
+    documents = stream, {"name": ALIKE, **LISTS[ALIKE]}
+    resources.write_text("\n---\n".join(map(json.dumps, documents)), encoding="utf-8")
+    files = (EventFile("messages", 0, given, "jsonl"),)
+    changes = tmp_path / "changes.jsonl"
+    options = ReplayOptions((resources,), files, processes=1, alarms=changes)
+    report = run_replay(options, Console(stderr=True))
+    (present,) = report["conditions"][ALIKE]["lists"]
+    assert [listed_of(it) for it in present["items"]] == listed
+
+
+def test_numbers_of_the_demo_are_those_of_its_messages() -> None:
+    records = [json.loads(it.value) for it in message_events(load_messages(20_000))]
+    sent = np.array([it["sent"] for it in records if it["words"] >= 8 and not it["repeated"]])
+    earlier = np.arange(len(sent)) - np.searchsorted(sent, sent - 24 * 60 * 60)
+    assert f"each of the {len(sent):,} messages" in PAGE
+    assert f"\n{earlier.sum():,} pairs, of which" in PAGE

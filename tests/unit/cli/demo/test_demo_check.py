@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from cli.demo.check import verify
-from cli.demo.data import DemoEvent, load_events
+from cli.demo.data import load_events
+from cli.demo.events import DemoEvent
 from cli.demo.judge import Grounded, grounded_of, judge_grounded
 from cli.demo.resources import GROUNDED, QUERIES, STREAMS
 from cli.errors import VerificationError
