@@ -21,8 +21,9 @@ that are sets. w is the window in seconds.
                          · valid sets
     max list bytes       the same with the largest possible stock: k pairs for each valid set
 
-In a grid of g groups, each set is in g lists: buffered events and list bytes count g copies. The
-trial has one list; a pair of sets is in one cell, so searches meet as many sets in all cells.
+In a grid of g groups each set is in g of the lists (see `cells`): buffered events and list bytes
+count g copies. The trial has one list; two sets meet in one list, so the searches for a set meet as
+many sets in all lists.
 
 The number of sets that a search meets grows with the window, from a constant (if the list is full
 of pairs so similar that searches end early) up to in proportion (if it is not). Distinct tokens and
@@ -111,8 +112,8 @@ def size_sample(
     if trial is not None and all(name in rates for name in condition.streams):
         buffered = derive_costs(condition, streams, load)["expected_buffered_events"]
         event_bytes = {name: it.segment.nbytes / len(it.segment) for name, it in parts.items()}
-        copies = streams[condition.a].partitioning.groups
-        expected = _expect(condition, trial, rates, copies)
+        groups = streams[condition.a].partitioning.groups
+        expected = _expect(condition, trial, rates, groups)
         expected["buffered_bytes"] = round(
             sum(count * event_bytes[name] for name, count in buffered.items())
         )
@@ -196,7 +197,7 @@ def _describe(condition: TopKCondition, trial: Trial) -> dict[str, Any]:
 
 
 def _expect(
-    condition: TopKCondition, trial: Trial, rates: Mapping[str, float], copies: int
+    condition: TopKCondition, trial: Trial, rates: Mapping[str, float], groups: int
 ) -> dict[str, Any]:
     """Return expected work and memory at the sets per second of each stream.
 
@@ -206,8 +207,8 @@ def _expect(
         The condition, and the trial of its join.
     rates : mapping of stream to float
         Sets per second.
-    copies : int
-        Number of lists that contain each set.
+    groups : int
+        Number of groups of the grid; 1 without a grid.
     """
     window = condition.window_us / _US
     valid = {name: rate * window for name, rate in rates.items()}
@@ -218,8 +219,9 @@ def _expect(
         others = 2 * a * b * window / total if total else 0.0
     max_met = trial.met / trial.others * others if trial.others else 0.0
     met = min(_extrapolate(trial, others), max_met)
-    held = copies * count
-    base = trial.empty_bytes + trial.set_bytes / trial.max_valid * held
+    held = groups * count
+    lists = groups * groups if condition.crossed else groups * (groups + 1) // 2
+    base = lists * trial.empty_bytes + trial.set_bytes / trial.max_valid * held
     max_stock = condition.k * held * _PAIR_BYTES
     stock = min(trial.stock_bytes / trial.last_valid * held, max_stock)
     return {

@@ -117,7 +117,8 @@ def test_bytes_count_every_copy_in_a_grid() -> None:
         size(condition, [replace(sample, stream=it)])["expected"] for it in (sample.stream, cells)
     )
     assert three["buffered_bytes"] == 3 * one["buffered_bytes"]
-    assert 2 * one["list_bytes"] < three["list_bytes"] < 3 * one["list_bytes"]
+    # 6 cells, of which 3 hold a copy of a set.
+    assert 3 * one["list_bytes"] < three["list_bytes"] < 6 * one["list_bytes"]
     assert three["valid_sets"] == one["valid_sets"]
     assert three["precandidates_per_set"] == one["precandidates_per_set"]
 
