@@ -368,6 +368,6 @@ def check_removal(house: Installation) -> None:
     assert (refused.status_code, refused.json()["error_code"]) == (404, 40403)
     assert refused.json()["detail"] == (
         "condition 'longest' is of the kind within, which has no list; "
-        "kinds with a list: longest_events"
+        "kinds with a list: topk_similarity, longest_events"
     )
     assert house.job.read(house.job.topics.dead_letter) == []

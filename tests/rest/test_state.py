@@ -54,6 +54,8 @@ def test_own_topics_are_created_with_the_right_settings(service: Service) -> Non
         topics.alarms: 2,
         topics.late: 2,
         topics.dead_letter: 2,
+        topics.channel_topic("topk"): 2,
+        topics.channel_topic("topk.current"): 1,
     }
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics.all()]
     described = {
@@ -64,8 +66,9 @@ def test_own_topics_are_created_with_the_right_settings(service: Service) -> Non
     assert {name for name, it in policies.items() if it == "compact"} == {
         topics.config,
         topics.metrics,
+        topics.channel_topic("topk.current"),
     }
-    for name in (topics.late, topics.dead_letter):
+    for name in (topics.late, topics.dead_letter, topics.channel_topic("topk.current")):
         assert int(described[name]["max.message.bytes"].value) > 10_000_000
 
 
