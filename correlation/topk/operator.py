@@ -22,25 +22,22 @@ Cost. See `join`. A block costs O(1) for each list without new and expired sets.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from types import MappingProxyType
 
 import numpy as np
 
-from correlation.buffers.columns import Int64s
 from correlation.condition_kind import Gauge
 from correlation.limits import TIME_LIMIT_US, UNKNOWN_WATERMARK
 from correlation.operators import Evaluation, Result, Share, View
 from correlation.resources.streams import Stream
 from correlation.topk.cells import Division, Key
 from correlation.topk.condition import TopKCondition, bind_where
+from correlation.topk.found import Found, Pairs, publish_lists, share_lists
 from correlation.topk.gathering import Part, Range, Sets, gather_sets
-from correlation.topk.listed import KeyedList, ListedPair, ListEvent, list_moves
-from correlation.topk.local import LocalList, Moment, SlotShare, make_share, steps_of
-from correlation.topk.merging import merge_lists
-from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+from correlation.topk.listed import KeyedList, ListedPair
+from correlation.topk.local import Moment
 from correlation.topk.stored import (
     StoredState,
     buffered_parts,
@@ -68,7 +65,6 @@ GAUGES: Mapping[str, Gauge] = MappingProxyType(
         ),
     }
 )
-Pairs = Mapping[Key, Sequence[ListedPair]]
 
 
 class TopKOperator:
@@ -149,7 +145,7 @@ class TopKOperator:
         ]
         lost = self._restore(buffered)
         before = self._pairs() if self._division.has_cells else {}
-        found = _Found(Moment(is_lost=bool(lost)), before)
+        found = Found(Moment(is_lost=bool(lost)), before)
         state, as_of_us = self._state, self._progress(view)
         is_reset = any(name in view.reset for name in condition.streams)
         if state is not None and (as_of_us is None or is_reset):
@@ -245,13 +241,13 @@ class TopKOperator:
             heappush(self._oldest, (oldest_us, key or b""))
 
     def _begin_lists(
-        self, found: _Found, as_of_us: int | None, parts: Sequence[Part], reason: str
+        self, found: Found, as_of_us: int | None, parts: Sequence[Part], reason: str
     ) -> None:
         """Build all lists as of a time, and compare them with those before.
 
         Parameters
         ----------
-        found : _Found
+        found : Found
             Receives the changes.
         as_of_us : int or None
             Time up to which sets have taken effect, in µs; None: no set has.
@@ -272,7 +268,7 @@ class TopKOperator:
             found.note(reason, key, before.get(key, ()), self._listed(key))
 
     def _advance(
-        self, found: _Found, as_of_us: int, buffered: Sequence[Part], fresh: Sequence[Part]
+        self, found: Found, as_of_us: int, buffered: Sequence[Part], fresh: Sequence[Part]
     ) -> None:
         """Insert the sets up to the new progress, and expire older sets."""
         state = self._state
@@ -304,7 +300,7 @@ class TopKOperator:
             if key in self._lists:
                 self._insert(key, None, as_of_us, found)
 
-    def _insert(self, key: Key, sets: Sets | None, as_of_us: int, found: _Found) -> None:
+    def _insert(self, key: Key, sets: Sets | None, as_of_us: int, found: Found) -> None:
         listed = self._list(key)
         met, candidates = listed.work
         found.events[key] += listed.insert(sets, as_of_us)
@@ -313,15 +309,16 @@ class TopKOperator:
         found.candidates += listed.work[1] - candidates
         self._settle(key, listed)
 
-    def _report(self, found: _Found, lost: Sequence[Key]) -> Evaluation:
+    def _report(self, found: Found, lost: Sequence[Key]) -> Evaluation:
         """Return the results of a block."""
         condition, lists = self._condition, [*self._lists.values()]
         results: Sequence[Result] = ()
         shares: Sequence[Share] = ()
         if self._division.has_cells:
-            shares, ready_us = self._share_lists(found)
+            shares, ready_us = share_lists(condition, found)
         else:
-            results, ready_us = self._publish_lists(found, lost)
+            present = {key: self._listed(key) for key in {*lost, *found.changed()}}
+            results, ready_us = publish_lists(condition, found, present)
         name = {"condition": condition.name}
         counts = {
             "topk_changes_total": len(ready_us),
@@ -348,65 +345,3 @@ class TopKOperator:
             gauges=gauges,
             shares=shares,
         )
-
-    def _publish_lists(self, found: _Found, lost: Sequence[Key]) -> tuple[Sequence[Result], Int64s]:
-        """Return the changes and the lists that changed, and the times of the changes in µs."""
-        moved = {
-            key: [move for it in events for move in it.moves] for key, events in found.sorted()
-        }
-        changed = [KeyedMoves(key, moves) for key, moves in moved.items() if moves]
-        # Lists that are not known are written in any case.
-        present = sorted({*lost, *(it.key for it in changed)}, key=_order)
-        results: list[Result] = []
-        changes = TopKChanges(self._condition, changed)
-        if changed:
-            results.append(changes)
-        if present:
-            shown = [(key, self._listed(key)) for key in present]
-            results.append(present_lists(self._condition, found.moment.as_of_us, shown))
-        return results, changes.ready_us()
-
-    def _share_lists(self, found: _Found) -> tuple[Sequence[Share], Int64s]:
-        """Return the share of the slot, and the times of the changes of its list in µs."""
-        if found.moment.as_of_us <= UNKNOWN_WATERMARK and not found.moment.is_lost:
-            return (), np.zeros(0, np.int64)
-        condition = self._condition
-        lists = [
-            LocalList(
-                found.before.get(key, ()),
-                [*steps_of(found.events.get(key, ()), every=condition.every)],
-            )
-            for key in {*found.before, *found.events}
-        ]
-        local = merge_lists(lists, condition.k)
-        share = SlotShare(condition, found.moment, local)
-        ready_us = [it.time_us for it in local.steps for _ in (*it.left, *it.entered)]
-        return [make_share(share)], np.array(ready_us, np.int64)
-
-
-class _Found:
-    """What a block found: changes by list, and counts of the work done."""
-
-    def __init__(self, moment: Moment, before: Pairs) -> None:
-        self.moment = moment
-        # The lists of cells before the block.
-        self.before = before
-        self.events: dict[Key, list[ListEvent]] = defaultdict(list)
-        self.arrivals: list[int] = []
-        self.sets = self.met = self.candidates = self.rebuilds = 0
-
-    def note(
-        self, reason: str, key: Key, before: Sequence[ListedPair], after: Sequence[ListedPair]
-    ) -> None:
-        """Note the difference of a list that was built."""
-        time_us = self.moment.as_of_us
-        moves = list(list_moves(before, after, time_us, reason))
-        self.events[key].append(ListEvent(reason, time_us, moves))
-
-    def sorted(self) -> list[tuple[Key, list[ListEvent]]]:
-        """Return the changes by the names of the lists in order."""
-        return sorted(self.events.items(), key=lambda item: _order(item[0]))
-
-
-def _order(key: Key) -> bytes:
-    return key or b""

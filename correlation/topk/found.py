@@ -1,0 +1,121 @@
+"""What a block of a top-k operator found, and its output: results, or a share of results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from correlation.buffers.columns import Int64s
+from correlation.limits import UNKNOWN_WATERMARK
+from correlation.operators import Result, Share
+from correlation.topk.cells import Key
+from correlation.topk.condition import TopKCondition
+from correlation.topk.listed import ListedPair, ListEvent, list_moves
+from correlation.topk.local import LocalList, Moment, SlotShare, make_share, steps_of
+from correlation.topk.merging import merge_lists
+from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
+
+Pairs = Mapping[Key, Sequence[ListedPair]]
+
+
+class Found:
+    """Changes of the lists in a block, and counts of the work done.
+
+    Parameters
+    ----------
+    moment : Moment
+        Times and reasons of the block.
+    before : mapping of key to pairs
+        The lists of cells before the block.
+
+    Attributes
+    ----------
+    events : dict of key to list of ListEvent
+        Events of each list, in order.
+    arrivals : list of int
+        Kafka's timestamps of the records that completed pairs, in µs.
+    sets, met, candidates, rebuilds : int
+        Numbers of sets that took effect, of sets that searches met, of candidates, and of lists
+        that were built in bulk.
+    """
+
+    def __init__(self, moment: Moment, before: Pairs) -> None:
+        self.moment = moment
+        self.before = before
+        self.events: dict[Key, list[ListEvent]] = defaultdict(list)
+        self.arrivals: list[int] = []
+        self.sets = self.met = self.candidates = self.rebuilds = 0
+
+    def note(
+        self, reason: str, key: Key, before: Sequence[ListedPair], after: Sequence[ListedPair]
+    ) -> None:
+        """Add the difference of a list that was built."""
+        time_us = self.moment.as_of_us
+        moves = list(list_moves(before, after, time_us, reason))
+        self.events[key].append(ListEvent(reason, time_us, moves))
+
+    def changed(self) -> dict[Key, KeyedMoves]:
+        """Return the changes of the lists that changed, by their keys in order."""
+        found = {}
+        for key in sorted(self.events, key=_order):
+            moves = [move for it in self.events[key] for move in it.moves]
+            if moves:
+                found[key] = KeyedMoves(key, moves)
+        return found
+
+
+def _order(key: Key) -> bytes:
+    return key or b""
+
+
+def publish_lists(
+    condition: TopKCondition, found: Found, present: Pairs
+) -> tuple[Sequence[Result], Int64s]:
+    """Return the changes and the lists after a block.
+
+    Parameters
+    ----------
+    condition : TopKCondition
+        The condition.
+    found : Found
+        What the block found.
+    present : mapping of key to pairs
+        The lists to write: those that changed, and those that are not known.
+
+    Returns
+    -------
+    sequence of Result, int64[n]
+        Results, and the times of the n changes, in µs.
+    """
+    changes = TopKChanges(condition, [*found.changed().values()])
+    results: list[Result] = [changes] if len(changes) else []
+    if present:
+        shown = [(key, present[key]) for key in sorted(present, key=_order)]
+        results.append(present_lists(condition, found.moment.as_of_us, shown))
+    return results, changes.ready_us()
+
+
+def share_lists(condition: TopKCondition, found: Found) -> tuple[Sequence[Share], Int64s]:
+    """Return the share of a slot whose lists are those of cells.
+
+    Returns
+    -------
+    sequence of Share, int64[n]
+        The share; none while the progress is not known. Times of the n changes of the slot's list,
+        in µs.
+    """
+    moment = found.moment
+    if moment.as_of_us <= UNKNOWN_WATERMARK and not moment.is_lost:
+        return (), np.zeros(0, np.int64)
+    lists = [
+        LocalList(
+            found.before.get(key, ()),
+            [*steps_of(found.events.get(key, ()), every=condition.every)],
+        )
+        for key in {*found.before, *found.events}
+    ]
+    local = merge_lists(lists, condition.k)
+    ready_us = [it.time_us for it in local.steps for _ in (*it.left, *it.entered)]
+    return [make_share(SlotShare(condition, moment, local))], np.array(ready_us, np.int64)
