@@ -180,12 +180,15 @@ class Share(NamedTuple):
         Version of its document.
     blob : bytes
         The share, as the kind writes it (`ConditionKind.merge_shares`).
+    has_changes : bool
+        Whether the share may lead to results. Shares of a block are merged if one of them does.
     """
 
     kind: str
     condition: str
     version: int
     blob: bytes
+    has_changes: bool = True
 
 
 class Cache(Protocol):

@@ -40,21 +40,22 @@ def merge_shares(slots: Sequence[Sequence[Share]]) -> list[Merged]:
     MissingShareError
         A slot has no share of a condition of which another slot has one.
     """
-    found: dict[tuple[str, str, int, int], list[bytes]] = {}
+    found: dict[tuple[str, str, int, int], list[Share]] = {}
     for shares in slots:
         seen: Counter[tuple[str, str, int]] = Counter()
         for share in shares:
             # A condition has two shares in a block that withdraws its list and begins another.
             key = (share.kind, share.condition, share.version)
-            found.setdefault((*key, seen[key]), []).append(share.blob)
+            found.setdefault((*key, seen[key]), []).append(share)
             seen[key] += 1
     merged = []
-    for (kind, condition, version, _), blobs in found.items():
+    for (kind, condition, version, _), shares in found.items():
         merge = KINDS[kind].merge_shares
-        if merge is None or len(blobs) != len(slots):
+        if merge is None or len(shares) != len(slots):
             raise MissingShareError(
-                f"condition {condition}, version {version}: {len(blobs)} of {len(slots)} slots "
+                f"condition {condition}, version {version}: {len(shares)} of {len(slots)} slots "
                 "returned a share"
             )
-        merged.append(Merged(condition, merge(blobs)))
+        if any(it.has_changes for it in shares):
+            merged.append(Merged(condition, merge([it.blob for it in shares])))
     return merged

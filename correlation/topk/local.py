@@ -128,8 +128,10 @@ class SlotShare(NamedTuple):
 
 def make_share(share: SlotShare) -> Share:
     """Return a share as slots exchange it."""
-    condition = share.condition
-    return Share(condition.kind, condition.name, condition.version, share.to_bytes())
+    condition, moment, local = share
+    has_changes = bool(local.steps) or moment.is_lost
+    name = (condition.kind, condition.name, condition.version)
+    return Share(*name, share.to_bytes(), has_changes)
 
 
 # Fields of the condition that results depend on.

@@ -32,7 +32,7 @@ class SlotShares(NamedTuple):
     def to_bytes(self) -> bytes:
         """Write the shares as one byte string."""
         blobs = BytesColumn.from_list([it.blob for it in self.shares])
-        names = [[it.kind, it.condition, it.version] for it in self.shares]
+        names = [[it.kind, it.condition, it.version, it.has_changes] for it in self.shares]
         meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
         return compressed(pack_columns({"blob": blobs}, meta))
 
@@ -42,7 +42,9 @@ class SlotShares(NamedTuple):
         columns, meta = unpack_columns(decompressed(blob))
         blobs = cast("BytesColumn", columns["blob"]).to_list()
         shares = [
-            Share(kind, condition, version, it)
-            for (kind, condition, version), it in zip(meta["shares"], blobs, strict=True)
+            Share(kind, condition, version, it, has_changes)
+            for (kind, condition, version, has_changes), it in zip(
+                meta["shares"], blobs, strict=True
+            )
         ]
         return cls(meta["slots"], meta["detected_at"], shares)

@@ -88,6 +88,7 @@ def test_best_pairs_of_all_slots_are_listed_as_of_the_block() -> None:
 
 def test_shares_without_changes_of_the_best_pairs_write_nothing() -> None:
     assert merge(share(LocalList([A, B], ())), share(LocalList([], changed([], [C])))) == []
+    assert merge_shares([share(LocalList([A], ())), share(LocalList([B], ()))]) == []
 
 
 @pytest.mark.parametrize(
