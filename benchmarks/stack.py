@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -151,23 +152,43 @@ def wait_until_warm(on: Bench, job: ChildProcess) -> None:
 
 def cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of a process and its descendants, including ended ones."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
+    # After state, parent, ...: times of the process and of its ended children.
+    ticks = (sum(map(int, fields[11:15])) for _, fields in _read_family(pid))
+    return sum(ticks) / _TICKS_PER_SECOND
+
+
+def resident_bytes(pid: int) -> dict[str, int]:
+    """Return the resident memory of a process and its descendants, by the name of the program.
+
+    A page that several processes share is divided among them.
+    """
+    found: Counter[str] = Counter()
+    for number, _ in _read_family(pid):
+        folder = Path("/proc") / str(number)
+        try:
+            name = (folder / "comm").read_text().strip()
+            lines = (folder / "smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue  # the process has ended
+        found[name] += sum(int(it.split()[1]) * 1024 for it in lines if it.startswith("Pss:"))
+    return dict(found)
+
+
+def _read_family(pid: int) -> list[tuple[int, list[str]]]:
+    """Return the ids of a process and its descendants, with the fields of `stat` after the name."""
+    found: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            found[int(entry.name)] = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue  # the process has ended; its parent includes its time
-        # After the name: state, parent, ..., times of the process and of its ended children.
-        parents[int(entry.name)] = int(fields[1])
-        ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])
     family = {pid}
     # Spark's Python workers have their own process group, so the process tree is followed.
-    while grown := {child for child, parent in parents.items() if parent in family} - family:
+    while grown := {it for it, fields in found.items() if int(fields[1]) in family} - family:
         family |= grown
-    return sum(ticks.get(member, 0) for member in family) / _TICKS_PER_SECOND
+    return [(it, found[it]) for it in family if it in found]
 
 
 class Stopwatch:
