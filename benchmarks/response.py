@@ -60,7 +60,7 @@ def live_resources() -> list[Resource]:
 
 
 class Reader:
-    """Reads results and records the time at which each result arrives.
+    """Reads results in a thread and records the time at which each result arrives.
 
     Parameters
     ----------
@@ -77,6 +77,8 @@ class Reader:
     rows : list of (int, int, int)
         Of each measured result: the time of `ready_us`, the time when it was found, and the time
         when it was received, in µs.
+    count : int
+        Number of results received, with those that are not measured.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Reader:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read)
         self.rows: list[tuple[int, int, int]] = []
+        self.count = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -119,6 +122,7 @@ class Reader:
                 ready_us = self._ready_us(result)
                 if ready_us is not None:
                     self.rows.append((ready_us, result["detected_at"], now_us))
+                self.count += 1
         consumer.close()
 
     def percentiles(self, begin_us: int, wanted: Sequence[float]) -> list[list[float]]:
