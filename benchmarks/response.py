@@ -106,6 +106,8 @@ class Reader:
                 "bootstrap.servers": self._on.bootstrap,
                 "group.id": "response",
                 "auto.offset.reset": "earliest",
+                # Each reader begins at the first record.
+                "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 20,
             }

@@ -54,8 +54,12 @@ class Bench:
         ]
         self.produce(self.topics.config, records)
 
+    def remove(self, *resources: Resource) -> None:
+        """Remove streams and conditions from the config topic."""
+        self.produce(self.topics.config, [(resource.key, None, None) for resource in resources])
+
     def produce(
-        self, topic: str, records: Sequence[tuple[bytes | None, bytes, int | None]]
+        self, topic: str, records: Sequence[tuple[bytes | None, bytes | None, int | None]]
     ) -> None:
         """Send (key, value, partition) as fast as the broker accepts them."""
         producer = Producer(
@@ -84,6 +88,11 @@ class Bench:
     def read_values(self, topic: str) -> list[dict[str, Any]]:
         """Read the values of the committed records of a topic."""
         return [orjson.loads(message.value()) for message in self._read(topic)]
+
+    def read_key(self, topic: str, key: bytes) -> list[dict[str, Any] | None]:
+        """Read the values of the committed records of a key; None is a tombstone."""
+        values = [it.value() for it in self._read(topic) if it.key() == key]
+        return [None if value is None else orjson.loads(value) for value in values]
 
     def slot_records(self) -> dict[bytes, dict[str, Any]]:
         """Read the latest record of each slot, and of the job, from the metrics topic."""
@@ -121,19 +130,19 @@ def job_process(on: Bench, **settings: object) -> ChildProcess:
     return ChildProcess("job", command, on.folder / "job.log", environment)
 
 
-def counted(on: Bench, counter: str) -> int:
-    """Sum a counter over all slots and labels."""
+def counted(on: Bench, counter: str, stream: str | None = None) -> int:
+    """Sum a counter over all slots and labels; with `stream`, only that of a stream."""
     return sum(
         value
         for record in on.slot_records().values()
-        for name, _, value in record.get("counters", ())
-        if name == counter
+        for name, labels, value in record.get("counters", ())
+        if name == counter and stream in {None, labels.get("stream")}
     )
 
 
-def consumed(on: Bench) -> int:
-    """Count the events that the slots have correlated."""
-    return counted(on, "events_consumed_total")
+def consumed(on: Bench, stream: str | None = None) -> int:
+    """Count the events that the slots have correlated, of all streams or of one."""
+    return counted(on, "events_consumed_total", stream)
 
 
 def wait_for(process: ChildProcess, done: Callable[[], bool], seconds: float = 600) -> None:

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from benchmarks.attributes import kafka_batch
-from benchmarks.swoop.recorded import PARTITIONS, STREAM, TOPIC, make_resources, make_stream
+from benchmarks.swoop.recorded import PARTITIONS, make_resources, make_stream
 from correlation.buffers.events import Events
 from correlation.engine.program import Block, Control, Program
 from correlation.engine.progress import Progress
@@ -130,23 +130,28 @@ class Alone:
         Age up to which a set is valid, in µs.
     groups : int
         Groups of the grid.
+
+    Attributes
+    ----------
+    outcomes : list of Outcome
+        Outcomes of the slots in the last batch.
     """
 
     def __init__(self, source: Source, k: int, window_us: int, groups: int) -> None:
-        stream = make_stream(source, groups)
-        resources = make_resources(stream, k, window_us)
+        stream = make_stream("sets", source, groups)
+        _, condition = make_resources(stream, k, window_us)
+        self._topic = stream.topic
         self._source = source
         self._topics = topics_of("bench")
         self._packer = Packer(self._topics, (stream,), tuple(range(SLOTS)), _MAX_RECORD_BYTES)
         self._programs = [
-            TimedProgram({STREAM: stream}, {STREAM: PARTITIONS}) for _ in range(SLOTS)
+            TimedProgram({stream.name: stream}, {stream.name: PARTITIONS}) for _ in range(SLOTS)
         ]
         self._timed: list[TimedOperator] = []
-        self._controls = [
-            Control(0, it.key, it.to_record()) for it in resources if it.kind == "condition"
-        ]
+        self._controls = [Control(0, condition.key, condition.to_record())]
         self._seconds = np.zeros(3)
         self._next = 0
+        self.outcomes: list[Outcome] = []
 
     def take(self, count: int) -> None:
         """Evaluate the next sets as one batch.
@@ -160,9 +165,9 @@ class Alone:
         marks = [time.process_time()]
         packed = pa.Table.from_batches(self._packer(iter([batch]))).to_pylist()
         marks.append(time.process_time())
-        outcomes = [self._advance(slot, packed) for slot in range(SLOTS)]
+        self.outcomes = [self._advance(slot, packed) for slot in range(SLOTS)]
         marks.append(time.process_time())
-        for merged in merge_shares([it.shares for it in outcomes]):
+        for merged in merge_shares([it.shares for it in self.outcomes]):
             list(pack_results(merged.results, 0, self._topics))
         marks.append(time.process_time())
         self._seconds += np.diff(marks)
@@ -197,7 +202,7 @@ class Alone:
         self._next += count
         return kafka_batch(
             [records[it][1] for it in order.tolist()],
-            [TOPIC] * count,
+            [self._topic] * count,
             (numbers % PARTITIONS).astype(np.int32),
             numbers // PARTITIONS,
         )

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.plotting import make_axes
 from benchmarks.report import Picture, Report
-from benchmarks.stack import Stopwatch, bench, consumed, job_process, wait_for
+from benchmarks.stack import Stopwatch, consumed
 from benchmarks.swoop.alone import Alone
 from benchmarks.swoop.measuring import DifferentAnswersError
 from benchmarks.swoop.path_texts import BACKLOG
-from benchmarks.swoop.recorded import (
-    PARTITIONS,
-    TOPIC,
-    generate_sets,
-    make_resources,
-    make_stream,
-    read_texts,
-    window_us_of,
-)
+from benchmarks.swoop.phases import BATCH
+from benchmarks.swoop.recorded import generate_sets, make_stream, read_texts, window_us_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,13 +19,11 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from benchmarks.stack import Bench
     from benchmarks.swoop.alone import Steps
+    from benchmarks.swoop.phases import Job
     from benchmarks.swoop.recorded import Source
 
-PRESENT = "topk.current"
 GROUPS = (1, 2)
-_WAIT_SECONDS = 600
 
 
 class Load(NamedTuple):
@@ -43,16 +33,13 @@ class Load(NamedTuple):
     ----------
     window : int
         Number of valid sets.
-    batch : int
-        Max number of sets of a batch.
     warm, measured : int
         Number of sets before the measurement and in it.
     """
 
     window: int = 10_000
-    batch: int = 20_000
     warm: int = 60_000
-    measured: int = 160_000
+    measured: int = 140_000
 
     @property
     def sets(self) -> int:
@@ -60,7 +47,9 @@ class Load(NamedTuple):
         return self.warm + self.measured
 
 
-QUICK = Load(2_000, 5_000, 10_000, 20_000)
+# By k: lists of 1,000 pairs take several times as long.
+LOADS = {50: Load(), 1_000: Load(warm=40_000, measured=60_000)}
+QUICK = Load(2_000, 20_000, 40_000)
 
 
 class BacklogPoint(NamedTuple):
@@ -89,7 +78,7 @@ class BacklogPoint(NamedTuple):
     alone: Steps
 
 
-def measure_backlogs(*, quick: bool) -> list[BacklogPoint]:
+def measure_backlogs(job: Job, *, quick: bool) -> list[BacklogPoint]:
     """Measure generated sets and messages, each with one group and with two.
 
     Raises
@@ -97,58 +86,52 @@ def measure_backlogs(*, quick: bool) -> list[BacklogPoint]:
     DifferentAnswersError
         The last lists of both differ.
     """
-    load = QUICK if quick else Load()
-    generated = generate_sets(load.sets)
-    wanted = [(generated, 50)]
+    loads = {50: QUICK} if quick else LOADS
+    most = max(it.sets for it in loads.values())
+    sources = [generate_sets(most)] if quick else [generate_sets(most), read_texts(most)]
     if not quick:
-        messages = read_texts(load.sets)
-        wanted += [(generated, 1_000), (messages, 50), (messages, 1_000)]
+        # The JVM compiles its code while the first batches run.
+        measure_backlog(job, sources[0]._replace(name="warm-up"), 50, 1, QUICK)
     points = []
-    for source, k in wanted:
-        lists = []
-        for groups in GROUPS:
-            point, present = measure_backlog(source, k, groups, load)
-            points.append(point)
-            lists.append(present)
-        if lists[0] != lists[1] or not lists[0]:
-            raise DifferentAnswersError(f"{source.name}, k = {k}: lists of 1 and 2 groups differ")
+    for source in sources:
+        for k, load in loads.items():
+            lists = []
+            for groups in GROUPS:
+                point, present = measure_backlog(job, source, k, groups, load)
+                points.append(point)
+                lists.append(present)
+            if lists[0] != lists[1] or not lists[0]:
+                raise DifferentAnswersError(f"{source.name}, k = {k}: lists of 1 and 2 groups")
     return points
 
 
 def measure_backlog(
-    source: Source, k: int, groups: int, load: Load
+    job: Job, source: Source, k: int, groups: int, load: Load
 ) -> tuple[BacklogPoint, list[dict[str, Any]]]:
-    """Measure a condition; return the measurements and the last list.
+    """Measure a condition; return the measurements and the last list, without streams.
 
-    The job starts when all records are in Kafka. The measurement begins between two batches, when
-    the job has evaluated the sets of the warm-up.
+    All records are in Kafka when the job begins to read them. The measurement begins between two
+    batches, when the job has evaluated the sets of the warm-up.
     """
     window_us = window_us_of(load.window)
-    with bench() as on:
-        on.create_topics({TOPIC: PARTITIONS})
-        on.produce(TOPIC, source.records(0, load.sets))
-        on.register(*make_resources(make_stream(source, groups), k, window_us))
-        job = job_process(on, max_events_per_batch=load.batch)
-        job.start()
-        try:
-            wait_for(job, partial(has_consumed, on, load.warm), _WAIT_SECONDS)
-            watch, before = Stopwatch(job), consumed(on)
-            wait_for(job, partial(has_consumed, on, load.sets), _WAIT_SECONDS)
-            wall, cpu = watch.read()
-        finally:
-            job.stop(60)
-        present = on.read_values(on.topics.channel_topic(PRESENT))[-1]["items"]
+    stream = make_stream(f"{source.name}-{k}-{groups}", source, groups)
+    job.begin(stream, k, window_us, source.records(0, load.sets))
+    job.wait_until_consumed(stream.name, load.warm)
+    watch, before = Stopwatch(job.process), consumed(job.on, stream.name)
+    job.wait_until_consumed(stream.name, load.sets)
+    wall, cpu = watch.read()
+    present = [_without_streams(it) for it in job.end(stream)]
     alone = Alone(source, k, window_us, groups)
     # The first batch fills the window, and compiles the kernels.
-    alone.take(load.batch)
-    steps = alone.measure(load.batch, 1)
-    point = BacklogPoint(source.name, k, groups, load.sets - before, wall, cpu, steps)
-    return point, present
+    alone.take(BATCH)
+    steps = alone.measure(BATCH, 1)
+    return BacklogPoint(source.name, k, groups, load.sets - before, wall, cpu, steps), present
 
 
-def has_consumed(on: Bench, sets: int) -> bool:
-    """Return whether the slots have evaluated a number of sets."""
-    return consumed(on) >= sets
+def _without_streams(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a list without the names of its streams, which depend on the groups."""
+    ids = {name: item[name]["id"] for name in ("older", "younger")}
+    return {**item, **ids}
 
 
 def report_backlogs(points: Sequence[BacklogPoint]) -> Report:

@@ -8,29 +8,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report import Report
 from benchmarks.response import Reader, send_steadily
-from benchmarks.stack import Stopwatch, bench, job_process, wait_for, wait_until_warm
-from benchmarks.swoop.backlog import GROUPS, has_consumed
+from benchmarks.stack import Stopwatch, wait_for
+from benchmarks.swoop.backlog import GROUPS
 from benchmarks.swoop.path_texts import LIVE
-from benchmarks.swoop.recorded import (
-    PARTITIONS,
-    TOPIC,
-    generate_sets,
-    make_resources,
-    make_stream,
-    window_us_of,
-)
+from benchmarks.swoop.phases import CHANGES
+from benchmarks.swoop.recorded import PARTITIONS, generate_sets, make_stream, window_us_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from benchmarks.stack import Bench
+    from benchmarks.swoop.phases import Job
     from benchmarks.swoop.recorded import Source
+    from benchmarks.workload import Records
 
 # Enough pairs enter for a p99 within seconds.
 K = 1_000
 RATES = (200, 1_000)
-CHANGES = "topk"
 _PERCENTILES = (50, 90, 99, 100)
 _SECOND_US = 1_000_000
 
@@ -39,8 +33,8 @@ class Phases(NamedTuple):
     """Number of sets of the window, and seconds of the warm-up and of the measurement."""
 
     window: int = 10_000
-    warm: int = 8
-    measured: int = 25
+    warm: int = 6
+    measured: int = 20
 
 
 QUICK = Phases(1_000, 3, 5)
@@ -70,62 +64,59 @@ class LivePoint(NamedTuple):
     received: list[float]
 
 
-def measure_live(*, quick: bool) -> list[LivePoint]:
+def measure_live(job: Job, *, quick: bool) -> list[LivePoint]:
     """Measure each rate with one group and with two."""
     phases = QUICK if quick else Phases()
     rates = RATES[:1] if quick else RATES
     count = phases.window + (phases.warm + phases.measured + 1) * max(rates)
     source = generate_sets(count)
-    return [measure_rate(source, rate, groups, phases) for rate in rates for groups in GROUPS]
+    return [measure_rate(job, source, rate, groups, phases) for rate in rates for groups in GROUPS]
 
 
-def measure_rate(source: Source, rate: int, groups: int, phases: Phases) -> LivePoint:
+def measure_rate(job: Job, source: Source, rate: int, groups: int, phases: Phases) -> LivePoint:
     """Fill the window, then send sets at a rate, each with the time at which it is sent."""
-    spacing_us = _SECOND_US // rate
-    resources = make_resources(
-        make_stream(source, groups, "live"), K, window_us_of(phases.window, spacing_us)
-    )
-    with bench() as on:
-        on.create_topics({TOPIC: PARTITIONS})
-        on.register(*resources)
-        job = job_process(on)
-        changes = on.topics.channel_topic(CHANGES)
-        with Reader(on, changes, entered_us) as reader:
-            job.start()
-            try:
-                wait_until_warm(on, job)
-                _fill(on, source, phases.window, spacing_us)
-                first = send_steadily(on, phases.warm, rate, source.stamp, phases.window)
-                wait_for(job, partial(has_consumed, on, first))
-                begin_us = time.time_ns() // 1_000
-                watch = Stopwatch(job)
-                sent = send_steadily(on, phases.measured, rate, source.stamp, first)
-                wall, cpu = watch.read()
-                wait_for(job, partial(has_consumed, on, sent))
-            finally:
-                job.stop(60)
-            # The job has written all changes; the last ones may not be received yet.
-            wait_for(job, lambda: reader.count >= on.count_committed(changes), 60)
+    spacing_us, on = _SECOND_US // rate, job.on
+    stream = make_stream(f"live-{rate}-{groups}", source, groups, "live")
+    window_us = window_us_of(phases.window, spacing_us)
+    changes = on.topics.channel_topic(CHANGES)
+
+    def draw(first: int, count: int, now_us: int) -> Iterator[tuple[str, None, bytes, int]]:
+        for number in range(first, first + count):
+            value = source.record(number, now_us + number - first)
+            yield stream.topic, None, value, number % PARTITIONS
+
+    with Reader(on, changes, partial(entered_us, stream.name)) as reader:
+        job.begin(stream, K, window_us, _past_records(source, phases.window, spacing_us))
+        job.wait_until_consumed(stream.name, phases.window)
+        first = send_steadily(on, phases.warm, rate, draw, phases.window)
+        begin_us = time.time_ns() // 1_000
+        watch = Stopwatch(job.process)
+        sent = send_steadily(on, phases.measured, rate, draw, first)
+        wall, cpu = watch.read()
+        job.wait_until_consumed(stream.name, sent)
+        job.end(stream)
+        wait_for(job.process, lambda: reader.count >= on.count_committed(changes), 60)
     entered = sum(row[0] >= begin_us for row in reader.rows)
     percentiles = reader.percentiles(begin_us, _PERCENTILES)
     return LivePoint(rate, groups, entered, cpu / wall, *percentiles)
 
 
-def _fill(on: Bench, source: Source, window: int, spacing_us: int) -> None:
-    """Send the sets of a window, with the times of a steady rate until now."""
+def _past_records(source: Source, window: int, spacing_us: int) -> Records:
+    """Return the sets of a window, with the times of a steady rate until now."""
     now_us = time.time_ns() // 1_000
-    on.produce(
-        TOPIC,
-        [
-            (None, source.record(it, now_us - (window - it) * spacing_us), it % PARTITIONS)
-            for it in range(window)
-        ],
-    )
+    return [
+        (None, source.record(it, now_us - (window - it) * spacing_us), it % PARTITIONS)
+        for it in range(window)
+    ]
 
 
-def entered_us(change: Mapping[str, Any]) -> int | None:
-    """Return the time of the set because of which a pair entered; None for other changes."""
-    if change["change"] != "entered" or change["reason"] != "set":
+def entered_us(condition: str, change: Mapping[str, Any]) -> int | None:
+    """Return the time of the set because of which a pair entered a list.
+
+    It is None for changes of other conditions, and for changes that are not caused by a set.
+    """
+    wanted = (condition, "entered", "set")
+    if tuple(change[name] for name in ("condition", "change", "reason")) != wanted:
         return None
     time_us: int = change["younger"]["time"]
     return time_us

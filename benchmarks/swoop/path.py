@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.swoop.backlog import measure_backlogs, report_backlogs
 from benchmarks.swoop.live import measure_live, report_live
+from benchmarks.swoop.phases import running_job
 from benchmarks.swoop.windows import measure_windows, report_windows
 
 if TYPE_CHECKING:
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
 
 def run(*, quick: bool = False) -> list[Report]:
     """Measure all tables."""
+    with running_job() as job:
+        backlogs = measure_backlogs(job, quick=quick)
+        live = measure_live(job, quick=quick)
     return [
-        report_backlogs(measure_backlogs(quick=quick)),
-        report_live(measure_live(quick=quick)),
+        report_backlogs(backlogs),
+        report_live(live),
         report_windows(measure_windows(quick=quick)),
     ]

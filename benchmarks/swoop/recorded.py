@@ -14,12 +14,11 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from benchmarks.workload import Records
 
-STREAM, TOPIC, CONDITION = "sets", "events-sets", "alike"
 # Records take turns, so that the times of each partition increase.
 PARTITIONS = 2
 # Stream time from a recorded set to the next one.
@@ -53,12 +52,6 @@ class Source(NamedTuple):
             (None, self.record(it, it * SPACING_US), it % PARTITIONS) for it in range(begin, end)
         ]
 
-    def stamp(self, first: int, count: int, now_us: int) -> Iterator[tuple[str, None, bytes, int]]:
-        """Yield topic, key, value and partition of sets that happen now, one µs apart."""
-        for number in range(first, first + count):
-            value = self.record(number, now_us + number - first)
-            yield TOPIC, None, value, number % PARTITIONS
-
 
 def generate_sets(count: int) -> Source:
     """Return sets drawn as in `workload`, as lists of tokens."""
@@ -75,11 +68,13 @@ def read_texts(count: int) -> Source:
     return Source("messages", contents, Tokens(("text",), "words", lower_case=True))
 
 
-def make_stream(source: Source, groups: int, clock: Literal["live", "replay"] = "replay") -> Stream:
-    """Return the stream of the sets, in a grid."""
+def make_stream(
+    name: str, source: Source, groups: int, clock: Literal["live", "replay"] = "replay"
+) -> Stream:
+    """Return a stream of the sets, in a grid; its topic has its name."""
     return Stream(
-        STREAM,
-        TOPIC,
+        name,
+        f"events-{name}",
         0,
         0,
         partitioning=Partitioning("grid", groups),
@@ -88,8 +83,8 @@ def make_stream(source: Source, groups: int, clock: Literal["live", "replay"] = 
     )
 
 
-def make_resources(stream: Stream, k: int, window_us: int) -> list[Resource]:
-    """Return the stream and a condition as registered.
+def make_resources(stream: Stream, k: int, window_us: int) -> tuple[Resource, Resource]:
+    """Return a stream and a condition with the name of the stream, as registered.
 
     Parameters
     ----------
@@ -102,7 +97,7 @@ def make_resources(stream: Stream, k: int, window_us: int) -> list[Resource]:
     """
     document = {
         "kind": "topk_similarity",
-        "a": STREAM,
+        "a": stream.name,
         "k": k,
         "window_us": window_us,
         "similarity": "jaccard",
@@ -110,10 +105,10 @@ def make_resources(stream: Stream, k: int, window_us: int) -> list[Resource]:
         "report": "batch",
         "search": "shortest",
     }
-    return [
-        Resource("stream", STREAM, 1, 0, stream_to_document(stream)),
-        Resource("condition", CONDITION, 1, 0, document),
-    ]
+    return (
+        Resource("stream", stream.name, 1, 0, stream_to_document(stream)),
+        Resource("condition", stream.name, 1, 0, document),
+    )
 
 
 def window_us_of(window: int, spacing_us: int = SPACING_US) -> int:

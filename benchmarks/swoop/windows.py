@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.longrun import folder_bytes, gauges
 from benchmarks.plotting import add_legend, draw_lines, make_axes
 from benchmarks.report import Picture, Report
-from benchmarks.stack import (
-    Stopwatch,
-    bench,
-    job_process,
-    resident_bytes,
-    wait_for,
-    wait_until_warm,
-)
-from benchmarks.swoop.backlog import PRESENT, has_consumed
+from benchmarks.stack import Stopwatch, resident_bytes
 from benchmarks.swoop.measuring import DifferentAnswersError
 from benchmarks.swoop.path_texts import WINDOWS
+from benchmarks.swoop.phases import running_job
 from benchmarks.swoop.recorded import (
     PARTITIONS,
     SPACING_US,
-    TOPIC,
     generate_sets,
-    make_resources,
     make_stream,
     window_us_of,
 )
@@ -36,9 +26,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from benchmarks.stack import Bench
+    from benchmarks.swoop.phases import Job
     from benchmarks.swoop.recorded import Source
-    from cli.stack.processes import ChildProcess
+    from correlation.resources.streams import Stream
 
 K = 50
 # Sets that are valid at the end: brute force compares all pairs of them.
@@ -54,7 +44,7 @@ class Course(NamedTuple):
     """Number of sets of a window, of windows, and of windows after which memory is measured."""
 
     window: int = 10_000
-    windows: int = 48
+    windows: int = 40
     step: int = 4
 
 
@@ -98,44 +88,37 @@ def measure_windows(*, quick: bool) -> list[WindowsPoint]:
     course = QUICK if quick else Course()
     source = generate_sets(course.window * course.windows + PARTITIONS)
     window_us = window_us_of(course.window)
-    with bench() as on:
-        on.create_topics({TOPIC: PARTITIONS})
-        on.register(*make_resources(make_stream(source, 1), K, window_us))
-        job = job_process(on)
-        job.start()
-        try:
-            wait_until_warm(on, job)
-            points = [
-                _pass_windows(on, job, source, course, windows)
-                for windows in range(course.step, course.windows + 1, course.step)
-            ]
-            as_of_us = _send_last(on, job, source, (course.window - JUDGED) * SPACING_US)
-        finally:
-            job.stop(60)
-        items = on.read_values(on.topics.channel_topic(PRESENT))[-1]["items"]
-    check_list(items, source, as_of_us - window_us)
+    stream = make_stream("sets", source, 1)
+    with running_job() as job:
+        job.begin(stream, K, window_us, [])
+        points = [
+            _pass_windows(job, stream, source, course, windows)
+            for windows in range(course.step, course.windows + 1, course.step)
+        ]
+        as_of_us = _send_last(job, stream, source, (course.window - JUDGED) * SPACING_US)
+        check_list(job.end(stream), source, as_of_us - window_us)
     return points
 
 
 def _pass_windows(
-    on: Bench, job: ChildProcess, source: Source, course: Course, windows: int
+    job: Job, stream: Stream, source: Source, course: Course, windows: int
 ) -> WindowsPoint:
     """Send the sets of the next windows, and measure when they are evaluated."""
     sets, step = windows * course.window, course.step * course.window
     records = source.records(sets - step, sets)
-    watch = Stopwatch(job)
-    on.produce(TOPIC, records)
-    wait_for(job, partial(has_consumed, on, sets))
+    watch = Stopwatch(job.process)
+    job.on.produce(stream.topic, records)
+    job.wait_until_consumed(stream.name, sets)
     wall, _ = watch.read()
-    memory = resident_bytes(job.pid or 0)
+    memory = resident_bytes(job.process.pid or 0)
     java = memory.pop(_JAVA, 0)
-    found = gauges(on, *_GAUGES)
+    found = gauges(job.on, *_GAUGES)
     return WindowsPoint(
-        windows, sets, step / wall, java, sum(memory.values()), folder_bytes(on), found
+        windows, sets, step / wall, java, sum(memory.values()), folder_bytes(job.on), found
     )
 
 
-def _send_last(on: Bench, job: ChildProcess, source: Source, later_us: int) -> int:
+def _send_last(job: Job, stream: Stream, source: Source, later_us: int) -> int:
     """Send a last set to each partition, some time after the others.
 
     Returns
@@ -149,8 +132,8 @@ def _send_last(on: Bench, job: ChildProcess, source: Source, later_us: int) -> i
         (None, source.record(first + it, time_us), (first + it) % PARTITIONS)
         for it, time_us in enumerate(times)
     ]
-    on.produce(TOPIC, records)
-    wait_for(job, partial(has_consumed, on, first + PARTITIONS))
+    job.on.produce(stream.topic, records)
+    job.wait_until_consumed(stream.name, first + PARTITIONS)
     return times[0] - 1
 
 
