@@ -32,6 +32,15 @@ class Job(NamedTuple):
         """Wait until the slots have evaluated a number of sets of a stream."""
         wait_for(self.process, lambda: consumed(self.on, stream) >= sets, _WAIT_SECONDS)
 
+    def wait_until_read(self, stream: str) -> None:
+        """Wait until the job reads a stream."""
+
+        def is_read() -> bool:
+            found = self.on.slot_records().get(b"job", {})
+            return found.get("state") == "running" and stream in found["streams"]
+
+        wait_for(self.process, is_read, _WAIT_SECONDS)
+
     def begin(self, stream: Stream, k: int, window_us: int, records: Records) -> None:
         """Write records to the topic of a stream, and then register it with its condition.
 

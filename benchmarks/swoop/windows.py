@@ -91,6 +91,7 @@ def measure_windows(*, quick: bool) -> list[WindowsPoint]:
     stream = make_stream("sets", source, 1)
     with running_job() as job:
         job.begin(stream, K, window_us, [])
+        job.wait_until_read(stream.name)
         points = [
             _pass_windows(job, stream, source, course, windows)
             for windows in range(course.step, course.windows + 1, course.step)
