@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report import Report
@@ -11,8 +10,13 @@ from benchmarks.response import Reader, send_steadily
 from benchmarks.stack import Stopwatch, wait_for
 from benchmarks.swoop.backlog import GROUPS
 from benchmarks.swoop.path_texts import LIVE
-from benchmarks.swoop.phases import CHANGES
-from benchmarks.swoop.recorded import PARTITIONS, generate_sets, make_stream, window_us_of
+from benchmarks.swoop.recorded import (
+    PARTITIONS,
+    changes_topic,
+    generate_sets,
+    make_stream,
+    window_us_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,17 +82,19 @@ def measure_rate(job: Job, source: Source, rate: int, groups: int, phases: Phase
     spacing_us, on = _SECOND_US // rate, job.on
     stream = make_stream(f"live-{rate}-{groups}", source, groups, "live")
     window_us = window_us_of(phases.window, spacing_us)
-    changes = on.topics.channel_topic(CHANGES)
+    changes = changes_topic(stream)
 
     def draw(first: int, count: int, now_us: int) -> Iterator[tuple[str, None, bytes, int]]:
         for number in range(first, first + count):
             value = source.record(number, now_us + number - first)
             yield stream.topic, None, value, number % PARTITIONS
 
-    with Reader(on, changes, partial(entered_us, stream.name)) as reader:
-        job.begin(stream, K, window_us, _past_records(source, phases.window, spacing_us))
-        job.wait_until_consumed(stream.name, phases.window)
+    job.begin(stream, K, window_us, [])
+    job.wait_until_read(stream.name)
+    with Reader(on, changes, entered_us) as reader:
+        on.produce(stream.topic, _past_records(source, phases.window, spacing_us))
         first = send_steadily(on, phases.warm, rate, draw, phases.window)
+        job.wait_until_consumed(stream.name, first)
         begin_us = time.time_ns() // 1_000
         watch = Stopwatch(job.process)
         sent = send_steadily(on, phases.measured, rate, draw, first)
@@ -110,13 +116,9 @@ def _past_records(source: Source, window: int, spacing_us: int) -> Records:
     ]
 
 
-def entered_us(condition: str, change: Mapping[str, Any]) -> int | None:
-    """Return the time of the set because of which a pair entered a list.
-
-    It is None for changes of other conditions, and for changes that are not caused by a set.
-    """
-    wanted = (condition, "entered", "set")
-    if tuple(change[name] for name in ("condition", "change", "reason")) != wanted:
+def entered_us(change: Mapping[str, Any]) -> int | None:
+    """Return the time of the set because of which a pair entered; None for other changes."""
+    if (change["change"], change["reason"]) != ("entered", "set"):
         return None
     time_us: int = change["younger"]["time"]
     return time_us

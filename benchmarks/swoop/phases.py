@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.stack import bench, consumed, job_process, wait_for
-from benchmarks.swoop.recorded import PARTITIONS, make_resources
+from benchmarks.swoop.recorded import PARTITIONS, changes_topic, make_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cli.stack.processes import ChildProcess
     from correlation.resources.streams import Stream
 
-CHANGES, PRESENT = "topk", "topk.current"
+PRESENT = "topk.current"
 # Max number of records of a batch.
 BATCH = 20_000
 _WAIT_SECONDS = 600
@@ -42,11 +42,11 @@ class Job(NamedTuple):
         wait_for(self.process, is_read, _WAIT_SECONDS)
 
     def begin(self, stream: Stream, k: int, window_us: int, records: Records) -> None:
-        """Write records to the topic of a stream, and then register it with its condition.
+        """Write records to the topic of a stream, and register it with a condition of its own.
 
         The job restarts its query, and reads the topic from its beginning.
         """
-        self.on.create_topics({stream.topic: PARTITIONS})
+        self.on.create_topics(dict.fromkeys((stream.topic, changes_topic(stream)), PARTITIONS))
         self.on.produce(stream.topic, records)
         self.on.register(*make_resources(stream, k, window_us))
 

@@ -83,6 +83,11 @@ def make_stream(
     )
 
 
+def changes_topic(stream: Stream) -> str:
+    """Return the topic of the changes of the condition of a stream."""
+    return f"changes-{stream.name}"
+
+
 def make_resources(stream: Stream, k: int, window_us: int) -> tuple[Resource, Resource]:
     """Return a stream and a condition with the name of the stream, as registered.
 
@@ -104,6 +109,7 @@ def make_resources(stream: Stream, k: int, window_us: int) -> tuple[Resource, Re
         "per_key": False,
         "report": "batch",
         "search": "shortest",
+        "output_topic": changes_topic(stream),
     }
     return (
         Resource("stream", stream.name, 1, 0, stream_to_document(stream)),
