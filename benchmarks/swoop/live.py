@@ -38,7 +38,7 @@ class Phases(NamedTuple):
 
     window: int = 10_000
     warm: int = 6
-    measured: int = 20
+    measured: int = 15
 
 
 QUICK = Phases(1_000, 3, 5)

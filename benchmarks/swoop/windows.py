@@ -44,7 +44,7 @@ class Course(NamedTuple):
     """Number of sets of a window, of windows, and of windows after which memory is measured."""
 
     window: int = 10_000
-    windows: int = 40
+    windows: int = 36
     step: int = 4
 
 
