@@ -62,7 +62,7 @@ The papers' experiments are repeated in [figures](figures.md).
 )
 _FIGURES = Page(
     _DOCS / "figures.md",
-    ("ll10", "ll10.lookups", "ptj", "tsa", "tsa.path", "swoop"),
+    ("ll10", "ll10.lookups", "ptj", "tsa", "tsa.path", "swoop", "swoop.path"),
     """\
 # The papers' figures
 
@@ -72,7 +72,8 @@ of Mann, Augsten and Jensen 2017 (SWOOP), with this software's algorithms. All r
 drawn from fixed seeds; every table comes from runs in which all algorithms found the same pairs,
 alarms or lists.
 
-Measured by `python -m benchmarks ll10 ll10.lookups ptj tsa tsa.path swoop --write` on {machine}
+Measured by `python -m benchmarks NAME --write`, with the names ll10, ll10.lookups, ptj, tsa,
+tsa.path, swoop and swoop.path, on {machine}
 The cores are shared with other machines: compare the values of one table, not of two runs.
 
 """,

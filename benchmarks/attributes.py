@@ -29,6 +29,8 @@ from spark_jobs.worker.pack import Packer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     Draw = Callable[[np.random.Generator], Mapping[str, Any]]
 
 _SECOND_US = 1_000_000
@@ -139,13 +141,23 @@ def make_batch(number: int, rng: np.random.Generator, draw: Draw | None = None) 
             values.append(orjson.dumps(value))
             topics.append(stream)
     offsets = np.tile(np.arange(number * count, (number + 1) * count), 2)
+    return kafka_batch(values, topics, np.zeros(len(values), np.int32), offsets)
+
+
+def kafka_batch(
+    values: Sequence[bytes],
+    topics: Sequence[str],
+    partitions: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+) -> pa.RecordBatch:
+    """Return records without keys and headers as Spark reads them from Kafka."""
     rows = len(values)
     return pa.RecordBatch.from_pydict(
         {
             "key": pa.nulls(rows, pa.binary()),
             "value": pa.array(values, pa.binary()),
             "topic": topics,
-            "partition": pa.array(np.zeros(rows, np.int32)),
+            "partition": pa.array(partitions),
             "offset": pa.array(offsets),
             "timestamp": pa.array(np.zeros(rows, np.int64), pa.timestamp("us")),
             "headers": pa.nulls(rows, pa.string()),

@@ -35,9 +35,9 @@ HOUR_SECONDS = 3_600
 STEP_SECONDS = 300
 
 
-def gauges(on: Bench) -> dict[str, float]:
-    """Sum buffered events and their bytes over all slots and streams."""
-    totals = {"buffered_events": 0.0, "state_bytes": 0.0}
+def gauges(on: Bench, *names: str) -> dict[str, float]:
+    """Sum buffered events, their bytes, and further gauges over all slots and labels."""
+    totals = dict.fromkeys(("buffered_events", "state_bytes", *names), 0.0)
     for record in on.slot_records().values():
         for name, _, value in record.get("gauges", ()):
             if name in totals:

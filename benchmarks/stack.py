@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,8 +54,12 @@ class Bench:
         ]
         self.produce(self.topics.config, records)
 
+    def remove(self, *resources: Resource) -> None:
+        """Remove streams and conditions from the config topic."""
+        self.produce(self.topics.config, [(resource.key, None, None) for resource in resources])
+
     def produce(
-        self, topic: str, records: Sequence[tuple[bytes | None, bytes, int | None]]
+        self, topic: str, records: Sequence[tuple[bytes | None, bytes | None, int | None]]
     ) -> None:
         """Send (key, value, partition) as fast as the broker accepts them."""
         producer = Producer(
@@ -83,6 +88,11 @@ class Bench:
     def read_values(self, topic: str) -> list[dict[str, Any]]:
         """Read the values of the committed records of a topic."""
         return [orjson.loads(message.value()) for message in self._read(topic)]
+
+    def read_key(self, topic: str, key: bytes) -> list[dict[str, Any] | None]:
+        """Read the values of the committed records of a key; None is a tombstone."""
+        values = [it.value() for it in self._read(topic) if it.key() == key]
+        return [None if value is None else orjson.loads(value) for value in values]
 
     def slot_records(self) -> dict[bytes, dict[str, Any]]:
         """Read the latest record of each slot, and of the job, from the metrics topic."""
@@ -120,19 +130,19 @@ def job_process(on: Bench, **settings: object) -> ChildProcess:
     return ChildProcess("job", command, on.folder / "job.log", environment)
 
 
-def counted(on: Bench, counter: str) -> int:
-    """Sum a counter over all slots and labels."""
+def counted(on: Bench, counter: str, stream: str | None = None) -> int:
+    """Sum a counter over all slots and labels; with `stream`, only that of a stream."""
     return sum(
         value
         for record in on.slot_records().values()
-        for name, _, value in record.get("counters", ())
-        if name == counter
+        for name, labels, value in record.get("counters", ())
+        if name == counter and stream in {None, labels.get("stream")}
     )
 
 
-def consumed(on: Bench) -> int:
-    """Count the events that the slots have correlated."""
-    return counted(on, "events_consumed_total")
+def consumed(on: Bench, stream: str | None = None) -> int:
+    """Count the events that the slots have correlated, of all streams or of one."""
+    return counted(on, "events_consumed_total", stream)
 
 
 def wait_for(process: ChildProcess, done: Callable[[], bool], seconds: float = 600) -> None:
@@ -151,23 +161,43 @@ def wait_until_warm(on: Bench, job: ChildProcess) -> None:
 
 def cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of a process and its descendants, including ended ones."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
+    # After state, parent, ...: times of the process and of its ended children.
+    ticks = (sum(map(int, fields[11:15])) for _, fields in _read_family(pid))
+    return sum(ticks) / _TICKS_PER_SECOND
+
+
+def resident_bytes(pid: int) -> dict[str, int]:
+    """Return the resident memory of a process and its descendants, by the name of the program.
+
+    A page that several processes share is divided among them.
+    """
+    found: Counter[str] = Counter()
+    for number, _ in _read_family(pid):
+        folder = Path("/proc") / str(number)
+        try:
+            name = (folder / "comm").read_text().strip()
+            lines = (folder / "smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue  # the process has ended
+        found[name] += sum(int(it.split()[1]) * 1024 for it in lines if it.startswith("Pss:"))
+    return dict(found)
+
+
+def _read_family(pid: int) -> list[tuple[int, list[str]]]:
+    """Return the ids of a process and its descendants, with the fields of `stat` after the name."""
+    found: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            found[int(entry.name)] = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue  # the process has ended; its parent includes its time
-        # After the name: state, parent, ..., times of the process and of its ended children.
-        parents[int(entry.name)] = int(fields[1])
-        ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])
     family = {pid}
     # Spark's Python workers have their own process group, so the process tree is followed.
-    while grown := {child for child, parent in parents.items() if parent in family} - family:
+    while grown := {it for it, fields in found.items() if int(fields[1]) in family} - family:
         family |= grown
-    return sum(ticks.get(member, 0) for member in family) / _TICKS_PER_SECOND
+    return [(it, found[it]) for it in family if it in found]
 
 
 class Stopwatch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks import swoop
-from benchmarks.__main__ import Page, write_page
 from benchmarks.swoop.measuring import (
     BASE,
     MERGING,
@@ -35,6 +33,7 @@ from benchmarks.swoop.workload import add_bursts, draw_sets, encode_sets, split_
 from correlation.topk.join.state import Block
 from correlation.topk.similarities import HAMMING, JACCARD, SIMILARITIES
 from tests.oracle.topk import Pair, TokenSet, ranked_pairs, relevant_pairs
+from tests.support.pages import check_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,14 +218,5 @@ def test_both_orders_of_tokens_find_the_same_candidates() -> None:
 @pytest.mark.slow
 def test_run_gives_whole_tables_and_pictures(tmp_path: Path) -> None:
     reports = swoop.run(quick=True)
-    page = Page(tmp_path / "figures.md", (), "# Figures\n\n{machine}\n\n")
-    write_page(page, reports)
-    text = page.path.read_text()
     assert len(reports) == 8
-    for report in reports:
-        assert report.text.strip()
-        assert {len(row) for row in report.rows} == {len(report.columns)}
-        assert f"## {report.title}\n" in text
-    pictures = re.findall(r"\(figures/(.+\.svg)\)", text)
-    assert sorted(pictures) == sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert len(pictures) == 5
+    assert len(check_page(reports, tmp_path)) == 5
