@@ -91,6 +91,7 @@ class Slots:
             )
             outcome = program.advance(block, _no_clock)
             self._metrics[number] = outcome.metrics
+            # The conditions of a replay do not change: no results are `later`.
             count, found = self._output.take(outcome.results)
             pairs += count
             alarms += found

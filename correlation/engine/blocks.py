@@ -86,6 +86,9 @@ class Outcome:
         The slot's record for the metrics topic, without its slot number.
     shares : tuple of Share
         Shares of results that are merged with those of the other slots (`correlation.shares`).
+    later : tuple of Result
+        Results to publish after the merged ones: those of conditions whose previous version shared
+        its results in this block.
     """
 
     results: tuple[Result, ...]
@@ -93,6 +96,7 @@ class Outcome:
     detected_at_us: int
     metrics: dict[str, Any]
     shares: tuple[Share, ...] = ()
+    later: tuple[Result, ...] = ()
 
 
 class Snapshot(NamedTuple):

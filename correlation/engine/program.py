@@ -26,7 +26,7 @@ from correlation.engine.registered import describe_gauges, keep_values
 from correlation.engine.totals import Totals
 from correlation.engine.widening import Refitting
 from correlation.errors import UnknownRecordVersionError
-from correlation.operators import TIMESTAMP, Cache, Share, View
+from correlation.operators import TIMESTAMP, Cache, Result, Share, View
 from correlation.resources.streams import Stream
 
 __all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
@@ -118,15 +118,15 @@ class Program:
                 self._totals.observe("pipeline_latency_seconds", labels, waited)
         # First: a new version of a condition may write the lists that the previous one withdraws.
         withdrawn = self._conditions.take_withdrawn()
-        results = (
-            *(it for it in withdrawn if not isinstance(it, Share)),
-            *(it for _, found in evaluations for it in found.results),
-        )
-        shares = (
-            *(it for it in withdrawn if isinstance(it, Share)),
-            *(it for _, found in evaluations for it in found.shares),
-        )
-        return Outcome(results, late, now_us, self._describe(now_us, gauges), shares)
+        shares = [it for it in withdrawn if isinstance(it, Share)]
+        merged = {it.condition for it in shares}
+        results: list[Result] = [it for it in withdrawn if not isinstance(it, Share)]
+        later: list[Result] = []
+        for entry, evaluation in evaluations:
+            (later if entry.resource.name in merged else results).extend(evaluation.results)
+            shares += evaluation.shares
+        record = self._describe(now_us, gauges)
+        return Outcome(tuple(results), late, now_us, record, tuple(shares), tuple(later))
 
     def _sort_in(
         self, parts: Sequence[Events]

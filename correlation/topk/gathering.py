@@ -1,7 +1,8 @@
 """Gather the sets of a time range from segments, in the order in which they take effect.
 
 The order of sets is (time, stream A before B, id), within each list. Events without tokens, and
-events that the condition's filters exclude, are left out.
+events that the condition's filters exclude, are left out. Events of a stream with equal times and
+ids are copies of one event, such as a record that was sent twice: one of them is left out.
 """
 
 from __future__ import annotations
@@ -131,6 +132,7 @@ def gather_sets(
         np.concatenate([_arrivals(part, rows) for part, rows in chosen]),
     )
     order = _sort_sets(sets, codes)
+    order = order[_are_first(sets, codes, order)]
     starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
     for name, low, high in zip(names, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         yield name, sets.take(order[low:high])
@@ -182,6 +184,18 @@ def _place_sets(
     return np.concatenate(code), np.concatenate(half), names
 
 
+def _are_first(sets: Sets, codes: Int64s, order: Int64s) -> Mask:
+    """Return whether each sorted row is the first of its event in its list."""
+    first = np.ones(len(order), np.bool_)
+    columns = [column[order] for column in (codes, sets.time_us, sets.side)]
+    rows = 1 + np.flatnonzero(np.logical_and.reduce([it[1:] == it[:-1] for it in columns]))
+    ids = zip(
+        sets.id.take(order[rows]).to_list(), sets.id.take(order[rows - 1]).to_list(), strict=True
+    )
+    first[rows] = [mine != other for mine, other in ids]
+    return first
+
+
 def _sort_sets(sets: Sets, codes: Int64s) -> Int64s:
     """Return the rows in the order of codes, and of the sets of a code."""
     order = np.lexsort((sets.side, sets.time_us, codes))
@@ -192,5 +206,11 @@ def _sort_sets(sets: Sets, codes: Int64s) -> Int64s:
     for low, high in zip(borders[::2].tolist(), (borders[1::2] + 1).tolist(), strict=True):
         run = order[low:high]
         ids = sets.id.take(run).to_list()
-        order[low:high] = run[sorted(range(len(ids)), key=ids.__getitem__)]
+        if len(set(ids)) < len(ids):
+            # Copies with different tokens are in a definite order, too.
+            tokens = [sorted(it) for it in sets.tokens.take(run).to_list()]
+            names = list[tuple[bytes, list[bytes]]](zip(ids, tokens, strict=True))
+            order[low:high] = run[sorted(range(len(names)), key=names.__getitem__)]
+        else:
+            order[low:high] = run[sorted(range(len(ids)), key=ids.__getitem__)]
     return order

@@ -17,8 +17,6 @@ from correlation.topk.condition import TopKCondition
 from correlation.topk.listed import ListedPair, ListEvent, SetRef
 from correlation.topk.similarities import SIMILARITIES
 
-# Format version of a share.
-VERSION = 1
 # Stages of a block: lists are built for a new condition or after a reset; then sets take effect.
 BUILT, ADVANCED = range(2)
 # Phases of a moment: sets of a time take effect while the sets that expire after it are valid.
@@ -90,7 +88,6 @@ class SlotShare(NamedTuple):
         """Write the share as JSON."""
         condition, moment, local = self
         document = {
-            "v": VERSION,
             "condition": [getattr(condition, name) for name in _FIELDS],
             "similarity": condition.similarity.name,
             "moment": moment,

@@ -8,12 +8,13 @@ is the first k pairs of all local lists, at every moment (docs/proofs.md, P-TOPK
 lists before a block are merged once. The steps of the block are applied in order, those of the same
 event together, and the first k pairs before and after them are compared.
 
-Cost. O(n log n + c (log n + k)) for n pairs of the local lists and c changes.
+Cost. O(n log n + c (n + k)) for n pairs of the local lists and c changes; memory O(n + c k).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -46,7 +47,10 @@ class _Change(NamedTuple):
 
 
 class _Pool:
-    """All pairs of local lists, in the order of pairs."""
+    """All pairs of local lists, in the order of pairs, each once.
+
+    Copies of an event may be in several cells, and so may its pairs.
+    """
 
     def __init__(self, lists: Sequence[LocalList]) -> None:
         present = [pair for it in lists for pair in it.before]
@@ -54,7 +58,8 @@ class _Pool:
         sets = {ref[:3] for pair in present + entering for ref in (pair.older, pair.younger)}
         # Number of each set in the order of sets.
         self._numbers = {name: number for number, name in enumerate(sorted(sets))}
-        self._pairs = sorted(map(self._place, present))
+        self._copies = Counter(present)
+        self._pairs = sorted(map(self._place, self._copies))
 
     def _place(self, pair: ListedPair) -> tuple[int, int, int, ListedPair]:
         """Return a pair as a tuple in whose order pairs are listed."""
@@ -66,9 +71,13 @@ class _Pool:
     def apply(self, step: Step) -> None:
         """Remove the pairs that left, and add the pairs that entered."""
         for pair in step.left:
-            del self._pairs[bisect_left(self._pairs, self._place(pair))]
+            self._copies[pair] -= 1
+            if not self._copies[pair]:
+                del self._pairs[bisect_left(self._pairs, self._place(pair))]
         for pair in step.entered:
-            insort(self._pairs, self._place(pair))
+            self._copies[pair] += 1
+            if self._copies[pair] == 1:
+                insort(self._pairs, self._place(pair))
 
     def best(self, k: int) -> list[ListedPair]:
         """Return the first k pairs."""

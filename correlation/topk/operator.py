@@ -65,6 +65,8 @@ GAUGES: Mapping[str, Gauge] = MappingProxyType(
         ),
     }
 )
+# A time before that of any event.
+_BEFORE_ALL_US = -TIME_LIMIT_US - 1
 
 
 class TopKOperator:
@@ -154,8 +156,7 @@ class TopKOperator:
             self._begin_lists(found, as_of_us, [*buffered, *fresh], "reset")
         elif as_of_us is not None:
             if state is None:
-                start_us = self._find_start(as_of_us, [*buffered, *fresh])
-                self._begin_lists(found, start_us, buffered, "condition")
+                self._begin_lists(found, self._find_start(as_of_us), buffered, "condition")
             self._advance(found, as_of_us, buffered, fresh)
         return self._report(found, lost)
 
@@ -169,16 +170,15 @@ class TopKOperator:
             as_of_us, self._since_us, self._digest, self._where.to_document(), groups
         )
 
-    def _find_start(self, as_of_us: int, parts: Sequence[Part]) -> int:
+    def _find_start(self, as_of_us: int) -> int:
         """Return the time up to which the sets take effect at once when the condition begins.
 
-        It is the progress before the first block, if it is known; all later sets take effect one
-        after the other.
+        It is the progress before the first block, or a time before all events if the progress was
+        not known; all later sets take effect one after the other.
         """
-        start_us = self._begun_us
-        if start_us <= UNKNOWN_WATERMARK:
-            start_us = min((part.segment.min_latest for part in parts), default=as_of_us) - 1
-        return min(start_us, as_of_us)
+        if self._begun_us <= UNKNOWN_WATERMARK:
+            return _BEFORE_ALL_US
+        return min(self._begun_us, as_of_us)
 
     def _progress(self, view: View) -> int | None:
         """Return P, in µs; None: the watermark of a stream is not known."""

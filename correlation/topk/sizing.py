@@ -22,8 +22,8 @@ that are sets. w is the window in seconds.
     max list bytes       the same with the largest possible stock: k pairs for each valid set
 
 In a grid of g groups each set is in g of the lists (see `cells`): buffered events and list bytes
-count g copies. The trial has one list; two sets meet in one list, so the searches for a set meet as
-many sets in all lists.
+count g copies. The trial has one list, so precandidates are those of one group; cells, which have
+lists of their own, meet more.
 
 The number of sets that a search meets grows with the window, from a constant (if the list is full
 of pairs so similar that searches end early) up to in proportion (if it is not). Distinct tokens and

@@ -178,7 +178,8 @@ def pack_merged(shares: Sequence[SlotShares], topics: Topics) -> list[bytes]:
     merged = merge_shares([*(it.shares for it in shares), *[()] * rest])
     detected_at_us = max(it.detected_at_us for it in shares)
     results = (result for it in merged for result in it.results)
-    return list(pack_results(results, detected_at_us, topics))
+    later = (blob for it in shares for blob in it.later)
+    return [*pack_results(results, detected_at_us, topics), *later]
 
 
 def merge_target(prefix: str, query: str) -> Target:

@@ -253,7 +253,8 @@ class SlotProcessor(StatefulProcessor):
 
     def _pack_shares(self, outcome: Outcome) -> bytes:
         slots = len(self._in_force.slot_keys)
-        return SlotShares(slots, outcome.detected_at_us, outcome.shares).to_bytes()
+        later = pack_results(outcome.later, outcome.detected_at_us, self._in_force.topics)
+        return SlotShares(slots, outcome.detected_at_us, outcome.shares, [*later]).to_bytes()
 
 
 @dataclass(frozen=True, slots=True)

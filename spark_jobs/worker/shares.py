@@ -23,18 +23,22 @@ class SlotShares(NamedTuple):
         Time at which the slot's correlation completed, in µs since 1970.
     shares : sequence of Share
         The shares, in order.
+    later : sequence of bytes
+        Packed records to be written after the merged results.
     """
 
     slots: int
     detected_at_us: int
     shares: Sequence[Share]
+    later: Sequence[bytes] = ()
 
     def to_bytes(self) -> bytes:
         """Write the shares as one byte string."""
         blobs = BytesColumn.from_list([it.blob for it in self.shares])
         names = [[it.kind, it.condition, it.version, it.has_changes] for it in self.shares]
         meta = {"slots": self.slots, "detected_at": self.detected_at_us, "shares": names}
-        return compressed(pack_columns({"blob": blobs}, meta))
+        later = BytesColumn.from_list(list(self.later))
+        return compressed(pack_columns({"blob": blobs, "later": later}, meta))
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> SlotShares:
@@ -47,4 +51,5 @@ class SlotShares(NamedTuple):
                 meta["shares"], blobs, strict=True
             )
         ]
-        return cls(meta["slots"], meta["detected_at"], shares)
+        later = cast("BytesColumn", columns["later"]).to_list()
+        return cls(meta["slots"], meta["detected_at"], shares, later)

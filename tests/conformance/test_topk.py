@@ -105,6 +105,8 @@ def draw_arrivals(rng: random.Random, case: Case, count: int = 40) -> list[Tagge
                 rng.randrange(PARTITIONS),
             )
         )
+    # Some events are sent twice.
+    found += [replace(it, partition=rng.randrange(PARTITIONS)) for it in rng.sample(found, 4)]
     delay = [*range(DELAY + 1), 12]
     found.sort(key=lambda it: (it.time + rng.choice(delay), rng.random()))
     offsets: Counter[tuple[str, int]] = Counter()
@@ -124,7 +126,7 @@ def expected_lists(
     for key in {it.key for it in arrived}:
         valid = [
             it
-            for it in arrived
+            for it in {it.id: it for it in arrived}.values()
             if low <= it.time <= as_of
             and it.key == key
             and it.tokens

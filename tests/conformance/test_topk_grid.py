@@ -8,15 +8,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from correlation.engine.blocks import Block, Control, Outcome
 from correlation.engine.heartbeats import CLOSED, RESET, Heartbeat
-from tests.conformance.test_topk import Case, cases, draw_arrivals
-from tests.support.topk import STREAMS, GridSlots, Tagged, make_tag_block, topk_control
+from tests.conformance.test_topk import Case, cases, draw_arrivals, expected_lists
+from tests.support.query_slots import watermarks_of
+from tests.support.topk import (
+    STREAMS,
+    GridSlots,
+    Tagged,
+    WrittenLists,
+    make_tag_block,
+    topk_control,
+)
 
 grids = st.tuples(st.sampled_from([2, 3, 4]), st.sampled_from([1, 2, 3]))
+PLAIN = Case(
+    similarity="jaccard",
+    k=4,
+    window=50,
+    crossed=False,
+    keyed=False,
+    every=False,
+    limited=False,
+    filtered=False,
+    seed=0,
+)
 # What happens in a block beside its events.
 EVENTS = ["none"] * 3 + ["version", "pause", "reset", "restart", "close"]
 
@@ -63,11 +83,41 @@ def test_p_topk_merge_cells_write_the_records_of_one_cell(
     rng = random.Random(case.seed)  # noqa: S311 - a reproducible choice, no secret
     case = replace(case, keyed=False)
     single, cells = GridSlots(1, 1), GridSlots(*grid)
+    plain, merged = WrittenLists(), WrittenLists()
     for block, restarted in draw_blocks(rng, case):
         if restarted:
             single.restart()
             cells.restart()
-        assert read_records(cells.advance(block)) == read_records(single.advance(block))
+        outcome, other = cells.advance(block), single.advance(block)
+        assert read_records(outcome) == read_records(other)
+        merged.apply(outcome)
+        plain.apply(other)
+        assert merged.present == plain.present == plain.changed
         # A new version lists the sets from this time on, in every slot.
         for name in STREAMS:
             assert len({it.forgotten_below(name) for it in [*single.slots, *cells.slots]}) == 1
+
+
+@pytest.mark.parametrize("groups", [(3, 1), (1, 3), (3, 2), (2, 2)])
+@pytest.mark.parametrize("is_registered", [False, True])
+def test_lists_follow_a_change_of_the_groups(
+    groups: tuple[int, int], *, is_registered: bool
+) -> None:
+    """The list is withdrawn, and sets after the change are listed; also of a new version."""
+    rng = random.Random(8)  # noqa: S311 - a reproducible choice, no secret
+    slots, written = GridSlots(groups[0], 3), WrittenLists()
+    fields = {"window_us": 50, "k": 4}
+    tagged = [
+        Tagged(it, it, frozenset(rng.sample("abcdef", 3)), partition=it % 2, offset=it // 2)
+        for it in range(60)
+    ]
+    written.apply(slots.advance(make_tag_block(tagged[:30], [topk_control(0, fields)])))
+    assert len(written.present[None]) == 4
+    slots.restart(groups[1])
+    controls = [topk_control(1, fields, 2)] if is_registered else []
+    outcome = slots.advance(make_tag_block(tagged[30:], controls))
+    written.apply(outcome)
+    since = -1 if groups[0] == groups[1] else 30
+    wanted = [it for it in tagged if since <= it.time <= watermarks_of(outcome)["left"] - 1]
+    expected = expected_lists(PLAIN, wanted, watermarks_of(outcome)["left"] - 1, -1)
+    assert written.present == written.changed == expected

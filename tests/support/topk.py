@@ -18,6 +18,7 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import TOKENS_COLUMN, Tokens
 from correlation.shares import merge_shares
+from correlation.topk.local import SlotShare
 from tests.support.query_slots import QuerySlot
 from tests.support.slots import control_record
 
@@ -142,14 +143,26 @@ class GridSlots:
         """Evaluate a block in all slots; return the outcome of slot 0 with all results."""
         outcomes = self.outcomes(block)
         merged = merge_shares([it.shares for it in outcomes])
+        check_moments(outcomes)
         results = [result for it in outcomes for result in it.results]
         results += (result for it in merged for result in it.results)
+        results += (result for it in outcomes for result in it.later)
         return replace(outcomes[0], results=tuple(results))
 
-    def restart(self) -> None:
-        """Restore all slots from their stored states."""
+    def restart(self, groups: int | None = None) -> None:
+        """Restore all slots from their stored states, with another number of groups if given."""
+        if groups is not None:
+            self.streams = make_tag_streams(keyed=False, groups=groups)
         for slot in self.slots:
+            slot.streams = self.streams
             slot.restart()
+
+
+def check_moments(outcomes: Sequence[Outcome]) -> None:
+    """Check that the shares of all slots have the same times and reasons."""
+    for shares in zip(*(it.shares for it in outcomes), strict=True):
+        moments = [SlotShare.from_bytes(it.blob).moment for it in shares]
+        assert len({it._replace(is_late=False) for it in moments}) == 1, moments
 
 
 Named = tuple[int, int]
