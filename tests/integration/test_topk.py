@@ -352,7 +352,9 @@ def check_answers_and_commands(house: Installation, groups: int) -> None:
     as_of_us = 1_085 * SECOND_US
     lists = expected_lists(CONDITIONS, house.events, as_of_us)
     found = house.client.get(f"{PATH}/topk").json()
-    assert (found["version"], found["applied_version"], found["as_of"]) == (1, 1, as_of_us)
+    records = house.job.read(f"{house.job.prefix}.topk.current")
+    written = [(it.headers["ce_id"], it.value) for it in records]
+    assert (found["version"], found["applied_version"], found["as_of"]) == (1, 1, as_of_us), written
     first = found["items"][0]
     union = sum(first["sizes"]) - first["overlap"]
     assert first["similarity"] == pytest.approx(first["overlap"] / union)
