@@ -5,6 +5,7 @@ The expected lists are all pairs of the valid sets, compared with rational numbe
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import uuid
@@ -87,11 +88,12 @@ def draw_events(chance: random.Random, count: int, begin: int, end: int) -> list
     return sorted(found, key=lambda it: (it["time"] + chance.randint(0, late), it["id"]))
 
 
-def expected_lists(conditions: Iterable[str], events: Iterable[Event], as_of_us: int) -> Lists:
-    """Return the lists at a time by brute force."""
+def expected_lists(
+    documents: Mapping[str, Mapping[str, Any]], events: Iterable[Event], as_of_us: int
+) -> Lists:
+    """Return the lists of conditions, given by name, at a time by brute force."""
     every, found = list(events), Lists()
-    for name in conditions:
-        document = CONDITIONS[name]
+    for name, document in documents.items():
         keys = [None]
         if document.get("per_key"):
             keys = sorted({it["key"] for it in every})
@@ -181,13 +183,19 @@ def read_json(record: Received) -> dict[str, Any]:
 
 @dataclass
 class Installation:
-    """A service and a job, a client of the service, and the events that were sent."""
+    """A service and a job, a client of the service, the conditions, and the events sent."""
 
     job: JobUnderTest
     client: httpx.Client
     environment: dict[str, str]
+    conditions: dict[str, dict[str, Any]] = field(default_factory=lambda: copy.deepcopy(CONDITIONS))
     events: list[Event] = field(default_factory=list)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def expected(self, as_of_us: int, *, without: str = "") -> Lists:
+        """Return the lists of all conditions but one at a time by brute force."""
+        documents = {name: it for name, it in self.conditions.items() if name != without}
+        return expected_lists(documents, self.events, as_of_us)
 
     @property
     def last_us(self) -> int:
@@ -244,7 +252,7 @@ class Installation:
 
     def check_lists(self, as_of_us: int) -> list[dict[str, Any]]:
         """Compare lists, changes and answers with brute force; return the changes."""
-        lists = expected_lists(CONDITIONS, self.events, as_of_us)
+        lists = self.expected(as_of_us)
         assert lists
         self.wait_for_lists(lists)
         changes = self.changes(lists)
@@ -336,7 +344,7 @@ def check_late_event(house: Installation) -> None:
 
 def check_expiry(house: Installation) -> None:
     """Let pairs expire by heartbeats alone."""
-    before = len(house.changes(expected_lists(CONDITIONS, house.events, 1_040 * SECOND_US)))
+    before = len(house.changes(house.expected(1_040 * SECOND_US)))
     changes = house.check_lists(house.let_pass(1_085))
     # The topic's partitions are read in any order.
     assert len(changes) > before
@@ -350,11 +358,9 @@ def check_expiry(house: Installation) -> None:
 
 def check_answers_and_commands(house: Installation, groups: int) -> None:
     as_of_us = 1_085 * SECOND_US
-    lists = expected_lists(CONDITIONS, house.events, as_of_us)
+    lists = house.expected(as_of_us)
     found = house.client.get(f"{PATH}/topk").json()
-    records = house.job.read(f"{house.job.prefix}.topk.current")
-    written = [(it.headers["ce_id"], it.value) for it in records]
-    assert (found["version"], found["applied_version"], found["as_of"]) == (1, 1, as_of_us), written
+    assert (found["version"], found["applied_version"], found["as_of"]) == (1, 1, as_of_us)
     first = found["items"][0]
     union = sum(first["sizes"]) - first["overlap"]
     assert first["similarity"] == pytest.approx(first["overlap"] / union)
@@ -432,7 +438,7 @@ def check_replay(house: Installation, resources: str, folder: Path) -> None:
         for name, condition in found.items()
         for it in condition["lists"]
     }
-    lists = expected_lists(CONDITIONS, house.events, house.last_us)
+    lists = house.expected(house.last_us)
     assert {key: [_listed(one) for one in it["items"]] for key, it in written.items()} == lists
     records = [json.loads(it) for it in changes.read_text().splitlines()]
     assert folded(records) == lists
@@ -446,13 +452,12 @@ def check_replay(house: Installation, resources: str, folder: Path) -> None:
 def check_new_version(house: Installation) -> None:
     """Replace a condition: its list is withdrawn and written anew, changes go elsewhere."""
     own = f"{house.job.prefix}-pairs"
-    changed = {"kind": "topk_similarity", **CONDITIONS["near"], "k": 3, "window": "8s"}
+    changed = {"kind": "topk_similarity", **house.conditions["near"], "k": 3, "window": "8s"}
     answer = house.client.put(PATH, json={**changed, "output_topic": own})
     assert answer.status_code == 200, answer.text
-    present = [name for name in CONDITIONS if name != "near"]
-    before = expected_lists(present, house.events, house.last_us)
-    CONDITIONS["near"] |= {"k": 3, "window": "8s"}
-    lists = expected_lists(CONDITIONS, house.events, house.last_us)
+    before = house.expected(house.last_us, without="near")
+    house.conditions["near"] |= {"k": 3, "window": "8s"}
+    lists = house.expected(house.last_us)
     house.wait_for_lists(lists)
     old = [it for it in house.changes(before) if it["reason"] == "condition"]
     left = [(it["condition"], it["version"], it["change"]) for it in old]
@@ -466,8 +471,7 @@ def check_pause(house: Installation) -> None:
     """Pause a condition: it then has no list, and begins again with later events."""
     path = "/v1/conditions/cross"
     assert house.client.put(f"{path}/pause").status_code == 202
-    others = [name for name in CONDITIONS if name != "cross"]
-    house.wait_for_lists(expected_lists(others, house.events, house.last_us))
+    house.wait_for_lists(house.expected(house.last_us, without="cross"))
     wait_until(lambda: not house.present("cross"))
     assert house.client.put(f"{path}/resume").status_code == 202
     house.job.wait_for_slots(
@@ -479,13 +483,13 @@ def check_pause(house: Installation) -> None:
     begin = house.last_us // SECOND_US + 1_000
     house.send(draw_events(chance, 60, begin, begin + 20))
     as_of_us = house.let_pass(begin + 20)
-    lists = expected_lists(CONDITIONS, house.events, as_of_us)
+    lists = house.expected(as_of_us)
     assert lists.keys() >= {"near", "cross"}
     house.wait_for_lists(lists)
 
 
 def check_removal(house: Installation) -> None:
-    for name in CONDITIONS:
+    for name in house.conditions:
         assert house.client.delete(f"/v1/conditions/{name}").status_code == 204
     # The newest record of each list is a tombstone.
     gone = dict.fromkeys([b"near", b"cross", b"hosts-near/k", b"hosts-near/l"])

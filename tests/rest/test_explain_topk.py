@@ -173,7 +173,7 @@ def write_list(
 
     def is_read() -> bool:
         items = service.client.get(f"{path}/topk", params=params).json()["items"]
-        return [it["older"]["id"] for it in items] == [it.older.id for it in pairs]
+        return [it["older"]["id"].encode() for it in items] == [it.older.id for it in pairs]
 
     wait_until(is_read)
 
