@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from correlation.engine.contract import MAX_DELAY, declaration, length_limits
-from correlation.kinds import GAUGES, KINDS
+from service.definitions import DEFINITIONS, PREFIX
 from service.metrics import Sample
 
 if TYPE_CHECKING:
@@ -27,44 +27,6 @@ if TYPE_CHECKING:
     from service.plane import ControlPlane
 
 Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
-_PREFIX = "coincide_"
-_HELP = {
-    "events_consumed_total": "Events read and accepted.",
-    "events_rejected_total": "Records written to the dead-letter topic.",
-    "events_filtered_total": "Records that do not match the where of the stream.",
-    "events_late_total": "Late events.",
-    "transmission_delay_seconds": "Kafka timestamp minus the event's latest time.",
-    "interval_length_seconds": "Length of the events' intervals; if they last, end minus begin.",
-    "interval_length_min_seconds": "Min interval length since the last change of the declaration.",
-    "interval_length_max_seconds": "Max interval length since the last change of the declaration.",
-    "transmission_delay_min_seconds": "Min delay since the last change of the declaration.",
-    "transmission_delay_max_seconds": "Max delay since the last change of the declaration.",
-    "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
-    "declared_seconds": "Declared limit of the stream: uncertainty, length or max_delay.",
-    "watermark_timestamp_seconds": "Watermark: events older than this count as late.",
-    "buffered_events": "Number of buffered events; counts each copy in a grid.",
-    "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
-    "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
-    "events_collected_total": "Events deleted from the buffer; counts each copy in a grid.",
-    "state_bytes": "Size of the state.",
-    "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
-    "alarms_total": "Alarms written; for factored records, the pairs that they represent.",
-    "response_time_seconds": "Completion of an alarm minus the later of both latest times.",
-    "pipeline_latency_seconds": "Completion of a pair minus Kafka timestamp of its later record.",
-    "batch_duration_seconds": "Duration of the newest batch, by phase.",
-    "batch_events": "Records in the newest batch.",
-    "consumer_lag_records": "Records not yet read by the job.",
-    "records_lost_total": "Min records lost by retention, deletion or truncation of a topic.",
-    "missing_output_topics": "Output topics of conditions that do not exist.",
-    "event_topic_recreated_timestamp_seconds": "Time at which the job detected a new topic.",
-    "config_applied_offset": "Offset of the newest config record that the job has applied.",
-    "config_head_offset": "Offset of the newest config record.",
-    "job_up": "Whether the job runs and has reported recently.",
-    "config_records_unreadable": "Config keys whose newest record cannot be read.",
-    "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
-    **{name: text for kind in KINDS.values() for name, text in kind.metrics.items()},
-    **{name: gauge.description for name, gauge in GAUGES.items()},
-}
 
 
 class JobCollector(Collector):
@@ -136,9 +98,10 @@ def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]
     """
     registry = CollectorRegistry()
     registry.register(JobCollector(plane))
+    requested = DEFINITIONS["http_request_duration_seconds"]
     requests = OwnHistogram(
-        f"{_PREFIX}http_request_duration_seconds",
-        "Duration of the requests to this service.",
+        requested.exposed,
+        requested.description,
         registry=registry,
     )
     return registry, requests
@@ -181,7 +144,9 @@ def _families(
         found.setdefault(name, []).append((dict(labels), tuple(numbers)))
     for name, rows in found.items():
         names = sorted({label for labels, _ in rows for label in labels})
-        family: Any = kind(_PREFIX + name, _HELP.get(name, name), labels=names)
+        known = DEFINITIONS.get(name)
+        # A job of another version may count under another name.
+        family: Any = kind(PREFIX + name, known.description if known else name, labels=names)
         for by_name, values in rows:
             family.add_metric([by_name.get(label, "") for label in names], *values)
         yield family
