@@ -1,0 +1,135 @@
+"""The dashboards and recording rules are those that the code's metrics produce."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deploy.dashboards import expressions, files
+from deploy.dashboards.expressions import UnknownMetricError, metrics_of, rate
+from deploy.dashboards.rules import quantiles, rules, share
+from service.definitions import DEFINITIONS, Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Variables and values of Grafana itself.
+BUILT_IN = {"__rate_interval", "__all"}
+
+
+def _boards() -> dict[str, dict[str, Any]]:
+    paths = sorted(files.FOLDER.glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def _panels(board: dict[str, Any]) -> list[dict[str, Any]]:
+    return [panel for panel in board["panels"] if panel["type"] != "row"]
+
+
+def _expressions() -> Iterator[str]:
+    for board in _boards().values():
+        for panel in _panels(board):
+            yield from (target["expr"] for target in panel["targets"])
+    yield from (rule.expression for rule in rules())
+
+
+USED = sorted({it.name for expression in _expressions() for it in metrics_of(expression)})
+
+
+def test_committed_files_are_those_that_the_generator_builds() -> None:
+    for path, text in files.contents().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make dashboards`"
+    assert {path for path in files.contents() if path.suffix == ".json"} == set(
+        files.FOLDER.glob("*.json")
+    )
+
+
+def test_dashboards_are_those_of_the_manual() -> None:
+    titles = {name: board["title"] for name, board in _boards().items()}
+    assert titles == {
+        "overview": "Coincide / Overview",
+        "streams": "Coincide / Streams",
+        "conditions": "Coincide / Conditions",
+        "event-queries": "Coincide / Event queries",
+        "topk": "Coincide / Top-k",
+        "job": "Coincide / Job",
+        "api": "Coincide / API",
+    }
+    assert {board["uid"] for board in _boards().values()} == {f"coincide-{name}" for name in titles}
+
+
+def test_every_metric_is_in_a_dashboard() -> None:
+    assert set(DEFINITIONS) - set(USED) == set()
+
+
+@pytest.mark.parametrize("name", USED)
+def test_build_fails_when_a_metric_is_renamed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    renamed = {it: known for it, known in DEFINITIONS.items() if it != name}
+    monkeypatch.setattr(expressions, "DEFINITIONS", renamed)
+    with pytest.raises(UnknownMetricError, match=f"^{name}: is not a metric of this software"):
+        files.contents()
+
+
+@pytest.mark.parametrize("name", USED)
+def test_build_fails_when_a_metric_changes_its_type(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = DEFINITIONS[name]
+    changed = "counter" if found.type == "gauge" else "gauge"
+    known = {**DEFINITIONS, name: Definition(name, changed, found.description)}  # type: ignore[arg-type]  # a str of two literals
+    monkeypatch.setattr(expressions, "DEFINITIONS", known)
+    with pytest.raises(UnknownMetricError, match=f"^{name}: is a {changed}, not a {found.type}"):
+        files.contents()
+
+
+def test_errors_name_the_remedy() -> None:
+    with pytest.raises(UnknownMetricError) as misspelt:
+        rate("event_consumed_total")
+    assert str(misspelt.value) == (
+        "event_consumed_total: is not a metric of this software; use events_consumed_total"
+    )
+    with pytest.raises(UnknownMetricError, match=r"rules\.py$"):
+        share("events_late_total", "stream", "5m")
+    with pytest.raises(UnknownMetricError, match=r"rules\.py$"):
+        quantiles("response_time_seconds", "stream")
+
+
+def test_expressions_select_the_instance_and_the_filters_of_the_viewer() -> None:
+    assert rate("alarms_total", "condition") == (
+        'sum by (condition) (rate(coincide_alarms_total{instance="$instance",'
+        'condition=~"$condition"}[$__rate_interval]))'
+    )
+    late = share("events_late_total", "stream", "15m")
+    assert late == (
+        'stream:coincide_events_late_total:ratio15m{instance="$instance",stream=~"$stream"}'
+    )
+
+
+@pytest.mark.parametrize("name", _boards())
+def test_dashboard_is_complete(name: str) -> None:
+    board = _boards()[name]
+    panels = _panels(board)
+    titles = [panel["title"] for panel in panels]
+    assert len(titles) == len(set(titles))
+    numbers = [panel["id"] for panel in board["panels"]]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert all(panel["description"] for panel in panels)
+    assert all(panel["datasource"]["uid"] == "${datasource}" for panel in panels)
+    defined = {variable["name"] for variable in board["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps([board["panels"], board["templating"]])))
+    assert used - BUILT_IN == defined
+
+
+@pytest.mark.parametrize("name", _boards())
+def test_panels_do_not_overlap(name: str) -> None:
+    cells = [
+        (panel["gridPos"]["x"] + dx, panel["gridPos"]["y"] + dy)
+        for panel in _boards()[name]["panels"]
+        for dx in range(panel["gridPos"]["w"])
+        for dy in range(panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) == 23
