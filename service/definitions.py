@@ -60,6 +60,7 @@ _GAUGES = {
     "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
     "state_bytes": "Size of the state.",
     "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
+    "chance_seconds": "Chance alarms per second at one event per second of a and b, and one key.",
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
     "consumer_lag_records": "Records not yet read by the job.",

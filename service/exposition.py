@@ -15,11 +15,12 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from correlation.engine.contract import MAX_DELAY, declaration, length_limits
+from service.chances import Chances
 from service.definitions import DEFINITIONS, PREFIX
 from service.metrics import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from correlation.engine.contract import ContractFacts
     from correlation.resources.streams import Stream
@@ -40,6 +41,7 @@ class JobCollector(Collector):
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
+        self._chances = Chances()
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric family once."""
@@ -70,22 +72,29 @@ class JobCollector(Collector):
                 yield _sample("watermark_timestamp_seconds", mark / 1e6, stream=stream)
         for declared in plane.registry.streams().values():
             yield from _contract_gauges(declared, plane.metrics.contract(declared))
+        registered = plane.registry.resources("condition"), plane.registry.resources("stream")
+        for name, chance in self._chances.of(*registered).items():
+            yield _sample("chance_seconds", chance.seconds, condition=name, a=chance.a, b=chance.b)
         job = plane.metrics.job()
-        if job is None:
-            return
-        if job["applied_config_offset"] is not None:
-            yield _sample("config_applied_offset", job["applied_config_offset"])
-        yield _sample("missing_output_topics", len(job["missing_topics"]))
-        for topic, found in job["recreated_topics"].items():
-            seconds = found["at"] / 1e6
-            yield _sample("event_topic_recreated_timestamp_seconds", seconds, topic=topic)
-        if job["batch_events"] is not None:
-            yield _sample("batch_events", job["batch_events"])
-        for phase, seconds in job["durations"].items():
-            yield _sample("batch_duration_seconds", seconds, phase=phase)
-        lags = [count for partitions in job["lag"].values() for count in partitions.values()]
-        if lags:
-            yield _sample("consumer_lag_records", sum(lags))
+        if job is not None:
+            yield from _job_gauges(job)
+
+
+def _job_gauges(job: Mapping[str, Any]) -> Iterator[Sample]:
+    """Yield the gauges of the job's newest record."""
+    if job["applied_config_offset"] is not None:
+        yield _sample("config_applied_offset", job["applied_config_offset"])
+    yield _sample("missing_output_topics", len(job["missing_topics"]))
+    for topic, found in job["recreated_topics"].items():
+        seconds = found["at"] / 1e6
+        yield _sample("event_topic_recreated_timestamp_seconds", seconds, topic=topic)
+    if job["batch_events"] is not None:
+        yield _sample("batch_events", job["batch_events"])
+    for phase, seconds in job["durations"].items():
+        yield _sample("batch_duration_seconds", seconds, phase=phase)
+    lags = [count for partitions in job["lag"].values() for count in partitions.values()]
+    if lags:
+        yield _sample("consumer_lag_records", sum(lags))
 
 
 def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]:

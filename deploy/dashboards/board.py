@@ -15,7 +15,7 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from deploy.dashboards.expressions import FILTERS, define, metrics_of
+from deploy.dashboards.expressions import FILTERS, KEYS, define, metrics_of
 from service.definitions import PREFIX
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ def _build(board: Board) -> dashboard_builders.Dashboard:
 
 def _variables(
     board: Board,
-) -> Iterator[dashboard_builders.DatasourceVariable | dashboard_builders.QueryVariable]:
+) -> Iterator[
+    dashboard_builders.DatasourceVariable
+    | dashboard_builders.QueryVariable
+    | dashboard_builders.TextBoxVariable
+]:
     """Yield the data source, the instance, and the filters that the expressions use."""
     yield dashboard_builders.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
     up = define("job_up", "gauge").exposed
@@ -91,6 +95,10 @@ def _variables(
                 .all_value(".*")
                 .current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
             )
+
+    if any(f"${KEYS}" in expression for expression in expressions):
+        keys = dashboard_builders.TextBoxVariable(KEYS).label("Keys").default_value("1")
+        yield keys.description("Number of equally frequent join keys of the streams.")
 
 
 def _label_values(name: str, query: str) -> dashboard_builders.QueryVariable:

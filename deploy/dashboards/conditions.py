@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.dashboards.expressions import age, gauge, rate
+from deploy.dashboards.expressions import age, chance_rate, gauge, rate
 from deploy.dashboards.panels import Board, Panel, Query, Row
 from deploy.dashboards.rules import quantiles, share
 
@@ -42,6 +42,23 @@ def _alarms() -> tuple[Panel, ...]:
             "cps",
             "areas",
         ),
+        _chance(),
+    )
+
+
+def _chance() -> Panel:
+    seen, expected = rate("alarms_total", "condition"), chance_rate()
+    return Panel(
+        "Alarms beside chance",
+        "Alarms per hour, and those that unrelated events would cause at the present rates of the "
+        "streams: many more alarms than expected are not due to chance. Enter the number of join "
+        "keys above. On recorded streams that are sent faster than they were recorded, the "
+        "expected number is too high.",
+        (
+            Query(f"3600 * {seen} and on (condition) {expected}", "{{condition}} seen"),
+            Query(f"3600 * {expected}", "{{condition}} by chance"),
+        ),
+        width=24,
     )
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Labels by which a viewer can filter; a dashboard has a variable for each that it uses.
 FILTERS = ("stream", "condition")
+# Number of equally frequent keys of a stream, which the viewer enters.
+KEYS = "keys"
 INSTANCE = 'instance="$instance"'
 # Grafana's window: at least four scrapes.
 _WINDOW = "$__rate_interval"
@@ -102,6 +104,18 @@ def rate(name: str, *labels: str, **values: str) -> str:
     """Return the increase of a counter per second, summed to the given labels."""
     counted = select(define(name, "counter").exposed, *labels, **values)
     return _summed(f"rate({counted}[{_WINDOW}])", labels)
+
+
+def chance_rate() -> str:
+    """Return the chance alarms per second at the present rates of the streams, by condition."""
+    rates = select(define("events_consumed_total", "counter").exposed)
+    factors = [
+        f"on ({role}) group_left () label_replace(sum by (stream) (rate({rates}[{_WINDOW}])), "
+        f'"{role}", "$1", "stream", "(.+)")'
+        for role in ("a", "b")
+    ]
+    product = " * ".join([gauge("chance_seconds", "condition"), *factors])
+    return f"sum by (condition) ({product}) / ${KEYS}"
 
 
 def observations(name: str, *labels: str) -> str:
