@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from deploy.dashboards import expressions, files
 from deploy.dashboards.expressions import UnknownMetricError, metrics_of, rate
@@ -15,7 +18,9 @@ from service.definitions import DEFINITIONS, Definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+PROMTOOL = shutil.which("promtool")
 # Variables and values of Grafana itself.
 BUILT_IN = {"__rate_interval", "__all"}
 
@@ -122,6 +127,25 @@ def test_dashboard_is_complete(name: str) -> None:
     # "$1" is a group of label_replace.
     used = set(re.findall(r"\$\{?([a-z_]\w*)", json.dumps([board["panels"], board["templating"]])))
     assert used - BUILT_IN == defined
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_expressions_are_valid(tmp_path: Path) -> None:
+    # A rule file accepts what a query accepts.
+    found = [re.sub(r"\$__rate_interval", "20s", it) for it in _expressions()]
+    found = [re.sub(r"\$[a-z_]\w*", "1", it) for it in found]
+    entries = [{"record": f"r{number}", "expr": it} for number, it in enumerate(found)]
+    file = tmp_path / "rules.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": entries}]}), "utf-8")
+    # The promtool of the path, on the project's own expressions.
+    done = subprocess.run(  # noqa: S603
+        [PROMTOOL or "promtool", "check", "rules", file],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"SUCCESS: {len(found)} rules found" in done.stdout
 
 
 @pytest.mark.parametrize("name", _boards())
