@@ -55,6 +55,6 @@ def _requests() -> tuple[Panel, ...]:
             (Query(quantiles(name), "{{quantile}}"), Query(mean(name), "mean")),
             "s",
         ),
-        Panel("Durations", "Requests by duration.", (Query(buckets(name), "{{le}}"),), kind="heat"),
+        Panel("Durations", "Requests by duration.", (Query(buckets(name), "{{le}}"),), "s", "heat"),
         Panel("Scrape", "Time that Prometheus needs.", (Query(scraped, "scrape"),), "s"),
     )

@@ -139,6 +139,8 @@ def _build_panel(panel: Panel) -> AnyPanel:
     elif isinstance(built, stat.Panel):
         built.graph_mode(common.BigValueGraphMode.NONE)
         built.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
+    else:
+        built.y_axis(heatmap.YAxisConfig().unit(panel.unit))
     return built
 
 
