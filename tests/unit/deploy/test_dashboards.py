@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from deploy.dashboards import expressions, files
-from deploy.dashboards.expressions import UnknownMetricError, metrics_of, rate
+from deploy.dashboards.expressions import UnknownMetricError, chance_rate, metrics_of, rate
 from deploy.dashboards.rules import quantiles, rules, share
 from service.definitions import DEFINITIONS, Definition
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROMTOOL = shutil.which("promtool")
+# Debian's package `prometheus` has it; CI installs it, a developer's machine may lack it.
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 # Variables and values of Grafana itself.
 BUILT_IN = {"__rate_interval", "__all"}
 
@@ -129,7 +131,49 @@ def test_dashboard_is_complete(name: str) -> None:
     assert used - BUILT_IN == defined
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def _promtool(*arguments: str | Path) -> str:
+    # The promtool of the path, on the project's own expressions.
+    done = subprocess.run(  # noqa: S603
+        [PROMTOOL or "promtool", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_promtool
+def test_chance_rate_is_the_product_of_both_rates(tmp_path: Path) -> None:
+    variables = {"instance": "i", "condition": ".*", "keys": "10", "__rate_interval": "5m"}
+    expression = re.sub(r"\$([a-z_]\w*)", lambda it: variables[it.group(1)], chance_rate())
+    # Two events per second of x, three of y; another instance of the service counts them too.
+    series = {
+        'coincide_chance_seconds{instance="i", condition="c", a="x", b="y"}': "5x20",
+        'coincide_chance_seconds{instance="i", condition="d", a="x", b="y"}': "6x20",
+        'coincide_chance_seconds{instance="i", condition="itself", a="x", b="x"}': "7x20",
+        'coincide_events_consumed_total{instance="i", stream="x"}': "0+120x20",
+        'coincide_events_consumed_total{instance="i", stream="y"}': "0+180x20",
+        'coincide_events_consumed_total{instance="other", stream="y"}': "0+180x20",
+    }
+    samples = {"c": 5 * 2 * 3 / 10, "d": 6 * 2 * 3 / 10, "itself": 7 * 2 * 2 / 10}
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": expression,
+                "eval_time": "15m",
+                "exp_samples": [
+                    {"labels": f'{{condition="{name}"}}', "value": value}
+                    for name, value in samples.items()
+                ],
+            }
+        ],
+    }
+    file = tmp_path / "cases.yml"
+    file.write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": [case]}), "utf-8")
+    _promtool("test", "rules", file)
+
+
+@needs_promtool
 def test_expressions_are_valid(tmp_path: Path) -> None:
     # A rule file accepts what a query accepts.
     found = [re.sub(r"\$__rate_interval", "20s", it) for it in _expressions()]
@@ -137,15 +181,7 @@ def test_expressions_are_valid(tmp_path: Path) -> None:
     entries = [{"record": f"r{number}", "expr": it} for number, it in enumerate(found)]
     file = tmp_path / "rules.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": entries}]}), "utf-8")
-    # The promtool of the path, on the project's own expressions.
-    done = subprocess.run(  # noqa: S603
-        [PROMTOOL or "promtool", "check", "rules", file],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"SUCCESS: {len(found)} rules found" in done.stdout
+    assert f"SUCCESS: {len(found)} rules found" in _promtool("check", "rules", file)
 
 
 @pytest.mark.parametrize("name", _boards())
