@@ -23,7 +23,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum 
 .PHONY: help setup jars pins dashboards check static test demo bench clean purge
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: $(INSTALLED) ## create the virtual environment with the pinned packages
 
