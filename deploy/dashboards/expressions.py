@@ -22,7 +22,7 @@ KEYS = "keys"
 INSTANCE = 'instance="$instance"'
 # Grafana's window: at least four scrapes.
 _WINDOW = "$__rate_interval"
-_EXPOSED = re.compile(rf"(?<![\w:]){PREFIX}(\w+)")
+_EXPOSED = re.compile(rf"(?<!\w){PREFIX}(\w+)")
 _PARTS = ("_bucket", "_sum", "_count")
 
 

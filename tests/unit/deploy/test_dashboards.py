@@ -123,7 +123,11 @@ def test_dashboard_is_complete(name: str) -> None:
     assert len(titles) == len(set(titles))
     numbers = [panel["id"] for panel in board["panels"]]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert all(panel["description"] for panel in panels)
+    for panel in panels:
+        metrics = metrics_of(" ".join(target["expr"] for target in panel["targets"]))
+        listed = panel["description"].splitlines()
+        assert listed[0]
+        assert {f"- `{it.exposed}`: {it.description}" for it in metrics} <= set(listed)
     assert all(panel["datasource"]["uid"] == "${datasource}" for panel in panels)
     defined = {variable["name"] for variable in board["templating"]["list"]}
     # "$1" is a group of label_replace.
