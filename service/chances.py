@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS, to_condition
 
 if TYPE_CHECKING:
@@ -42,7 +43,11 @@ class Chances:
     def _one(
         self, name: str, resource: Resource, streams: Mapping[str, Resource]
     ) -> tuple[Versions, Chance | None]:
-        condition = to_condition(resource)
+        try:
+            condition = to_condition(resource)
+        except InvalidFieldError:
+            # The package of its kind was uninstalled, or another version wrote it.
+            return (resource.version,), None
         read = {it: streams[it] for it in condition.streams if it in streams}
         versions = (resource.version, *(it.version for it in read.values()))
         known = self._known.get(name)

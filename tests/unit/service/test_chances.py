@@ -47,6 +47,12 @@ def test_condition_whose_stream_is_not_in_force_has_no_chance_until_it_is() -> N
     assert seconds(chances, within(4_000_000), STREAMS) == pytest.approx(4)
 
 
+def test_condition_of_an_uninstalled_kind_leaves_the_others_alone() -> None:
+    unknown = Resource("condition", "u", 1, 0, {"kind": "uninstalled", "a": "x"})
+    found = Chances().of({"u": unknown, "c": within(4_000_000)}, STREAMS)
+    assert list(found) == ["c"]
+
+
 def test_kinds_without_chance_alarms_have_no_value() -> None:
     listed = Resource("condition", "l", 1, 0, COUNT | {"similarity": "jaccard"})
     assert Chances().of({"l": listed}, STREAMS) == {}
