@@ -20,10 +20,10 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars pins check static test demo bench clean purge
+.PHONY: help setup jars pins dashboards check static test demo bench clean purge
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: $(INSTALLED) ## create the virtual environment with the pinned packages
 
@@ -43,6 +43,9 @@ jars: setup ## fetch the Java archives of Spark and of the embedded broker
 
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
+
+dashboards: setup ## generate the dashboards and the recording rules again
+	$(BIN)/python -m deploy.dashboards
 
 check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

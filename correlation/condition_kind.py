@@ -106,6 +106,23 @@ class Load:
     keys: float = 1.0
 
 
+class Chance(NamedTuple):
+    """Alarms that independent events of two streams cause by chance.
+
+    Attributes
+    ----------
+    a, b : str
+        Names of the streams; equal for a self-correlation.
+    seconds : float
+        Alarms per second at one event per second of each stream. The number of alarms is this times
+        the rates of both streams, divided by the number of equally frequent keys.
+    """
+
+    a: str
+    b: str
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Gauge:
     """A gauge that the operators of a kind report.
@@ -194,6 +211,10 @@ def _no_measures(
     return {}
 
 
+def _no_chance(_condition: object, _streams: Mapping[str, Stream]) -> None:
+    """Return None: chance alarms cannot be computed."""
+
+
 _NO_METRICS: Mapping[str, str] = MappingProxyType({})
 _NO_GAUGES: Mapping[str, Gauge] = MappingProxyType({})
 
@@ -273,6 +294,9 @@ class ConditionKind:
         `(condition, streams, given) -> {role: test}`: optional roles, given or not, whose further
         events may change the verdict from satisfied to not satisfied; each with a test of a record
         that may.
+    chance : callable
+        `(condition, streams) -> Chance`, or None if chance alarms are not in proportion to the
+        rates of two streams, or cannot be computed. Default: None.
     picture : callable or None
         `(condition, streams) -> str`: the plan as an SVG document; None: the plan has no picture.
     names_events : bool
@@ -309,6 +333,7 @@ class ConditionKind:
         [Any, Mapping[str, Stream], Mapping[str, GivenRecord]],
         Mapping[str, Callable[[GivenRecord], bool]],
     ] = _no_search
+    chance: Callable[[Any, Mapping[str, Stream]], Chance | None] = _no_chance
     picture: Callable[[Any, Mapping[str, Stream]], str] | None = None
     names_events: bool = False
     operator_streams: Callable[

@@ -15,11 +15,12 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from correlation.engine.contract import MAX_DELAY, declaration, length_limits
-from correlation.kinds import GAUGES, KINDS
+from service.chances import Chances
+from service.definitions import DEFINITIONS, PREFIX
 from service.metrics import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from correlation.engine.contract import ContractFacts
     from correlation.resources.streams import Stream
@@ -27,44 +28,6 @@ if TYPE_CHECKING:
     from service.plane import ControlPlane
 
 Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
-_PREFIX = "coincide_"
-_HELP = {
-    "events_consumed_total": "Events read and accepted.",
-    "events_rejected_total": "Records written to the dead-letter topic.",
-    "events_filtered_total": "Records that do not match the where of the stream.",
-    "events_late_total": "Late events.",
-    "transmission_delay_seconds": "Kafka timestamp minus the event's latest time.",
-    "interval_length_seconds": "Length of the events' intervals; if they last, end minus begin.",
-    "interval_length_min_seconds": "Min interval length since the last change of the declaration.",
-    "interval_length_max_seconds": "Max interval length since the last change of the declaration.",
-    "transmission_delay_min_seconds": "Min delay since the last change of the declaration.",
-    "transmission_delay_max_seconds": "Max delay since the last change of the declaration.",
-    "near_limit_ratio": "Share of the events within a tenth of a declared limit.",
-    "declared_seconds": "Declared limit of the stream: uncertainty, length or max_delay.",
-    "watermark_timestamp_seconds": "Watermark: events older than this count as late.",
-    "buffered_events": "Number of buffered events; counts each copy in a grid.",
-    "buffer_keep_timestamp_seconds": "Events before this time are dropped from the buffer.",
-    "condition_keep_timestamp_seconds": "Events before this time are not needed by the condition.",
-    "events_collected_total": "Events deleted from the buffer; counts each copy in a grid.",
-    "state_bytes": "Size of the state.",
-    "lookup_hit_ratio": "Share of the events in probe regions decided by the look-up tables.",
-    "alarms_total": "Alarms written; for factored records, the pairs that they represent.",
-    "response_time_seconds": "Completion of an alarm minus the later of both latest times.",
-    "pipeline_latency_seconds": "Completion of a pair minus Kafka timestamp of its later record.",
-    "batch_duration_seconds": "Duration of the newest batch, by phase.",
-    "batch_events": "Records in the newest batch.",
-    "consumer_lag_records": "Records not yet read by the job.",
-    "records_lost_total": "Min records lost by retention, deletion or truncation of a topic.",
-    "missing_output_topics": "Output topics of conditions that do not exist.",
-    "event_topic_recreated_timestamp_seconds": "Time at which the job detected a new topic.",
-    "config_applied_offset": "Offset of the newest config record that the job has applied.",
-    "config_head_offset": "Offset of the newest config record.",
-    "job_up": "Whether the job runs and has reported recently.",
-    "config_records_unreadable": "Config keys whose newest record cannot be read.",
-    "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
-    **{name: text for kind in KINDS.values() for name, text in kind.metrics.items()},
-    **{name: gauge.description for name, gauge in GAUGES.items()},
-}
 
 
 class JobCollector(Collector):
@@ -78,6 +41,7 @@ class JobCollector(Collector):
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
+        self._chances = Chances()
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric family once."""
@@ -108,22 +72,29 @@ class JobCollector(Collector):
                 yield _sample("watermark_timestamp_seconds", mark / 1e6, stream=stream)
         for declared in plane.registry.streams().values():
             yield from _contract_gauges(declared, plane.metrics.contract(declared))
+        registered = plane.registry.resources("condition"), plane.registry.resources("stream")
+        for name, chance in self._chances.of(*registered).items():
+            yield _sample("chance_seconds", chance.seconds, condition=name, a=chance.a, b=chance.b)
         job = plane.metrics.job()
-        if job is None:
-            return
-        if job["applied_config_offset"] is not None:
-            yield _sample("config_applied_offset", job["applied_config_offset"])
-        yield _sample("missing_output_topics", len(job["missing_topics"]))
-        for topic, found in job["recreated_topics"].items():
-            seconds = found["at"] / 1e6
-            yield _sample("event_topic_recreated_timestamp_seconds", seconds, topic=topic)
-        if job["batch_events"] is not None:
-            yield _sample("batch_events", job["batch_events"])
-        for phase, seconds in job["durations"].items():
-            yield _sample("batch_duration_seconds", seconds, phase=phase)
-        lags = [count for partitions in job["lag"].values() for count in partitions.values()]
-        if lags:
-            yield _sample("consumer_lag_records", sum(lags))
+        if job is not None:
+            yield from _job_gauges(job)
+
+
+def _job_gauges(job: Mapping[str, Any]) -> Iterator[Sample]:
+    """Yield the gauges of the job's newest record."""
+    if job["applied_config_offset"] is not None:
+        yield _sample("config_applied_offset", job["applied_config_offset"])
+    yield _sample("missing_output_topics", len(job["missing_topics"]))
+    for topic, found in job["recreated_topics"].items():
+        seconds = found["at"] / 1e6
+        yield _sample("event_topic_recreated_timestamp_seconds", seconds, topic=topic)
+    if job["batch_events"] is not None:
+        yield _sample("batch_events", job["batch_events"])
+    for phase, seconds in job["durations"].items():
+        yield _sample("batch_duration_seconds", seconds, phase=phase)
+    lags = [count for partitions in job["lag"].values() for count in partitions.values()]
+    if lags:
+        yield _sample("consumer_lag_records", sum(lags))
 
 
 def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]:
@@ -136,9 +107,10 @@ def make_registry(plane: ControlPlane) -> tuple[CollectorRegistry, OwnHistogram]
     """
     registry = CollectorRegistry()
     registry.register(JobCollector(plane))
+    requested = DEFINITIONS["http_request_duration_seconds"]
     requests = OwnHistogram(
-        f"{_PREFIX}http_request_duration_seconds",
-        "Duration of the requests to this service.",
+        requested.exposed,
+        requested.description,
         registry=registry,
     )
     return registry, requests
@@ -181,7 +153,9 @@ def _families(
         found.setdefault(name, []).append((dict(labels), tuple(numbers)))
     for name, rows in found.items():
         names = sorted({label for labels, _ in rows for label in labels})
-        family: Any = kind(_PREFIX + name, _HELP.get(name, name), labels=names)
+        known = DEFINITIONS.get(name)
+        # A job of another version may count under another name.
+        family: Any = kind(PREFIX + name, known.description if known else name, labels=names)
         for by_name, values in rows:
             family.add_metric([by_name.get(label, "") for label in names], *values)
         yield family

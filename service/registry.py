@@ -85,9 +85,13 @@ class Registry:
         """Return the version of the next document of this name."""
         return self._fold.version(kind, name) + 1
 
+    def resources(self, kind: ResourceKind) -> dict[str, Resource]:
+        """Return the resources of a kind that are in force, by name."""
+        return {name: it.resource for name, it in self._fold.all(kind).items()}
+
     def streams(self) -> dict[str, Stream]:
         """Return all streams by name."""
-        return {name: it.resource.to_stream() for name, it in self._fold.all("stream").items()}
+        return {name: it.to_stream() for name, it in self.resources("stream").items()}
 
     def conditions_on(self, stream: str) -> list[str]:
         """Return the names of the conditions that read a stream, sorted."""
@@ -256,10 +260,10 @@ class Registry:
         return errors.problems
 
     def _templates(self) -> dict[str, Resource]:
-        return {name: it.resource for name, it in self._fold.all("template").items()}
+        return self.resources("template")
 
     def _conditions(self) -> list[Condition]:
-        return [to_condition(it.resource) for it in self._fold.all("condition").values()]
+        return [to_condition(it) for it in self.resources("condition").values()]
 
 
 def _without_dependent(values: dict[str, Any], faulty: Container[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Lengths per stream over which the width of the s-window is averaged.
 _LENGTHS = 64
-_SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_HOUR = 3600.0
 
 
 def count_chance_alarms(
@@ -70,7 +70,7 @@ def count_chance_alarms(
     if width is None:
         return None
     rate = load.rates[condition.a] * load.rates[condition.b]
-    return rate * width / 1e6 / keys * _SECONDS_PER_HOUR
+    return rate * width / 1e6 / keys * SECONDS_PER_HOUR
 
 
 def _average_shapes(condition: TimingCondition, a: Stream, b: Stream) -> float | None:

@@ -25,7 +25,7 @@ from correlation.timing.factored.operator import FactoredOperator
 from correlation.timing.filter_operator import FilterOperator
 from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
-from correlation.timing.plan import derive_costs, plan_condition
+from correlation.timing.plan import derive_costs, measure_chance, plan_condition
 from correlation.timing.reading import AlarmReader
 from correlation.timing.self_operator import SelfOperator
 
@@ -167,6 +167,7 @@ def _make_kind(name: str) -> ConditionKind:
         open_reader=AlarmReader,
         warm_up=partial(_list_warm_up, name),
         metrics=_METRICS,
+        chance=measure_chance,
         horizon_remedy="reduce the window, horizon or max_delay",
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from correlation.buffers.filtering import NO_FILTERS
+from correlation.condition_kind import Chance, Load
 from correlation.resources.durations import format_duration
-from correlation.timing.chance import count_chance_alarms
+from correlation.timing.chance import SECONDS_PER_HOUR, count_chance_alarms
 from correlation.timing.conditions import BEST, PAIRS, UNMATCHED
 from correlation.timing.final_chance import count_final_alarms
 from correlation.timing.histograms.reach import stream_reach
@@ -17,7 +18,6 @@ from correlation.timing.intervals.regions import describe_regions, locate_region
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from correlation.condition_kind import Load
     from correlation.resources.streams import Stream
     from correlation.timing.conditions import TimingCondition
 
@@ -101,6 +101,32 @@ def derive_costs(
         if alarms is not None:
             derived["chance_alarms_per_hour"] = alarms
     return derived
+
+
+def measure_chance(condition: TimingCondition, streams: Mapping[str, Stream]) -> Chance | None:
+    """Compute the chance alarms of a condition that reports every pair.
+
+    Parameters
+    ----------
+    condition : TimingCondition
+        The registered condition.
+    streams : mapping of name to Stream
+        Its streams.
+
+    Returns
+    -------
+    Chance or None
+        None with `emit` best or unmatched, whose alarms are not in proportion to the rates; with
+        filters, because the share of events that match is unknown; and if events carry histograms
+        of their own.
+    """
+    if condition.emit != PAIRS or condition.where != NO_FILTERS:
+        return None
+    once = Load({condition.a: 1.0, condition.b: 1.0})
+    per_hour = count_chance_alarms(condition, streams[condition.a], streams[condition.b], once)
+    if per_hour is None:
+        return None
+    return Chance(condition.a, condition.b, per_hour / SECONDS_PER_HOUR)
 
 
 def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) -> dict[str, Any]:

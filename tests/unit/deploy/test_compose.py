@@ -87,6 +87,23 @@ def test_prometheus_container_has_every_file_its_configuration_names() -> None:
     assert {f"/etc/prometheus/{name}" for name in needed} == set(inside)
 
 
+def test_grafana_has_the_dashboards_and_the_prometheus_of_the_stack() -> None:
+    mounted = dict(volume.split(":")[:2] for volume in SERVICES["grafana"]["volumes"])
+    inside = {path: DEPLOY / folder for folder, path in mounted.items()}
+    provisioning = inside["/etc/grafana/provisioning"]
+    assert provisioning.is_dir()
+    provided = yaml.safe_load((provisioning / "dashboards" / "coincide.yml").read_text("utf-8"))
+    path = provided["providers"][0]["options"]["path"]
+    assert (inside[path] / "overview.json").is_file()
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == f"{path}/overview.json"
+    sources = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text("utf-8"))
+    (source,) = sources["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    assert SERVICES["prometheus"]["ports"] == ["127.0.0.1:9090:9090"]
+    assert source["jsonData"]["timeInterval"] == PROMETHEUS["global"]["scrape_interval"]
+
+
 def test_compose_opens_ports_to_this_machine_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert ports

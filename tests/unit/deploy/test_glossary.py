@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-# The metrics are in one table there, which nothing else needs.
-from service.exposition import _HELP
+from service.definitions import DEFINITIONS
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli")
@@ -39,7 +38,7 @@ def test_name_exists(name: str) -> None:
     if plain.endswith(".py"):
         assert (ROOT / plain).is_file()
     elif plain.startswith("coincide_"):
-        assert plain.removeprefix("coincide_") in _HELP
+        assert plain.removeprefix("coincide_") in DEFINITIONS
     elif plain.startswith("COINCIDE_"):
         # Settings take their names from the variables, without the prefix.
         assert re.search(rf"^    {plain.removeprefix('COINCIDE_').lower()}\b", CODE, re.MULTILINE)

@@ -6,12 +6,14 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-# The allowed contents of the page are in one table, which nothing else needs.
-from service.exposition import _HELP
+from deploy.dashboards.files import boards
+from deploy.dashboards.rules import rules
+from service.definitions import DEFINITIONS, PREFIX
 
 HERE = Path(__file__).parent
 DEPLOY = HERE.parents[2] / "deploy"
@@ -43,17 +45,42 @@ def test_alerts_come_when_they_must_and_only_then() -> None:
     _promtool("test", "rules", HERE / "alerts_test.yml")
 
 
-def _rules() -> list[dict[str, object]]:
+def _rules() -> list[dict[str, Any]]:
     groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
 def test_alerts_use_metrics_that_exist() -> None:
-    used = {
-        name for rule in _rules() for name in re.findall(r"\bcoincide_(\w+)", str(rule["expr"]))
+    recorded = {rule.record for rule in rules()}
+    found = [name for it in _rules() for name in re.findall(r"[\w:]*coincide_[\w:]+", it["expr"])]
+    assert recorded & set(found)
+    assert {it.removeprefix(PREFIX) for it in set(found) - recorded} <= set(DEFINITIONS)
+
+
+def test_every_alert_has_a_section_in_the_runbook() -> None:
+    page = (DEPLOY.parent / "docs" / "runbook.md").read_text(encoding="utf-8")
+    sections = dict(
+        re.findall(r"^## (Coincide\w+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    )
+    assert list(sections) == [rule["alert"] for rule in _rules()]
+    for rule in _rules():
+        name = rule["alert"]
+        # GitHub and Grafana make the anchor of a heading in lower case.
+        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{name.lower()}"
+        parts = re.findall(r"^\*\*(Seen|Why|What to do|Over when)\b", sections[name], re.MULTILINE)
+        assert parts == ["Seen", "Why", "What to do", "Over when"], name
+
+
+def test_panels_that_the_runbook_names_exist() -> None:
+    page = (DEPLOY.parent / "docs" / "runbook.md").read_text(encoding="utf-8")
+    titles = {
+        board.title: {panel.title for row in board.rows for panel in row.panels}
+        for board in boards()
     }
-    assert used
-    assert used <= set(_HELP)
+    named = re.findall(r"\*([A-Z][^*]+)\*\s+of\s+the\s+dashboard\s+\*([^*]+)\*", page)
+    assert len(named) > 5
+    for panel, board in named:
+        assert " ".join(panel.split()) in titles[board]
 
 
 def test_every_alert_has_a_case_and_a_place_in_the_manual() -> None:

@@ -25,6 +25,8 @@ DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
     *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),
     *("deploy/alerts.yml", "deploy/compose.yaml", "deploy/prometheus.yml"),
+    "deploy/grafana/provisioning/datasources/prometheus.yml",
+    "deploy/grafana/provisioning/dashboards/coincide.yml",
 )
 # The first words of docstrings. Python projects use Return, Compute, Check, Raise, ...
 FIRST_WORD = re.compile(r"(?:Give|Say|Tell)s?\b")

@@ -87,6 +87,27 @@ def test_horizon_of_a_stream_with_itself_is_that_of_either_role() -> None:
     assert derive(document("best", -2, 10, "x"))["buffer_horizon_us"] == {"x": 15 * SECOND}
 
 
+@pytest.mark.parametrize(("b", "rates"), [("y", 2.0 * 3.0), ("x", 2.0 * 2.0)])
+def test_chance_of_pairs_grows_with_both_rates(b: str, rates: float) -> None:
+    found = document("pairs", -2, 10, b)
+    condition = condition_from_document("c", 1, found)
+    chance = KINDS[condition.kind].chance(condition, STREAMS)
+    assert chance is not None
+    assert (chance.a, chance.b) == ("x", b)
+    # Exact events: B may be anywhere in 12 s; a pair of one stream counts in either order.
+    assert chance.seconds == pytest.approx(12 if b == "y" else 10)
+    per_hour = derive(found)["chance_alarms_per_hour"]
+    assert chance.seconds * rates * 3600 == pytest.approx(per_hour)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"emit": "best"}, {"emit": "unmatched"}, {"where": {"a": {"color": ["red"]}}}]
+)
+def test_chance_of_other_alarms_is_not_known(changes: dict[str, Any]) -> None:
+    condition = condition_from_document("c", 1, document("pairs", -2, 10) | changes)
+    assert KINDS[condition.kind].chance(condition, STREAMS) is None
+
+
 def test_chance_alarms_of_either_mode_are_all_events_of_a() -> None:
     per_hour = {
         emit: derive(document(emit, -2, 10))["chance_alarms_per_hour"]
