@@ -132,6 +132,31 @@ class UnknownRecordVersionError(CorrelationError):
     """A stored record was written by another version of this software, or by other software."""
 
 
+class InvalidRecordError(CorrelationError, ValueError):
+    """A field of a result's record is missing, or its value is not valid.
+
+    Parameters
+    ----------
+    field : str
+        Name of the field; those of inner objects are separated by dots.
+    problem : str
+        Why the value is not valid.
+    remedy : str
+        How to correct it.
+    """
+
+    def __init__(
+        self,
+        field: str,
+        problem: str,
+        remedy: str = "skip the record: it was damaged, or other software wrote it",
+    ) -> None:
+        super().__init__(f"{field}: {problem}; {remedy}")
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+
+
 class UnreadableRecordError(CorrelationError):
     """A record of the config topic does not hold a resource under its own key."""
 

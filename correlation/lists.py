@@ -19,16 +19,11 @@ from correlation.operators import (
     Encode,
     Heading,
     OutputRecord,
-    as_text,
     encode_json,
     make_heading,
 )
 from correlation.resources.topics import Channel
-
-# Format version of a list.
-LIST_VERSION = 1
-_CE_TYPE = "coincide.list.v1"
-_SEPARATOR = b"/"
+from correlation.result_format import LIST_TYPE, LIST_VERSION, ListName, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +43,6 @@ class Lists:
     channel: Channel
     columns: tuple[str, ...]
     cells: Callable[[Mapping[str, Any]], Sequence[str]]
-
-
-class ListName(NamedTuple):
-    """Condition of a list, and its join key; None if the condition has a single list."""
-
-    condition: str
-    key: bytes | None
-
-    def record_key(self) -> bytes:
-        """Return the Kafka key of the list."""
-        name = self.condition.encode()
-        return name if self.key is None else name + _SEPARATOR + self.key
-
-    @classmethod
-    def from_record_key(cls, record_key: bytes) -> ListName:
-        """Read a Kafka key that `record_key` returned.
-
-        Raises
-        ------
-        ValueError
-            The name of the condition is not UTF-8.
-        """
-        name, separator, key = record_key.partition(_SEPARATOR)
-        return cls(name.decode(), key if separator else None)
 
 
 class PresentList(NamedTuple):
@@ -112,7 +83,7 @@ class ListUpdates:
 
     def heading(self, detected_at_us: int) -> Heading:
         """See `Result.heading`."""
-        return make_heading(self.condition, detected_at_us, _CE_TYPE, self.channel)
+        return make_heading(self.condition, detected_at_us, LIST_TYPE, self.channel)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`: the times up to which the lists are known."""

@@ -23,6 +23,7 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.resources.topics import ALARMS, Channel
+from correlation.result_format import ALARM_TYPE, TYPE_HEADER
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -84,7 +85,7 @@ class Heading(NamedTuple):
 def make_heading(
     condition: Condition,
     detected_at_us: int,
-    ce_type: str = "coincide.alarm.v1",
+    ce_type: str = ALARM_TYPE,
     channel: Channel = ALARMS,
 ) -> Heading:
     """Build channel, topic and CloudEvents headers of a condition's results.
@@ -106,7 +107,7 @@ def make_heading(
     headers = {
         "content-type": "application/json",
         "ce_specversion": "1.0",
-        "ce_type": ce_type,
+        TYPE_HEADER: ce_type,
         "ce_source": f"/coincide/conditions/{condition.name}",
         "ce_time": moment,
     }
@@ -123,16 +124,6 @@ Encode = Callable[[object], bytes]
 def encode_json(value: object) -> bytes:
     """Write a value as JSON with the standard library."""
     return json.dumps(value, separators=(",", ":")).encode()
-
-
-def framed(part: bytes) -> bytes:
-    """Return a part prefixed with its length, so that different lists of parts stay different."""
-    return len(part).to_bytes(8, "little") + part
-
-
-def as_text(name: bytes) -> str:
-    """Return an id or a key as an alarm contains it; record keys may be any bytes."""
-    return name.decode("utf-8", "backslashreplace")
 
 
 class Result(Protocol):

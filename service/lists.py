@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from correlation.kinds import KINDS
-from correlation.lists import LIST_VERSION, ListName
-from correlation.operators import as_text
+from correlation.result_format import LIST_VERSION, ListName, as_text
 from service.log import TopicLog
 
 if TYPE_CHECKING:

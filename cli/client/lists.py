@@ -13,10 +13,9 @@ from cli.client.topics import METADATA_SECONDS, connected, partitions_of
 from cli.errors import UsageError
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
-from correlation.lists import LIST_VERSION, ListName
 from correlation.newest_records import NewestRecords
-from correlation.operators import as_text
 from correlation.resources.records import Resource, resource_key
+from correlation.result_format import LIST_VERSION, ListName, as_text
 from kafka_client.consumers import is_record, open_consumer, read_ranges
 from kafka_client.messages import as_bytes
 from kafka_client.partition_offsets import list_ranges

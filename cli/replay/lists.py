@@ -8,7 +8,7 @@ import orjson
 
 from cli.client.list_tables import ShownLists
 from correlation.kinds import KINDS
-from correlation.lists import ListName
+from correlation.result_format import ListName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

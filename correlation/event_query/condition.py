@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from correlation.event_query.alarm_format import KIND
 from correlation.event_query.language.streams import streams_of
 from correlation.event_query.query import Query
-
-KIND = "event_query"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from correlation.condition_kind import ConditionKind, Field, Values
+from correlation.event_query.alarm_format import KIND
 from correlation.event_query.building import build_condition, named_streams, stored_query
 from correlation.event_query.checking import check_streams, choose_streams
-from correlation.event_query.condition import KIND
 from correlation.event_query.evaluation.operator import METRICS, EventQueryOperator
 from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints

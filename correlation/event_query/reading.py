@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from correlation.event_query.condition import KIND
+from correlation.event_query.alarm_format import KIND
 from correlation.resources.attributes import describe_attributes
 from correlation.resources.times import describe_moment
 

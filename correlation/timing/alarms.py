@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import repeat
 from typing import NamedTuple
 
@@ -14,44 +13,13 @@ from numpy.typing import NDArray
 from correlation.buffers.attribute_json import encode_attributes
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
-from correlation.operators import (
-    Encode,
-    Heading,
-    OutputRecord,
-    as_text,
-    encode_json,
-    framed,
-    make_heading,
-)
+from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
 from correlation.resources.streams import Stream
+from correlation.result_format import as_text, framed
+from correlation.timing.alarm_format import ALARM_VERSION, BY_WATERMARK, alarm_digest
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
 from correlation.timing.intervals.pairs import DECIDED_BY
-
-# Version of the records.
-ALARM_VERSION = 1
-# Value of `decided_by` in alarms without a B; pairs have the values of DECIDED_BY.
-WATERMARK = "watermark"
-
-
-def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> str:
-    """Compute the id of an alarm, by which consumers recognise duplicates.
-
-    Parameters
-    ----------
-    condition, version
-        Name and version of the condition that found the pair.
-    a_id, b_id : bytes
-        Ids of the events; `b_id` is None for an alarm without a B.
-    """
-    digest = _alarm_digest(condition, version)
-    digest.update(framed(a_id) + (b"" if b_id is None else framed(b_id)))
-    return digest.hexdigest()
-
-
-def _alarm_digest(condition: str, version: int) -> blake2b:
-    """Build the digest with which all alarm ids of a condition start."""
-    return blake2b(framed(condition.encode()) + framed(str(version).encode()), digest_size=16)
 
 
 class AttributeNames(NamedTuple):
@@ -197,7 +165,7 @@ class UnmatchedBatch:
         """Return the alarms as records; see `Result.records`."""
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
-        words = _encode_ways(WATERMARK, encode)
+        words = _encode_ways(BY_WATERMARK, encode)
         return _write_alarms(
             condition,
             detected_at_us,
@@ -224,7 +192,7 @@ def _write_alarms(
 
     `ids` are the framed ids of the events; the other columns are JSON, `verdicts` without braces.
     """
-    start = _alarm_digest(condition.name, condition.version)
+    start = alarm_digest(condition.name, condition.version)
     common = {
         "v": ALARM_VERSION,
         "condition": condition.name,

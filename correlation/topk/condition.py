@@ -16,6 +16,7 @@ from correlation.resources.decimals import read_decimal
 from correlation.resources.records import require
 from correlation.resources.role_filters import read_role_filters
 from correlation.resources.streams import Stream
+from correlation.topk.change_format import KIND
 from correlation.topk.similarities import (
     MINIMUM_PLACES,
     SIMILARITIES,
@@ -23,7 +24,6 @@ from correlation.topk.similarities import (
     Similarity,
 )
 
-KIND = "topk_similarity"
 # Maximum length of a list: about 3 MB as a record.
 LIST_LIMIT = 10_000
 EVERY, BATCH = REPORT_CHOICES = ("every", "batch")

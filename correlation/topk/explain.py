@@ -28,10 +28,10 @@ from correlation.explaining import (
     describe_delay,
     read_given,
 )
-from correlation.operators import as_text
 from correlation.resources.durations import describe_duration
 from correlation.resources.streams import Stream
 from correlation.resources.times import describe_moment
+from correlation.result_format import as_text
 from correlation.topk.condition import ROLES, TopKCondition, bind_where
 
 _LATE = "the list was built again when it arrived, if it was still valid"

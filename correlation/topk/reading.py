@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from correlation.resources.times import describe_moment
-from correlation.topk.condition import KIND
+from correlation.topk.change_format import KIND
 
 _FIELDS: dict[str, type] = {
     "condition": str,

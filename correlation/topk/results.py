@@ -11,22 +11,15 @@ import numpy as np
 
 from correlation.buffers.columns import Int64s
 from correlation.lists import ListUpdates, PresentList
-from correlation.operators import (
-    Encode,
-    Heading,
-    OutputRecord,
-    as_text,
-    encode_json,
-    make_heading,
-)
+from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
 from correlation.resources.topics import Channel
-from correlation.topk.condition import KIND, TopKCondition
+from correlation.result_format import as_text
+from correlation.topk.change_format import CE_TYPE, KIND, VERSION
+from correlation.topk.condition import TopKCondition
 from correlation.topk.listed import ListedPair, Move, SetRef
 
 CHANGES = Channel("topk", "Changes of the lists of topk_similarity conditions.")
 PRESENT = Channel("topk.current", "Present lists of topk_similarity conditions.", compacted=True)
-# Format version of a change.
-VERSION = 1
 
 
 class KeyedMoves(NamedTuple):
@@ -65,7 +58,7 @@ class TopKChanges:
 
     def heading(self, detected_at_us: int) -> Heading:
         """See `Result.heading`."""
-        return make_heading(self.condition, detected_at_us, "coincide.topk.v1", CHANGES)
+        return make_heading(self.condition, detected_at_us, CE_TYPE, CHANGES)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`: the times of the events that caused the changes."""

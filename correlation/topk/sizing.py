@@ -44,8 +44,8 @@ from correlation.buffers.columns import Int64s, SetsColumn
 from correlation.buffers.segment import Segment
 from correlation.condition_kind import Load
 from correlation.limits import TIME_LIMIT_US
-from correlation.operators import as_text
 from correlation.resources.streams import Stream
+from correlation.result_format import as_text
 from correlation.sampling import StreamSample, shorten
 from correlation.topk.cells import Division
 from correlation.topk.condition import TopKCondition, bind_where

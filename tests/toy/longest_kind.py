@@ -28,13 +28,13 @@ from correlation.operators import (
     Heading,
     OutputRecord,
     View,
-    as_text,
     encode_json,
     make_heading,
 )
 from correlation.resources.records import require
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
+from correlation.result_format import as_text
 
 NAME = "longest_events"
 CHANGES = Channel("longest", "Changes of the lists of the longest events.")

@@ -21,24 +21,15 @@ from numpy.typing import NDArray
 from correlation.buffers.attribute_json import encode_values
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
+from correlation.event_query.alarm_format import ALARM_VERSION, CE_TYPE
 from correlation.event_query.condition import EventQueryCondition
 from correlation.event_query.query import Constant, Variable
-from correlation.operators import (
-    Encode,
-    Heading,
-    OutputRecord,
-    as_text,
-    encode_json,
-    framed,
-    make_heading,
-)
+from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
 from correlation.resources.attributes import encode_value
+from correlation.result_format import as_text, framed
 
 # Framed id and JSON of events by row, of a segment in one form. Results of a block share them.
 Written = MutableMapping[Hashable, dict[int, tuple[bytes, bytes]]]
-# Version of the records.
-ALARM_VERSION = 1
-CE_TYPE = "coincide.event_query.v1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,9 @@ import numpy as np
 
 from correlation.buffers.attribute_json import attribute_bytes, encode_attributes, encode_values
 from correlation.buffers.columns import BytesColumn
-from correlation.operators import (
-    Heading,
-    OutputRecord,
-    as_text,
-    encode_json,
-    framed,
-    make_heading,
-)
+from correlation.operators import Heading, OutputRecord, encode_json, make_heading
+from correlation.result_format import as_text, framed
+from correlation.timing.alarm_format import BASE, FACTORED_TYPE, FACTORED_VERSION, TARGETS
 from correlation.timing.alarms import (
     NO_ATTRIBUTES,
     AttributeNames,
@@ -38,12 +33,8 @@ if TYPE_CHECKING:
     from correlation.timing.conditions import TimingCondition
     from correlation.timing.factored.search import Spans
 
-VERSION = 1
 # Attributes of a table under construction, as JSON that is added to the encoded record.
 _ENCODED = "attributes"
-# Values of field `record`, and the CloudEvents type of both kinds of record.
-TARGETS, BASE = "targets", "base"
-CE_TYPE = "coincide.alarm.factored.v1"
 
 
 class _BaseEvent(NamedTuple):
@@ -109,7 +100,7 @@ class FactoredBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Return channel, topic and CloudEvents headers; see `Result.heading`."""
-        return make_heading(self.condition, detected_at_us, CE_TYPE)
+        return make_heading(self.condition, detected_at_us, FACTORED_TYPE)
 
     def base_ready_us(self) -> Int64s:
         """Return, for each base event, the time from which all of its pairs could be known."""
@@ -130,7 +121,11 @@ class FactoredBatch:
     ) -> Iterator[OutputRecord]:
         """Yield the records; see `Result.records`. A table precedes its base events."""
         moments = iter(np.broadcast_to(np.asarray(detected_at_us, np.int64), len(self)).tolist())
-        common = {"v": VERSION, "condition": self.condition.name, "version": self.condition.version}
+        common = {
+            "v": FACTORED_VERSION,
+            "condition": self.condition.name,
+            "version": self.condition.version,
+        }
         events = self._base_events()
         for table in self.tables:
             key = self.target.key_of_rows(table.cuts[:1])[0] if self.keyed else None

@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
+from correlation.timing.intervals.integral import measure_cut
+
 if TYPE_CHECKING:
     from correlation.timing.intervals.window import WindowScalars
 
@@ -46,6 +48,8 @@ _PLAIN_LENGTH = 2**25
 # Integers are split into digits of 24 bits, so that products of two digit pairs fit int64.
 _DIGIT_BITS = 24
 _DIGIT_MASK = 2**_DIGIT_BITS - 1
+
+_measure_cut_kernel = njit(cache=True)(measure_cut)
 
 
 @njit(cache=True)
@@ -84,21 +88,6 @@ def _square_cut_kernel(w: int, small: int, large: int) -> float:
     over_small = max(depth - float(small), 0.0)
     over_large = max(depth - float(large), 0.0)
     return depth * depth - over_small * over_small - over_large * over_large
-
-
-@njit(cache=True)
-def _measure_cut_kernel(w: int, small: int, large: int, whole: float) -> float:
-    """Compute K(w) in float64; 0 < small ≤ large."""
-    if w <= 0:
-        return 0.0
-    if w <= small:
-        return float(w) * float(w)
-    if w <= large:
-        return float(small) * float(2 * w - small)
-    rest = small + large - w
-    if rest <= 0:
-        return whole
-    return whole - float(rest) * float(rest)
 
 
 @njit(cache=True)

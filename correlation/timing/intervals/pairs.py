@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from numba import njit
 
+from correlation.timing.alarm_format import BY_LOOKUP, BY_PROBE, BY_REGION
 from correlation.timing.intervals.arguments import as_column
 from correlation.timing.intervals.window import UNBOUNDED_US
 
@@ -20,7 +21,7 @@ SATISFACTION_REGION = 0
 PROBE = 1
 LOOKUP = 2
 # Their names in alarms.
-DECIDED_BY = ("satisfaction_region", "probe", "lookup")
+DECIDED_BY = (BY_REGION, BY_PROBE, BY_LOOKUP)
 
 _GROUP_COLUMNS = 4
 

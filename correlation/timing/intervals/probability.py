@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from correlation.timing.intervals.arguments import as_columns
-from correlation.timing.intervals.exact import _measure_cut_kernel
+from correlation.timing.intervals.integral import measure_cut, pair_probability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from correlation.timing.intervals.window import TimingWindow, WindowScalars
+
+# Kernels can call it under its own name.
+register_jitable(measure_cut)
+_pair_probability_kernel = njit(cache=True)(pair_probability)
 
 
 def probability(
@@ -71,15 +76,4 @@ def _integrate_pairs_kernel(
         b = latest_b[i] - earliest_b[i]
         u = window.lower + latest_a[i] - earliest_b[i]
         v = latest_b[i] - window.upper - earliest_a[i]
-        small = min(a, b)
-        large = max(a, b)
-        if large == 0:
-            out[i] = 1.0 if u <= 0 and v <= 0 else 0.0
-        elif small == 0:
-            lost = float(min(max(u, 0), large)) + float(min(max(v, 0), large))
-            out[i] = max(0.0, 1.0 - lost / float(large))
-        else:
-            whole = 2.0 * float(small) * float(large)
-            lost = _measure_cut_kernel(u, small, large, whole)
-            lost += _measure_cut_kernel(v, small, large, whole)
-            out[i] = max(0.0, 1.0 - lost / whole)
+        out[i] = _pair_probability_kernel(u, v, a, b)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from correlation.errors import CorrelationError, UnknownChannelError
 from correlation.kinds import KINDS, channels_of
-from correlation.lists import ListName, Lists, ListUpdates, PresentList
+from correlation.lists import Lists, ListUpdates, PresentList
 from correlation.operators import encode_json, make_heading
 from correlation.resources.topics import Channel, Topics
+from correlation.result_format import ListName
 from tests.support.workload import NearCondition
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from correlation.engine.contract import ContractFacts
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_from_record
 from correlation.engine.program import Block, Control, Outcome, Program
 from correlation.engine.progress import Progress
-from correlation.event_query.condition import KIND as EVENT_QUERY
+from correlation.event_query.alarm_format import KIND as EVENT_QUERY
 from correlation.explaining import GivenRecord
 from correlation.kinds import KINDS, condition_from_document, topics_of
 from correlation.parsing.event_reader import MappedEvent, compile_mapping
@@ -28,7 +28,7 @@ from correlation.reasons import Reason
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
-from correlation.topk.condition import KIND as TOPK
+from correlation.topk.change_format import KIND as TOPK
 from service.api.explain import ExplainRequest
 from service.api.stream_status import StreamReport
 from service.api.validation import ValidationRequest

@@ -19,7 +19,7 @@ from correlation.engine.program import Block, Control, Outcome, Program
 from correlation.resources.attributes import Attribute
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
-from correlation.timing.factored.batch import CE_TYPE
+from correlation.timing.alarm_format import FACTORED_TYPE
 from correlation.timing.factored.expanding import expand
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument
@@ -81,8 +81,8 @@ def test_records_of_the_manual_are_what_the_program_writes() -> None:
         block, lambda: base["detected_at"]
     )
     assert written(outcome) == [targets, base]
-    assert [result.heading(0).headers["ce_type"] for result in outcome.results] == [CE_TYPE]
-    assert f"`{CE_TYPE}`" in PAGE
+    assert [result.heading(0).headers["ce_type"] for result in outcome.results] == [FACTORED_TYPE]
+    assert f"`{FACTORED_TYPE}`" in PAGE
 
 
 def test_sentence_of_the_manual_is_what_the_records_say() -> None:

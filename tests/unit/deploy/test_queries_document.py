@@ -16,9 +16,9 @@ from cli.demo.judge import judge_grounded
 from cli.demo.resources import GROUNDED, QUERIES
 from cli.main import main
 from correlation.errors import InvalidFieldError
+from correlation.event_query.alarm_format import CE_TYPE
 from correlation.event_query.building import build_condition, stored_query
 from correlation.event_query.checking import check_streams
-from correlation.event_query.evaluation.alarms import CE_TYPE
 from correlation.event_query.language.documents import query_to_document
 from correlation.event_query.language.parser import parse_query
 from correlation.event_query.picture import draw_constraints

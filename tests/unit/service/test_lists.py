@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from correlation.lists import ListName
+from correlation.result_format import ListName
 from service.lists import UNKNOWN_VERSION, UNREADABLE, KeyPage, ListsView
 from service.log import LogRecord
 

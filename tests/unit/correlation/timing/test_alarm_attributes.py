@@ -14,12 +14,13 @@ from correlation.buffers.attribute_json import attribute_bytes, encode_attribute
 from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
 from correlation.buffers.segment import Segment
+from correlation.errors import InvalidRecordError
 from correlation.kinds import condition_from_document
 from correlation.operators import Encode, encode_json
 from correlation.timing.alarms import AttributeNames, PairBatch, UnmatchedBatch
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.factored.batch import FactoredBatch
-from correlation.timing.factored.expanding import Expander, FactoredFormatError, expand
+from correlation.timing.factored.expanding import Expander, MissingTableError, expand
 from correlation.timing.factored.search import correlate_spans
 from correlation.timing.intervals.pairs import Side
 
@@ -145,10 +146,11 @@ def test_a_table_with_damaged_attributes_is_refused() -> None:
         segment("x", VALUES), segment("y", VALUES), AttributeNames(b=NAMES), base_is_a=True
     )
     table, base, *_ = (json.loads(record.value or b"") for record in batch.records(0))
-    for damaged in ([1], {"rule": ["A"]}, {"rule": 3}):
+    for damaged, field in (([1], ""), ({"rule": ["A"]}, ".rule"), ({"rule": 3}, ".rule")):
         expander = Expander()
-        with pytest.raises(FactoredFormatError):  # noqa: PT012 - either record may be refused
+        with pytest.raises(InvalidRecordError, match=rf"^attributes{field}: must"):
             list(expander.take({**table, "attributes": damaged}))
+        with pytest.raises(MissingTableError):
             list(expander.take(base))
 
 

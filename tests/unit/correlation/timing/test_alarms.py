@@ -12,7 +12,8 @@ from correlation.buffers.events import Events
 from correlation.buffers.segment import Segment
 from correlation.kinds import condition_from_document
 from correlation.operators import encode_json
-from correlation.timing.alarms import PairBatch, UnmatchedBatch, alarm_id
+from correlation.timing.alarm_format import alarm_id
+from correlation.timing.alarms import PairBatch, UnmatchedBatch
 from correlation.timing.conditions import TimingCondition
 
 DOCUMENT = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -15,14 +16,13 @@ from hypothesis import strategies as st
 
 from correlation.buffers.columns import BytesColumn
 from correlation.buffers.segment import Segment
-from correlation.errors import UnknownRecordVersionError
+from correlation.errors import InvalidRecordError, UnknownRecordVersionError
 from correlation.kinds import condition_from_document
 from correlation.operators import Encode, encode_json
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.factored.batch import FactoredBatch
 from correlation.timing.factored.expanding import (
     Expander,
-    FactoredFormatError,
     MissingTableError,
     expand,
 )
@@ -206,24 +206,53 @@ def test_a_record_of_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "message"),
     [
-        {"certain": [0, 2]},
-        {"certain": [-1, 0]},
-        {"probed": [[-1, "gA=="]]},
-        {"certain": None},
-        {"probed": [[0, "?"]]},
-        {"probed": [[1, "gA=="]]},
-        {"a": {"id": 3}},
-        {"detected_at": None, "table": []},
+        ({"certain": [0, 2]}, "certain: must be a range within the 1 targets"),
+        ({"certain": [-1, 0]}, "certain: must be a range within the 1 targets"),
+        ({"certain": [0, 10**15]}, "certain: must be a range within the 1 targets"),
+        ({"certain": None}, "certain: must be a list; got None"),
+        ({"probed": [[-1, "gA=="]]}, "probed: must be within the 1 targets"),
+        ({"probed": [[1, "gA=="]]}, "probed: must be within the 1 targets"),
+        ({"probed": [[0, "?"]]}, "probed: must be a list of "),
+        ({"probed": [3]}, "probed: must be a list of "),
+        ({"a": {"id": 3}}, "a.id: must be a string; got 3"),
+        ({"a": {"id": "x", "stream": "s"}}, "a.earliest: is missing"),
+        ({"detected_at": None}, "detected_at: must be an integer; got None"),
+        ({"table": []}, "table: must be a string"),
     ],
 )
-def test_a_damaged_record_is_refused(changes: dict[str, Any]) -> None:
+def test_damaged_base_record_is_refused_with_its_field(
+    changes: dict[str, Any], message: str
+) -> None:
     table, base = two_records()
     expander = Expander()
     list(expander.take(table))
-    with pytest.raises(FactoredFormatError, match="factored record"):
+    with pytest.raises(InvalidRecordError, match=f"^{re.escape(message)}.*; skip the record"):
         list(expander.take({**base, **changes}))
+    # The table is held until a valid record has used it.
+    assert [alarm["b"]["id"] for alarm in expander.take(base)] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ids": [3]}, "ids: must be a list of strings"),
+        ({"earliest": []}, "earliest: must be a list of 1 integers"),
+        ({"late": [1]}, "late: must be positions less than 1"),
+        ({"late": [[]]}, "late: must be a list of integers"),
+        ({"size": True}, "size: must be an integer; got True"),
+        ({"key": 3}, "key: must be a string; got 3"),
+        ({"lower_us": "1s"}, "lower_us: must be an integer; got '1s'"),
+    ],
+)
+def test_damaged_table_is_refused_with_its_field(changes: dict[str, Any], message: str) -> None:
+    table, base = two_records()
+    expander = Expander()
+    with pytest.raises(InvalidRecordError, match=f"^{re.escape(message)}"):
+        list(expander.take({**table, **changes}))
+    with pytest.raises(MissingTableError):
+        list(expander.take(base))
 
 
 def test_other_records_pass() -> None:

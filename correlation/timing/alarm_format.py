@@ -1,0 +1,41 @@
+"""Format of the alarms of timing conditions, plain or factored; read without numpy and numba."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from correlation.result_format import framed
+
+# Kinds of conditions whose results have this format.
+TIMING_KINDS = ("mutual_deadline", "within", "deadline", "delay")
+# Format versions of alarms and of factored records.
+ALARM_VERSION = 1
+FACTORED_VERSION = 1
+# CloudEvents type of both kinds of factored record; alarms have the common type.
+FACTORED_TYPE = "coincide.alarm.factored.v1"
+# Values of field `record` of factored records.
+TARGETS, BASE = "targets", "base"
+# Values of `decided_by` in alarms with a B.
+BY_REGION, BY_PROBE, BY_LOOKUP = "satisfaction_region", "probe", "lookup"
+# Value of `decided_by` in alarms without a B.
+BY_WATERMARK = "watermark"
+
+
+def alarm_id(condition: str, version: int, a_id: bytes, b_id: bytes | None) -> str:
+    """Compute the id of an alarm, by which consumers recognise duplicates.
+
+    Parameters
+    ----------
+    condition, version
+        Name and version of the condition that found the pair.
+    a_id, b_id : bytes
+        Ids of the events; `b_id` is None for an alarm without a B.
+    """
+    digest = alarm_digest(condition, version)
+    digest.update(framed(a_id) + (b"" if b_id is None else framed(b_id)))
+    return digest.hexdigest()
+
+
+def alarm_digest(condition: str, version: int) -> blake2b:
+    """Build the digest with which all alarm ids of a condition start."""
+    return blake2b(framed(condition.encode()) + framed(str(version).encode()), digest_size=16)
