@@ -39,7 +39,7 @@ RUN pip install --no-cache-dir --no-compile --no-deps . \
     && find "$packages/correlation" -name '*.py' -exec \
        sh -c 'for f; do touch --date="@$(cksum < "$f" | cut -d" " -f1)" "$f"; done' sh {} + \
     && python -m compileall -q "$packages/correlation" "$packages/kafka_client" \
-       "$packages/service" "$packages/spark_jobs" "$packages/cli"
+       "$packages/coincide" "$packages/service" "$packages/spark_jobs" "$packages/cli"
 
 # `spark_jars` fetches the connector; its download cache is not part of the image.
 RUN --mount=type=cache,target=/opt/coincide/jars/ivy \

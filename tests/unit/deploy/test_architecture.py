@@ -16,7 +16,7 @@ def test_every_path_of_the_page_exists() -> None:
 
 
 def test_every_folder_of_the_packages_is_on_the_page() -> None:
-    packages = ("correlation", "spark_jobs", "service", "cli")
+    packages = ("correlation", "coincide", "spark_jobs", "service", "cli")
     folders = [it.parent.name for name in packages for it in (ROOT / name).glob("*/**/__init__.py")]
     assert len(folders) > 15
     floors = PAGE[PAGE.index("## Floors") : PAGE.index("## Processing of a record")]

@@ -10,7 +10,7 @@ import pytest
 from service.definitions import DEFINITIONS
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli")
+PACKAGES = ("correlation", "coincide", "kafka_client", "service", "spark_jobs", "cli")
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|([^|]*)\| (`[^|]+`) \|$", re.MULTILINE)
 PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 CODE = "\n".join(

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("correlation", "kafka_client", "service", "spark_jobs", "cli", "deploy", "benchmarks")
+PACKAGES = (
+    "correlation",
+    "coincide",
+    "kafka_client",
+    "service",
+    "spark_jobs",
+    "cli",
+    "deploy",
+    "benchmarks",
+)
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
     *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),

@@ -1,0 +1,1 @@
+"""Packages for programs that use Coincide's topics; they need only the standard library."""
