@@ -20,7 +20,7 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars pins dashboards check static test demo bench clean purge
+.PHONY: help setup jars clients pins dashboards check static test demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -41,6 +41,10 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 jars: setup ## fetch the Java archives of Spark and of the embedded broker
 	$(BIN)/coincide jars
 
+clients: ## fetch the packages of the example for kafkajs, if npm is installed
+	@cd tests/clients && npm ci --no-audit --no-fund \
+	  || echo "kafkajs could not be installed: its test will be skipped" >&2
+
 pins: setup ## update the SHA-256 of the archives after a change of cli/stack/ivy.xml
 	$(BIN)/python -c 'from cli.stack.jars import pin; pin()'
 
@@ -57,7 +61,7 @@ static: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-test: setup jars ## all tests, on a real Kafka and a real Spark
+test: setup jars clients ## all tests, on a real Kafka and a real Spark
 	$(PARALLEL) -m "not ($(STACKED))"
 	$(TWO) -m "$(STACKED)"
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py

@@ -1,0 +1,173 @@
+"""The examples of docs/consumers.md read committed alarms, and none of an aborted transaction."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from itertools import chain
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+import pytest
+
+from cli.stack.jars import broker_jars
+from coincide.alarms import AlarmReader, TimingAlarm
+from correlation.resources.topics import Topics
+from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.worker.envelope import ID_HEADER, Record
+from tests.support import results
+from tests.support.kafka import Sent, create_topics, produce_in_transaction
+from tests.support.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.results import Written
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "consumers.md").read_text(encoding="utf-8")
+EXAMPLES = dict(re.findall(r"^```\w+ ([\w-]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+# Installed by `make clients`.
+MODULES = ROOT / "tests" / "clients" / "node_modules"
+HAS_KAFKAJS = MODULES.is_dir() and shutil.which("node") is not None
+# CI installs these clients; a developer's machine may lack them.
+needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+needs_kafkajs = pytest.mark.skipif(not HAS_KAFKAJS, reason="kafkajs is not installed")
+needs_javac = pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK is not installed")
+
+
+class Published(NamedTuple):
+    """A topic with two committed transactions, and an aborted one between them."""
+
+    bootstrap: str
+    topic: str
+    values: list[str]
+    alarms: list[str]
+
+
+def _records(topic: str, written: Written) -> Iterator[Record]:
+    headers = written.result.heading(results.DETECTED_AT).headers
+    common = [(name, value.encode()) for name, value in headers.items()]
+    for it in written.result.records(results.DETECTED_AT, orjson.dumps):
+        yield Record(topic, it.key, it.value, [*common, (ID_HEADER, it.ident.encode())])
+
+
+@pytest.fixture(scope="module")
+def published(kafka_bootstrap: str) -> Published:
+    """Return a topic into which the sink has written pairs, an A without a B, factored records."""
+    topics = Topics(f"clients{uuid.uuid4().hex[:10]}")
+    create_topics(
+        kafka_bootstrap, dict.fromkeys((topics.alarms, topics.config, topics.dead_letter), 1)
+    )
+    target = Target(f"{topics.prefix}.query.0", topics)
+    producer = PartitionProducer(target, {"bootstrap.servers": kafka_bootstrap})
+    kinds = results.one_of_each_kind()[:3]
+    transactions = [[*_records(topics.alarms, it)] for it in (kinds[0], kinds[2], kinds[1])]
+    assert producer.write(0, transactions[0]) == 1
+    aborted = [Sent(b'{"aborted": true}', b"north")]
+    produce_in_transaction(kafka_bootstrap, topics.alarms, aborted, aborted=True)
+    assert producer.write(1, [*transactions[1], *transactions[2]]) == len(transactions[1]) + 1
+    records = list(chain.from_iterable(transactions))
+    reader = AlarmReader()
+    alarms = [
+        f"{found.condition} {found.alarm_id}"
+        for it in records
+        for found in reader.read(it.key, it.value, it.headers)
+        if isinstance(found, TimingAlarm)
+    ]
+    assert len(alarms) == 4
+    return Published(
+        kafka_bootstrap, topics.alarms, [(it.value or b"").decode() for it in records], alarms
+    )
+
+
+def _run(command: list[str], count: int, folder: Path, environment: dict[str, str]) -> list[str]:
+    """Return the first lines that a program prints, and end it."""
+    lines: Queue[str | None] = Queue()
+    # An example of our own page, with a client that CI installs.
+    with (folder / "errors.txt").open("w+", encoding="utf-8") as errors:
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+
+        def forward() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.put(line.rstrip("\n"))
+            lines.put(None)
+
+        thread = Thread(target=forward, daemon=True)
+        thread.start()
+        found: list[str] = []
+        try:
+            while len(found) < count:
+                line = lines.get(timeout=PATIENCE_SECONDS)
+                assert line is not None, (folder / "errors.txt").read_text(encoding="utf-8")
+                # kafkajs logs to the same place, as JSON with a level.
+                if not line.startswith('{"level"'):
+                    found.append(line)
+        except Empty:
+            pytest.fail(f"{found}: {(folder / 'errors.txt').read_text(encoding='utf-8')}")
+        finally:
+            process.kill()
+            process.wait()
+            thread.join()
+    return found
+
+
+def _example(name: str, published: Published) -> str:
+    """Return an example with the address, the topic and a consumer group of the test."""
+    code: str = EXAMPLES[name].replace("localhost:9092", published.bootstrap)
+    # The import of the package `coincide.alarms` is kept.
+    for before in ('"', "-t "):
+        code = code.replace(f"{before}coincide.alarms", f"{before}{published.topic}")
+    return code.replace('"pager"', f'"{uuid.uuid4().hex}"')
+
+
+@pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python", "aiokafka"])
+def test_python_client_reads_alarms(client: str, published: Published, tmp_path: Path) -> None:
+    file = tmp_path / "alarms.py"
+    file.write_text(_example(client, published), encoding="utf-8")
+    command = [sys.executable, str(file)]
+    assert _run(command, len(published.alarms), tmp_path, {}) == published.alarms
+
+
+@needs_kcat
+def test_kcat_reads_committed_records(published: Published, tmp_path: Path) -> None:
+    command = _example("kcat", published).split()
+    assert _run(command, len(published.values), tmp_path, {}) == published.values
+
+
+@needs_kafkajs
+def test_kafkajs_reads_committed_records(published: Published, tmp_path: Path) -> None:
+    file = tmp_path / "alarms.js"
+    file.write_text(_example("kafkajs", published), encoding="utf-8")
+    command, paths = ["node", str(file)], {"NODE_PATH": str(MODULES)}
+    assert _run(command, len(published.values), tmp_path, paths) == published.values
+
+
+@needs_javac
+def test_java_reads_committed_records(published: Published, tmp_path: Path) -> None:
+    file = tmp_path / "Alarms.java"
+    file.write_text(_example("Java", published), encoding="utf-8")
+    command = ["java", "-cp", os.pathsep.join(map(str, broker_jars())), str(file)]
+    assert _run(command, len(published.values), tmp_path, {}) == published.values
+
+
+def test_every_example_is_run() -> None:
+    tested = {"confluent-kafka", "kafka-python", "aiokafka", "kcat", "kafkajs", "Java"}
+    assert set(EXAMPLES) == tested
