@@ -192,6 +192,18 @@ class InvalidQueryError(ServiceError):
     """A query parameter of the path is unknown or repeated."""
 
 
+class InvalidPositionError(ServiceError):
+    """The Last-Event-ID of a request is not the id of an event of this installation."""
+
+
+class NoAlarmsError(ServiceError):
+    """The service does not follow alarms: the setting is 0."""
+
+
+class TooManyReadersError(ServiceError):
+    """The max number of live streams of alarms is open."""
+
+
 class BodyError(ServiceError):
     """The body of a request cannot be parsed as JSON."""
 

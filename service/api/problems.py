@@ -46,6 +46,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
     InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
+    errors.InvalidPositionError: Entry(422, 42207, "The position is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.NotAcceptableError: Entry(406, 40601, "The media type is not available"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
@@ -53,6 +54,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.EventNotFoundError: Entry(404, 40402, "The event was not found"),
     errors.NoListError: Entry(404, 40403, "The condition has no list"),
     errors.NoSampleError: Entry(404, 40404, "The sample was not found"),
+    errors.NoAlarmsError: Entry(404, 40405, "Alarms are not followed"),
     errors.DependedUponError: Entry(409, 40901, "Conditions depend on the stream"),
     errors.TemplateInUseError: Entry(409, 40902, "Streams use the template"),
     errors.PreconditionError: Entry(412, 41201, "A precondition failed"),
@@ -61,6 +63,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.LogStoppedError: Entry(503, 50302, "The service no longer reads the config topic"),
     errors.NotReadyError: Entry(503, 50303, "Not ready"),
     errors.BusyError: Entry(503, 50304, "Too many concurrent writes"),
+    errors.TooManyReadersError: Entry(503, 50305, "Too many readers of alarms"),
     ServiceError: Entry(500, 50001, "Internal error"),
     CorrelationError: Entry(500, 50001, "Internal error"),
 }
