@@ -23,6 +23,7 @@ from correlation.resources.records import (
     stream_to_document,
     template_to_document,
 )
+from service.alarms.feed import AlarmFeed
 from service.documents.unchanged import is_unchanged
 from service.errors import DocumentErrors, NotFoundError, ServiceError
 from service.explaining import Explainer
@@ -105,6 +106,7 @@ class ControlPlane:
             settings, settings.topics.metrics, self.metrics.apply, self._fail
         )
         self.lists = PresentLists(settings, self._fail)
+        self.alarms = AlarmFeed(settings, self.registry.output_topics)
         self._turns = Turns(settings.write_timeout_seconds)
         self._started = False
 
@@ -139,6 +141,7 @@ class ControlPlane:
             self.registry.follow()
             self._metrics_log.start()
             self.lists.start()
+            self.alarms.start()
         except (ServiceError, CorrelationError):
             self.stop()
             raise
@@ -147,6 +150,7 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Close the Kafka clients."""
+        self.alarms.stop()
         self.log.stop()
         self._metrics_log.stop()
         self.lists.stop()

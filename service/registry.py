@@ -89,6 +89,11 @@ class Registry:
         """Return the resources of a kind that are in force, by name."""
         return {name: it.resource for name, it in self._fold.all(kind).items()}
 
+    def output_topics(self) -> frozenset[str]:
+        """Return the output topics of all conditions that have one."""
+        documents = (it.document for it in self.resources("condition").values())
+        return frozenset(filter(None, (it.get("output_topic") for it in documents)))
+
     def streams(self) -> dict[str, Stream]:
         """Return all streams by name."""
         return {name: it.to_stream() for name, it in self.resources("stream").items()}
