@@ -231,6 +231,8 @@ class View:
         Operators of all conditions, in the order in which they evaluate the block.
     cache : Cache or None
         Cache of expensive computations that survives restarts.
+    read : collection of str
+        Streams of which the block has records, in any slot.
     """
 
     fresh: Mapping[str, Segment]
@@ -245,6 +247,7 @@ class View:
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
     operators: Sequence[Operator] = ()
     cache: Cache | None = None
+    read: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -11,11 +13,13 @@ from tests.rest.running import Service, fresh_settings, running
 from tests.support.event_stream import ACCEPT, listening
 from tests.support.kafka import (
     Sent,
+    create_topics,
     produce,
     produce_in_transaction,
+    recreate_topic,
 )
-from tests.support.patience import wait_until
-from tests.support.results import NOON_US, result
+from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.results import NOON_US, headers_of, result
 
 if TYPE_CHECKING:
     from tests.support.event_stream import Event
@@ -190,3 +194,131 @@ def test_stream_continues_exactly_over_a_restart_of_the_service(kafka_bootstrap:
         with listening(service.client, rest[-1].id) as stream:
             send(service, result(8))
             assert numbers_of(stream.take(1)) == [8]
+
+
+def test_stream_ends_when_the_service_stops(kafka_bootstrap: str) -> None:
+    with ExitStack() as streams:
+        with running(fresh_settings(kafka_bootstrap)) as service:
+            # A client of its own, which stays connected.
+            url = service.client.base_url
+            client = streams.enter_context(httpx.Client(base_url=url, timeout=PATIENCE_SECONDS))
+            found = [streams.enter_context(listening(client)) for _ in range(5)]
+            send(service, result(1))
+            assert [numbers_of(it.take(1)) for it in found] == [[1]] * 5
+        # The server has ended, though the clients have not disconnected.
+        assert [it.rest() for it in found] == [[]] * 5
+
+
+def test_gap_is_reported_where_alarms_left_the_memory(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap, event_partitions=1, recent_alarms=3)
+    with running(settings) as service:
+        with listening(service.client) as stream:
+            send(service, *map(result, range(3)))
+            last = stream.take(3)[0].id
+        send(service, *map(result, range(3, 8)))
+        wait_until(lambda: numbers(listed(service.client)) == [7, 6, 5])
+        with listening(service.client, last) as stream:
+            gap, *rest = stream.take(4)
+        assert (gap.name, gap.data["topics"]) == ("gap", [settings.topics.alarms])
+        assert numbers_of(rest) == [5, 6, 7]
+        with listening(service.client, gap.id) as stream:
+            assert numbers_of(stream.take(3)) == [5, 6, 7]
+
+
+def test_readers_beyond_the_limit_are_refused(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap, alarm_readers=3)
+    with running(settings) as service, ExitStack() as streams:
+        client = service.client
+        opened = [streams.enter_context(listening(client)) for _ in range(2)]
+        with listening(client):
+            answers = [client.get("/v1/alarms", headers=ACCEPT) for _ in range(1000)]
+            assert {(it.status_code, it.json()["error_code"]) for it in answers} == {(503, 50305)}
+            assert int(answers[0].headers["Retry-After"]) > 0
+            assert "coincide_alarm_readers 3.0" in client.get("/metrics").text
+        # A client that disconnects makes room.
+        wait_until(lambda: "coincide_alarm_readers 2.0" in client.get("/metrics").text)
+        opened.append(streams.enter_context(listening(client)))
+        send(service, result(1))
+        assert [numbers_of(it.take(1)) for it in opened] == [[1]] * 3
+        metrics = client.get("/metrics").text
+        assert "coincide_alarm_readers_dropped_total 0.0" in metrics
+        assert "coincide_alarm_records_followed_total 1.0" in metrics
+
+
+def test_slow_reader_is_dropped_and_a_fast_one_gets_all(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap, event_partitions=1, recent_alarms=40)
+    with running(settings) as service, listening(service.client) as fast:
+        client = service.client
+        dropped = threading.Event()
+
+        def is_dropped() -> bool:
+            if "coincide_alarm_readers_dropped_total 1.0" in client.get("/metrics").text:
+                dropped.set()
+            return dropped.is_set()
+
+        # Its bytes are not read: the connection is full after a few megabytes.
+        with listening(client):
+            number = 0
+            while not is_dropped():
+                assert number < 10_000
+                # The fast reader has taken all before the next ones are sent.
+                batch = range(number, number + 20)
+                send(service, *(result(it, text="x" * 20_000) for it in batch))
+                assert numbers_of(fast.take(20)) == list(batch)
+                number += 20
+        assert "coincide_alarm_readers 1.0" in client.get("/metrics").text
+
+
+def test_foreign_records_do_not_stop_anything(kafka_bootstrap: str) -> None:
+    with running(fresh_settings(kafka_bootstrap)) as service, listening(service.client) as stream:
+        client, alarms = service.client, service.settings.topics.alarms
+        foreign = [
+            Sent(b"not JSON"),
+            Sent(None, b"key"),
+            Sent(b"\xff\xfe", headers=(("ce_source", b"/coincide/conditions/NOT A NAME"),)),
+            Sent(b"{}", headers=(("ce_source", b"/other"), ("ce_type", b"a\nb"))),
+        ]
+        broken = Sent(b'{"condition": "c"', headers=headers_of("c"))
+        odd = Sent(b'{"v":\n1,\r\n "key": ["x"], "big": 123456789012345678901234567890}', b"k")
+        send(service, *foreign, broken, Sent(odd.value, odd.key, headers=headers_of("c", "a\nb")))
+        send(service, result(1))
+        events = stream.take(3)
+        found = {it.data["error"]: it for it in events if "number" not in (it.data["record"] or {})}
+        assert found["unreadable"].data["record"] is None
+        assert found[None].name == ""
+        assert found[None].data["record"]["big"] == 123456789012345678901234567890
+        assert listed(client, key="k") == [found[None].data]
+        assert len(listed(client)) == 3
+        problem = client.get("/v1/alarms").json()["reading"][alarms]
+        assert problem.startswith("4 records are not results of conditions and are left out")
+        assert client.get("/readyz").is_success
+
+
+def test_topic_that_is_deleted_and_created_again_is_followed(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    own = f"{settings.prefix}-own"
+    create_topics(kafka_bootstrap, {own: 1})
+    with running(settings) as service, listening(service.client) as stream:
+        client = service.client
+        register(client, "own", own)
+        send(service, *(result(it, "own") for it in range(5)), topic=own)
+        assert numbers_of(stream.take(5)) == [0, 1, 2, 3, 4]
+        last = stream.id
+        recreate_topic(kafka_bootstrap, own, 3)
+        send(service, result(5, "own"), topic=own)
+        assert numbers_of(stream.take(1)) == [5]
+        wait_until(lambda: numbers(listed(client)) == [5])
+        # The position names the former topic, whose further records cannot be known.
+        with listening(client, last) as again:
+            gap, event = again.take(2)
+        assert (gap.name, gap.data["topics"]) == ("gap", [])
+        assert numbers_of([event]) == [5]
+        assert client.get("/v1/alarms").json()["reading"][own] is None
+
+
+def test_route_is_off_if_no_alarms_are_kept(kafka_bootstrap: str) -> None:
+    with running(fresh_settings(kafka_bootstrap, recent_alarms=0)) as service:
+        for headers in ({}, ACCEPT):
+            answer = service.client.get("/v1/alarms", headers=headers)
+            assert (answer.status_code, answer.json()["error_code"]) == (404, 40405)
+            assert "COINCIDE_RECENT_ALARMS" in answer.json()["detail"]

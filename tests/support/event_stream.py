@@ -55,7 +55,9 @@ def listening(
     headers = ACCEPT if last_id is None else {**ACCEPT, "Last-Event-ID": last_id}
     with client.stream("GET", "/v1/alarms", headers=headers, params=parameters) as response:
         assert response.status_code == 200, response.read()
-        yield EventStream(response)
+        # Kept: a stream that nobody refers to is closed.
+        stream = EventStream(response)
+        yield stream
 
 
 def parse(parts: Iterator[bytes]) -> Iterator[Event]:

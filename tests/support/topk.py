@@ -155,7 +155,12 @@ class GridSlots:
             self.streams = make_tag_streams(keyed=False, groups=groups)
         for slot in self.slots:
             slot.streams = self.streams
-            slot.restart()
+        self.restart_part(range(len(self.slots)))
+
+    def restart_part(self, numbers: Iterable[int]) -> None:
+        """Restore some slots from their stored states, as after the end of a worker."""
+        for number in numbers:
+            self.slots[number].restart()
 
 
 def check_moments(outcomes: Sequence[Outcome]) -> None:
