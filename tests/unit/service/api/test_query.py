@@ -64,7 +64,10 @@ def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: 
 def test_every_route_is_tried() -> None:
     assert len(OPERATIONS) == 23
     found = {name for _, _, known in OPERATIONS for name in known}
-    assert found == {*("dry_run", "limit", "after", "key", "sample_from_topic", "sample_records")}
+    assert found == {
+        *("dry_run", "limit", "after", "key", "sample_from_topic", "sample_records"),
+        *("condition", "since", "until"),
+    }
 
 
 @pytest.mark.parametrize(
