@@ -45,6 +45,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     RequestValidationError: Entry(422, 42202, "The request is not valid"),
     errors.InvalidDocumentError: Entry(422, 42203, "The document is not valid"),
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
+    errors.InvalidConfigurationError: Entry(422, 42207, "The configuration is not valid"),
     InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.NotAcceptableError: Entry(406, 40601, "The media type is not available"),
