@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from service.api import (
     alarms,
     conditions,
+    configuration,
     explain,
     health,
     present_list,
@@ -93,7 +94,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     install(app)
     for module in (
         *(streams, stream_status, templates),
-        *(validation, conditions, explain, present_list, alarms, health),
+        *(validation, conditions, explain, present_list, alarms, configuration, health),
     ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)

@@ -47,6 +47,14 @@ class FieldProblem:
             exclude_if=lambda it: it is None,
         ),
     ] = None
+    resource: Annotated[
+        str | None,
+        Field(
+            description="Kind and name of the resource, kind/name; missing: the request has one "
+            "resource.",
+            exclude_if=lambda it: it is None,
+        ),
+    ] = None
 
     @classmethod
     def of(cls, error: InvalidFieldError, field: str | None = None) -> FieldProblem:
@@ -128,6 +136,10 @@ class InvalidDocumentError(ServiceError):
     def of_all(cls, problems: tuple[FieldProblem, ...]) -> InvalidDocumentError:
         """Build the error of several fields."""
         return cls(f"{problems[0].field or 'document'}: {problems[0].problem}", problems)
+
+
+class InvalidConfigurationError(ServiceError):
+    """Resources of a configuration are not valid; the problems name resources and fields."""
 
 
 class DocumentErrors:

@@ -47,6 +47,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     InvalidFieldError: Entry(422, 42204, "A field is not valid"),
     InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.InvalidPositionError: Entry(422, 42207, "The position is not valid"),
+    errors.InvalidConfigurationError: Entry(422, 42208, "The configuration is not valid"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.NotAcceptableError: Entry(406, 40601, "The media type is not available"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
