@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
+from cli.client.asyncapi_command import asyncapi
 from cli.client.explain_command import explain
 from cli.client.lines import counted, printable, write_json_line
 from cli.client.plan_command import plan
@@ -285,6 +286,7 @@ app.command()(reset_watermark)
 app.command()(explain)
 app.command()(plan)
 app.command()(validate)
+app.command()(asyncapi)
 app.add_typer(query_app, name="query")
 
 

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from service.api import (
+    asyncapi,
     conditions,
     explain,
     health,
@@ -92,7 +93,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     install(app)
     for module in (
         *(streams, stream_status, templates),
-        *(validation, conditions, explain, present_list, health),
+        *(validation, conditions, explain, present_list, asyncapi, health),
     ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)
