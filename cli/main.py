@@ -18,6 +18,7 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
+from cli.client.asyncapi_command import asyncapi
 from cli.client.configuration_commands import apply, diff, export, schema
 from cli.client.explain_command import explain
 from cli.client.lines import counted, printable, write_json_line
@@ -256,6 +257,7 @@ app.command()(reset_watermark)
 app.command()(explain)
 app.command()(plan)
 app.command()(validate)
+app.command()(asyncapi)
 app.add_typer(query_app, name="query")
 
 

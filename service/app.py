@@ -11,6 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from service.api import (
     alarms,
+    asyncapi,
     conditions,
     configuration,
     explain,
@@ -94,7 +95,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     install(app)
     for module in (
         *(streams, stream_status, templates),
-        *(validation, conditions, explain, present_list, alarms, configuration, health),
+        *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
     ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)

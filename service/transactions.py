@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from correlation.limits import CONFIG_RECORD_BYTES
+from correlation.resources.record_types import CONTINUED_HEADER
 from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from service.settings import Settings
 
-CONTINUED = "coincide.continued"
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 _SHORTEST_SECONDS = 1.0
@@ -42,7 +42,7 @@ class NewRecord(NamedTuple):
 
 def is_continued(headers: Iterable[tuple[str, bytes | None]]) -> bool:
     """Return whether further records of the same transaction follow a record."""
-    return any(name == CONTINUED for name, _ in headers)
+    return any(name == CONTINUED_HEADER for name, _ in headers)
 
 
 class Transactions:
@@ -171,7 +171,7 @@ class Transactions:
         for place, record in enumerate(records, start=1):
             headers: list[tuple[str, str | bytes | None]] = list(record.headers)
             if place < len(records):
-                headers.append((CONTINUED, b"1"))
+                headers.append((CONTINUED_HEADER, b"1"))
             producer.produce(
                 self._topic,
                 record.value,

@@ -20,6 +20,7 @@ from correlation.resources.tokens import TOKENS_COLUMN, Tokens
 from correlation.shares import merge_shares
 from correlation.topk.local import SlotShare
 from tests.support.query_slots import QuerySlot
+from tests.support.records import built_in_checker
 from tests.support.slots import control_record
 
 DELAY = 4
@@ -184,14 +185,12 @@ class WrittenLists:
     def apply(self, outcome: Outcome) -> None:
         """Read the records of a block; `changes` are those of this block."""
         self.changes = []
-        for result in outcome.results:
-            channel = result.heading(0).channel
-            for record in result.records(outcome.detected_at_us):
-                if channel == "topk":
-                    assert record.value is not None
-                    self.changes.append(json.loads(record.value))
-                else:
-                    self._read_list(record.key, record.value)
+        for heading, record in built_in_checker().records_of(outcome):
+            if heading.channel == "topk":
+                assert record.value is not None
+                self.changes.append(json.loads(record.value))
+            else:
+                self._read_list(record.key, record.value)
         self._follow()
 
     def _read_list(self, record_key: bytes, value: bytes | None) -> None:

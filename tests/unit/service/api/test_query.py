@@ -63,7 +63,7 @@ def test_unknown_parameter_is_refused_everywhere(method: str, path: str, known: 
 
 
 def test_every_route_is_tried() -> None:
-    assert len(OPERATIONS) == 26
+    assert len(OPERATIONS) == 27
     found = {name for _, _, known in OPERATIONS for name in known}
     assert found == {
         *("dry_run", "prune", "limit", "after", "key", "sample_from_topic", "sample_records"),
