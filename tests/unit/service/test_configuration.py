@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from correlation.config_records import read_key
+from correlation.resources.record_types import CONTINUED_HEADER
 from correlation.resources.records import Resource, ResourceKind
 from service.api.configuration import read_resources
 from service.configuration import FieldChange, Plan, Planner
@@ -22,7 +23,7 @@ from service.documents.configuration import tag_of, to_documents
 from service.errors import InvalidConfigurationError
 from service.log import LogRecord
 from service.registry import Registry
-from service.transactions import CONTINUED, is_continued
+from service.transactions import is_continued
 
 Document = dict[str, Any]
 LIMIT = 10**9
@@ -237,7 +238,7 @@ def test_records_are_written_so_that_references_hold() -> None:
 
 def test_records_of_a_transaction_are_applied_together() -> None:
     registry = Registry(LIMIT)
-    continued = ((CONTINUED, b"1"),)
+    continued = ((CONTINUED_HEADER, b"1"),)
     assert (is_continued(continued), is_continued((("other", None),))) == (True, False)
 
     def apply(offset: int, name: str, *, last: bool) -> list[str]:
