@@ -41,11 +41,6 @@ class NewRecord(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-def is_continued(headers: Iterable[tuple[str, bytes | None]]) -> bool:
-    """Return whether further records of the same transaction follow a record."""
-    return any(name == CONTINUED_HEADER for name, _ in headers)
-
-
 class Others(NamedTuple):
     """Records of another topic with one partition, made from the offsets of the first records."""
 
