@@ -241,7 +241,7 @@ def _channel(
 
 
 def _number(value: str) -> str | int:
-    return int(value) if value.isdecimal() else value
+    return int(value) if value.removeprefix("-").isdecimal() else value
 
 
 def _message(found: RecordType) -> dict[str, Any]:
