@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
+from service.access.authentication import Authenticator
 from service.api import (
+    alarms,
+    asyncapi,
     conditions,
+    configuration,
     explain,
     health,
     present_list,
@@ -20,6 +24,8 @@ from service.api import (
     validation,
 )
 from service.api.body import new_limiter
+from service.api.guard import Guard
+from service.api.openapi import describe_access
 from service.api.problems import MEDIA_TYPE, install
 from service.api.query import check_query
 from service.exposition import make_registry
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from prometheus_client import Histogram
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from service.settings import Settings
 
@@ -47,13 +53,19 @@ class CoincideApp(FastAPI):
         """Return the OpenAPI schema."""
         if self.openapi_schema is None:
             schema = super().openapi()
+            if self.state.plane.settings.is_protected:
+                describe_access(schema, self.state.plane.settings)
             for path in schema["paths"].values():
                 for operation in path.values():
                     _describe_problems(operation["responses"])
         return super().openapi()
 
 
-def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    now_us: Callable[[], int] | None = None,
+    seconds: Callable[[], float] = time.monotonic,
+) -> FastAPI:
     """Build the application.
 
     Parameters
@@ -62,6 +74,13 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
         Settings of the service.
     now_us : callable, optional
         Returns the time in µs since 1970; the system clock by default.
+    seconds : callable
+        Returns a monotonic time in seconds, for limits of requests.
+
+    Raises
+    ------
+    AccessSettingsError
+        When the file of keys cannot be used.
     """
     plane = ControlPlane(settings, now_us or _system_now_us)
 
@@ -85,22 +104,29 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
         redoc_url=None,
     )
     registry, requests = make_registry(plane)
+    authenticator = Authenticator(settings, plane.now_us, seconds)
     app.state.plane = plane
+    app.state.authenticator = authenticator
     app.state.metrics_registry = registry
     app.state.parsing = new_limiter()
-    app.state.monitoring = health.Monitoring(plane)
+    app.state.monitoring = health.Monitoring(plane, authenticator)
     install(app)
     for module in (
         *(streams, stream_status, templates),
-        *(validation, conditions, explain, present_list, health),
+        *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
     ):
         app.include_router(module.router)
+    # The last one is the outermost: it observes refused requests too.
+    app.add_middleware(Guard, settings=settings, authenticator=authenticator)
     app.add_middleware(_Timed, histogram=requests)
     return app
 
 
 class _Timed:
-    """Middleware that observes the duration of each request."""
+    """Middleware that observes the time until the response to each request begins.
+
+    The rest of the response is not observed: a live stream lasts for hours.
+    """
 
     def __init__(self, app: ASGIApp, histogram: Histogram) -> None:
         self._app = app
@@ -110,8 +136,23 @@ class _Timed:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._histogram.time():
-            await self._app(scope, receive, send)
+        began, is_observed = time.perf_counter(), False
+
+        def observe() -> None:
+            nonlocal is_observed
+            if not is_observed:
+                self._histogram.observe(time.perf_counter() - began)
+                is_observed = True
+
+        async def send_timed(message: Message) -> None:
+            observe()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_timed)
+        finally:
+            # Without a response: the client has gone, or the service failed.
+            observe()
 
 
 def _describe_problems(responses: dict[str, Any]) -> None:

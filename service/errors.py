@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +47,14 @@ class FieldProblem:
             exclude_if=lambda it: it is None,
         ),
     ] = None
+    resource: Annotated[
+        str | None,
+        Field(
+            description="Kind and name of the resource, kind/name; missing: the request has one "
+            "resource.",
+            exclude_if=lambda it: it is None,
+        ),
+    ] = None
 
     @classmethod
     def of(cls, error: InvalidFieldError, field: str | None = None) -> FieldProblem:
@@ -86,6 +94,56 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.problems = problems
+        # Headers of the response.
+        self.headers: Mapping[str, str] = {}
+
+
+class UnauthenticatedError(ServiceError):
+    """The request has no credentials, or they are not valid.
+
+    Parameters
+    ----------
+    detail : str
+        A sentence for the user.
+    challenge : str
+        Value of the header WWW-Authenticate.
+    """
+
+    def __init__(self, detail: str, challenge: str) -> None:
+        super().__init__(detail)
+        self.headers = {"WWW-Authenticate": challenge}
+
+
+class ForbiddenError(ServiceError):
+    """The caller lacks the role or the right that the request needs."""
+
+
+class ForeignHostError(ServiceError):
+    """The Host header of a request does not name this service."""
+
+
+class ForeignOriginError(ServiceError):
+    """A page of another site sends the request."""
+
+
+class TooManyRequestsError(ServiceError):
+    """The caller sends requests faster than the limit.
+
+    Parameters
+    ----------
+    detail : str
+        A sentence for the user.
+    seconds : int
+        Time until a request will be accepted.
+    """
+
+    def __init__(self, detail: str, seconds: int) -> None:
+        super().__init__(detail)
+        self.headers = {"Retry-After": str(seconds)}
+
+
+class AccessSettingsError(ServiceError):
+    """Settings of access control are not valid, or a file that they name cannot be used."""
 
 
 class NotFoundError(ServiceError):
@@ -128,6 +186,10 @@ class InvalidDocumentError(ServiceError):
     def of_all(cls, problems: tuple[FieldProblem, ...]) -> InvalidDocumentError:
         """Build the error of several fields."""
         return cls(f"{problems[0].field or 'document'}: {problems[0].problem}", problems)
+
+
+class InvalidConfigurationError(ServiceError):
+    """Resources of a configuration are not valid; the problems name resources and fields."""
 
 
 class DocumentErrors:
@@ -192,8 +254,24 @@ class InvalidQueryError(ServiceError):
     """A query parameter of the path is unknown or repeated."""
 
 
+class InvalidPositionError(ServiceError):
+    """The Last-Event-ID of a request is not the id of an event of this installation."""
+
+
+class NoAlarmsError(ServiceError):
+    """The service does not follow alarms: the setting is 0."""
+
+
+class TooManyReadersError(ServiceError):
+    """The max number of live streams of alarms is open."""
+
+
 class BodyError(ServiceError):
     """The body of a request cannot be parsed as JSON."""
+
+
+class BodyTimeoutError(ServiceError):
+    """The body of a request did not arrive in time."""
 
 
 class BodyTooLargeError(ServiceError):
@@ -222,6 +300,10 @@ class TopicRefusedError(ServiceError):
 
 class LogStoppedError(ServiceError):
     """The reader of the config topic stopped: a record cannot be read, or the log is broken."""
+
+
+class IssuerError(ServiceError):
+    """The issuer of tokens has never answered with its keys."""
 
 
 class NotReadyError(ServiceError):

@@ -59,6 +59,8 @@ _REFUSALS = frozenset(
 )
 # Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
 _STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
+# The owner of the installation decides when audit records may be removed.
+_FOR_EVER = {"retention.ms": "-1"}
 # A record of 10 MB must fit, with the headers of a dead-letter record.
 _ANY_RECORD = {"max.message.bytes": str(CONFIG_RECORD_BYTES)}
 
@@ -129,6 +131,13 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
             policy | frozenset(_STAMPED_BY_KAFKA),
             one_partition=True,
         ),
+        TopicSpec(
+            topics.audit,
+            1,
+            deleted | _ANY_RECORD | _FOR_EVER,
+            any_record,
+            one_partition=True,
+        ),
         TopicSpec(topics.alarms, many, deleted, policy),
         TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
         TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),
@@ -155,7 +164,7 @@ class TopicKeeper:
         self._admin: AdminClient | None = None
 
     def ensure_own(self) -> tuple[TopicProblem, ...]:
-        """Create Coincide's own topics; return the problems of topics that existed.
+        """Create Coincide's own topics; log and return the problems of topics that existed.
 
         Raises
         ------
@@ -166,7 +175,10 @@ class TopicKeeper:
         partitions = self._partitions()
         existing = [spec for spec in specs if spec.name in partitions]
         self._create([spec for spec in specs if spec.name not in partitions])
-        return self._check(existing, partitions)
+        problems = self._check(existing, partitions)
+        for it in problems:
+            _LOGGER.warning("topic %s: %s is %s but should be %s; Coincide does not change it", *it)
+        return problems
 
     def check_timestamps(self, topics: Collection[str]) -> tuple[TopicProblem, ...]:
         """Find existing topics whose records Kafka does not stamp with its own time.

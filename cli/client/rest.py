@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+import ssl
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
@@ -12,22 +13,16 @@ from cli.errors import RefusedError, ServiceError, UsageError
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from cli.settings import Settings
+
 _TIMEOUT_SECONDS = 30
 _READY_SECONDS = 5
 _NOT_FOUND = 404
-_CREATED = 201
 _FIRST_ERROR = 400
+_REMEDIES = {401: "; set COINCIDE_API_KEY to a key that is valid"}
 # Max page size of a list.
 _MAX_NAMES = 1000
-Change = Literal["created", "changed", "unchanged"]
 Document = dict[str, Any]
-
-
-class Put(NamedTuple):
-    """The change that a write made, and the resource after it."""
-
-    change: Change
-    resource: Document
 
 
 class ServiceClient:
@@ -39,16 +34,37 @@ class ServiceClient:
         URL of the service, for instance ``http://127.0.0.1:8080``.
     timeout_seconds
         Timeout of one request.
+    settings
+        API key, and certificates to trust; None: neither.
+
+    Raises
+    ------
+    UsageError
+        The URL, the API key or the file of certificates is not valid.
     """
 
-    def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        settings: Settings | None = None,
+    ) -> None:
         self.url = url.rstrip("/")
+        headers = {} if settings is None else _credentials(settings)
+        verify = True if settings is None else _trusted(settings)
         try:
-            self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+            self._client = httpx.Client(
+                base_url=self.url, timeout=timeout_seconds, headers=headers, verify=verify
+            )
         except httpx.InvalidURL as error:
             raise UsageError(
                 f"{url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
             ) from error
+
+    @classmethod
+    def of(cls, settings: Settings, timeout_seconds: float = _TIMEOUT_SECONDS) -> Self:
+        """Return a client of the service of the settings; errors as in the constructor."""
+        return cls(settings.url, timeout_seconds, settings)
 
     def __enter__(self) -> Self:
         return self
@@ -105,7 +121,7 @@ class ServiceClient:
         self._check(answer)
         return dict(answer.json())
 
-    def put(self, path: str, document: Document, *, dry_run: bool = False) -> Put:
+    def put(self, path: str, document: Document) -> None:
         """Create or replace a resource.
 
         Parameters
@@ -114,24 +130,39 @@ class ServiceClient:
             Path of the resource, for instance ``/v1/streams/acoustic``.
         document
             The whole document.
-        dry_run
-            Check everything, write nothing.
 
         Raises
         ------
         ServiceError
             The service does not answer, or rejects the document; the message states the reason.
         """
-        before = self._ask("GET", path)
-        params = {"dry_run": "true"} if dry_run else {}
-        answer = self._ask("PUT", path, params=params, **_as_body(document))
+        self._check(self._ask("PUT", path, **_as_body(document)))
+
+    def put_configuration(
+        self, resources: list[Document], *, prune: bool, dry_run: bool
+    ) -> Document:
+        """Register resources, all or none; return the changes.
+
+        Parameters
+        ----------
+        resources
+            Documents with kind and name.
+        prune
+            Delete all other resources.
+        dry_run
+            Check everything, write nothing.
+
+        Raises
+        ------
+        ServiceError
+            The service does not answer, or rejects the resources.
+        """
+        options = {"prune": prune, "dry_run": dry_run}
+        params = {name: "true" for name, wanted in options.items() if wanted}
+        body = _as_body({"resources": resources})
+        answer = self._ask("PUT", "/v1/config", params=params, **body)
         self._check(answer)
-        change: Change = "changed"
-        if answer.status_code == _CREATED or before.status_code == _NOT_FOUND:
-            change = "created"
-        elif answer.headers.get("ETag") == before.headers["ETag"]:
-            change = "unchanged"
-        return Put(change, dict(answer.json()))
+        return dict(answer.json())
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
         """Send a request and return the response, whatever its status."""
@@ -149,7 +180,36 @@ class ServiceClient:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
         status = answer.status_code
-        raise RefusedError(f"{request}: {status} {_describe_problem(answer)}", status)
+        problem = _problem_of(answer)
+        found = [] if problem is None else _problems_in(problem)
+        described = answer.text[:200] if problem is None else _describe_problem(problem, found)
+        described += _REMEDIES.get(status, "")
+        raise RefusedError(f"{request}: {status} {described}", status, found)
+
+
+def _credentials(settings: Settings) -> dict[str, str]:
+    """Return the header with the API key, if there is one; errors do not repeat the key."""
+    if settings.api_key is None:
+        return {}
+    key = settings.api_key.get_secret_value().strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(
+            "COINCIDE_API_KEY: is empty, or has characters that no key has; copy the key again"
+        )
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _trusted(settings: Settings) -> ssl.SSLContext | bool:
+    """Return the certificates to trust; True: those of the system."""
+    if settings.ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file)
+    except OSError as error:
+        raise UsageError(
+            f"COINCIDE_CA_FILE: {settings.ca_file} cannot be used ({error.strerror or error}); "
+            "use a file of certificates in PEM"
+        ) from error
 
 
 def _as_body(document: Document) -> dict[str, Any]:
@@ -157,20 +217,31 @@ def _as_body(document: Document) -> dict[str, Any]:
     return {"content": write_json(document), "headers": {"Content-Type": "application/json"}}
 
 
-def _describe_problem(answer: httpx.Response) -> str:
-    """Return a problem body as one sentence."""
+def _problem_of(answer: httpx.Response) -> Document | None:
+    """Return the problem in a response; None: it contains another body."""
     try:
         problem = answer.json()
     except ValueError:
-        return answer.text[:200]
-    if not isinstance(problem, dict):
-        return answer.text[:200]
-    found = [it for it in problem.get("errors") or () if isinstance(it, dict)]
+        return None
+    return problem if isinstance(problem, dict) else None
+
+
+def _problems_in(problem: Document) -> list[Document]:
+    return [it for it in problem.get("errors") or () if isinstance(it, dict)]
+
+
+def _describe_problem(problem: Document, found: list[Document]) -> str:
+    """Return a problem body as one sentence."""
+    return describe_problems(found) or str(problem.get("detail") or problem.get("title") or "")
+
+
+def describe_problems(problems: list[Document]) -> str:
+    """Return problems of fields as one sentence, followed by the lines of texts they refer to."""
     fields = [
-        f"{it.get('field') or 'document'}: {it.get('problem')}: {it.get('remedy')}" for it in found
+        f"{it.get('field') or 'document'}: {it.get('problem')}: {it.get('remedy')}"
+        for it in problems
     ]
-    described = "; ".join(fields) or str(problem.get("detail") or problem.get("title") or "")
-    return "\n".join([described, *_excerpts(found)])
+    return "\n".join(["; ".join(fields), *_excerpts(problems)])
 
 
 def _excerpts(problems: list[Document]) -> list[str]:

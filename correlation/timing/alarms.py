@@ -15,7 +15,7 @@ from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
 from correlation.operators import Encode, Heading, OutputRecord, encode_json, make_heading
 from correlation.resources.streams import Stream
-from correlation.result_format import as_text, framed
+from correlation.result_format import ALARM_TYPE, as_text, framed
 from correlation.timing.alarm_format import ALARM_VERSION, BY_WATERMARK, alarm_digest
 from correlation.timing.conditions import TimingCondition
 from correlation.timing.histograms.rows import probability_rows
@@ -80,7 +80,7 @@ class PairBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Return channel, topic and CloudEvents headers; see `Result.heading`."""
-        return make_heading(self.condition, detected_at_us)
+        return make_heading(self.condition, detected_at_us, ALARM_TYPE)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""
@@ -153,7 +153,7 @@ class UnmatchedBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Return channel, topic and CloudEvents headers; see `Result.heading`."""
-        return make_heading(self.condition, detected_at_us)
+        return make_heading(self.condition, detected_at_us, ALARM_TYPE)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""

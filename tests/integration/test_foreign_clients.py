@@ -22,14 +22,14 @@ from coincide.alarms import AlarmReader, TimingAlarm
 from correlation.resources.topics import Topics
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import ID_HEADER, Record
-from tests.support import results
+from tests.support import result_values as results
 from tests.support.kafka import Sent, create_topics, produce_in_transaction
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.results import Written
+    from tests.support.result_values import Written
 
 pytestmark = pytest.mark.kafka
 

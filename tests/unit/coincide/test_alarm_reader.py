@@ -28,8 +28,8 @@ from correlation.operators import encode_json
 from correlation.timing.alarm_format import TIMING_KINDS
 from correlation.timing.conditions import TimingCondition
 from correlation.topk.listed import ListedPair, Move, SetRef
-from tests.support import results
-from tests.support.results import DETECTED_AT, Row, Written
+from tests.support import result_values as results
+from tests.support.result_values import DETECTED_AT, Row, Written
 
 if TYPE_CHECKING:
     from correlation.operators import Encode
@@ -132,7 +132,10 @@ def test_changes_and_lists_are_what_was_written(
 ) -> None:
     condition = results.topk_condition(distance=distance)
     moves = [Move("moved", rank, it, "expiry", 5 * rank) for rank, it in enumerate(pairs, start=1)]
-    for written in (results.changes(condition, key, moves), results.lists(condition, key, pairs)):
+    for written in (
+        results.changes(condition, key, moves),
+        results.lists(condition, key, pairs),
+    ):
         assert read(written, encode=encode) == written.values
 
 
