@@ -1,7 +1,8 @@
-"""Kill the job repeatedly with -9 under load: every pair must be written exactly once.
+"""Kill the job repeatedly with -9 under load: every result must be written exactly once.
 
 A short form of this benchmark is a test (tests/integration/test_kill.py, with the exact oracle).
-The expected pairs are computed by `simple` over all events.
+The expected pairs are computed by `simple` over all events. A top-k list over a grid with two
+groups is checked beside them (`killed_list`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import Counter
 import numpy as np
 import orjson
 
+from benchmarks import killed_list
 from benchmarks.report import Report
 from benchmarks.stack import Bench, bench, consumed, job_process, wait_for, wait_until_warm
 from benchmarks.workload import (
@@ -30,6 +32,7 @@ from correlation.engine.program import Block, Control, Program
 from correlation.engine.progress import Progress
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
+from correlation.topk.results import CHANGES, PRESENT
 
 KILLS = 25
 LONGEST_PAUSE_SECONDS = 6.0
@@ -38,11 +41,11 @@ _STEP_SECONDS = 1
 
 
 class Load(threading.Thread):
-    """Sends a second of both streams every second, until stopped."""
+    """Sends a second of all streams every second, until stopped."""
 
     def __init__(self, on: Bench) -> None:
         super().__init__()
-        self.sent: dict[str, Records] = {"a": [], "b": []}
+        self.sent: dict[str, Records] = {"a": [], "b": [], killed_list.SETS: []}
         self._on = on
         self._ended = threading.Event()
 
@@ -52,7 +55,10 @@ class Load(threading.Thread):
         second = 0
         while not self._ended.wait(_STEP_SECONDS):
             for name, sent in self.sent.items():
-                records = make_records(name, second, second + 1, rng)
+                if name == killed_list.SETS:
+                    records = killed_list.make_sets(second, rng)
+                else:
+                    records = make_records(name, second, second + 1, rng)
                 self._on.produce(f"events-{name}", records)
                 sent.extend(records)
             second += 1
@@ -99,13 +105,13 @@ def expected_pairs(sent: dict[str, Records], resources: list[Resource]) -> set[t
     return {(alarm["a"]["id"], alarm["b"]["id"]) for alarm in alarms}
 
 
-def run() -> list[Report]:
-    """Kill the job at random moments, then count the pairs."""
+def run(kills: int = KILLS) -> list[Report]:
+    """Kill the job at random moments, then count the pairs, the changes and the lists."""
     chance = random.Random(2010)  # noqa: S311 - no secret
     resources = near_resources()
     with bench() as on:
-        on.create_topics(dict.fromkeys(("events-a", "events-b"), 2))
-        on.register(*resources)
+        on.create_topics({"events-a": 2, "events-b": 2, killed_list.STREAM.topic: 1})
+        on.register(*resources, *killed_list.RESOURCES)
         job = job_process(on)
         job.start()
         load = Load(on)
@@ -113,7 +119,7 @@ def run() -> list[Report]:
         try:
             wait_until_warm(on, job)
             load.start()
-            for _ in range(KILLS):
+            for _ in range(kills):
                 threading.Event().wait(chance.uniform(0, LONGEST_PAUSE_SECONDS))
                 job.kill()
                 job.start()
@@ -132,6 +138,9 @@ def run() -> list[Report]:
             (alarm["a"]["id"], alarm["b"]["id"]) for alarm in on.read_values(on.topics.alarms)
         )
         counted = consumed(on)
+        changes = on.read_values(on.topics.of(CHANGES))
+        lists = on.read_values(on.topics.of(PRESENT))
+    sets = sent.pop(killed_list.SETS)
     expected = expected_pairs(sent, resources)
     return [
         Report(
@@ -142,7 +151,7 @@ def run() -> list[Report]:
             ("kills", "events", "counted by the slots", "pairs", "missing", "too many", "twice"),
             [
                 [
-                    f"{KILLS}",
+                    f"{kills}",
                     f"{events:,}",
                     f"{counted:,}",
                     f"{len(expected):,}",
@@ -151,7 +160,26 @@ def run() -> list[Report]:
                     f"{sum(count > 1 for count in found.values()):,}",
                 ]
             ],
-        )
+        ),
+        Report(
+            "A merged list, killed with -9 under load",
+            f"{killed_list.RATE} sets/s in the same run, k = 10, a window of 10 s, two groups, "
+            "`report: every`. The list of both slots is merged and written after their output. "
+            "Changes are compared with those of one group without a job, lists with the list that "
+            "these changes lead to.",
+            (
+                "kills",
+                "sets",
+                "changes",
+                "missing",
+                "too many",
+                "twice",
+                "lists",
+                "wrong",
+                "lists twice",
+            ),
+            [[f"{kills}", f"{len(sets):,}", *killed_list.count_faults(sets, changes, lists)]],
+        ),
     ]
 
 
