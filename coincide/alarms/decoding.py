@@ -79,8 +79,20 @@ def decode_change(fields: Fields) -> ListChange:
 
 
 def decode_list(fields: Fields) -> PresentList:
-    """Read a present list."""
+    """Read a present list.
+
+    Raises
+    ------
+    InvalidRecordError
+        The list exceeded the size limit of its topic, or a field is not valid.
+    """
     _check(fields, LIST_VERSION, TOPK)
+    if fields.has("error"):
+        raise InvalidRecordError(
+            "items",
+            f"were left out: {fields.integer('omitted_bytes')} bytes exceed the limit of the topic",
+            "read the whole record on the dead-letter topic, and raise max.message.bytes",
+        )
     return PresentList(
         condition=fields.text("condition"),
         version=fields.integer("version"),

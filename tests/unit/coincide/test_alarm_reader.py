@@ -193,6 +193,12 @@ def test_unknown_fields_are_ignored() -> None:
     assert len(expected) == 1
 
 
+def test_list_without_items_names_the_limit() -> None:
+    record = {"v": 1, "kind": "topk_similarity", "error": "too_large", "omitted_bytes": 2_000_000}
+    with pytest.raises(InvalidRecordError, match=r"^items: were left out: 2000000 bytes exceed"):
+        list(AlarmReader().read(b"c", orjson.dumps(record), [("ce_type", b"coincide.list.v1")]))
+
+
 def test_values_are_frozen() -> None:
     (alarm,) = AlarmReader().read(None, orjson.dumps(ALARM), TYPE)
     with pytest.raises(FrozenInstanceError):
