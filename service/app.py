@@ -14,6 +14,7 @@ from service.api import (
     asyncapi,
     conditions,
     configuration,
+    console,
     explain,
     health,
     present_list,
@@ -96,6 +97,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     for module in (
         *(streams, stream_status, templates),
         *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
+        console,
     ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)
