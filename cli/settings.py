@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 
 from cli.errors import UsageError
 from kafka_client.settings import (
@@ -41,6 +41,17 @@ class Settings(ClientSettings):
     url: Annotated[str, AfterValidator(_service_url)] = Field(
         default="http://127.0.0.1:8080",
         description="URL of the service, for apply, produce, reset-watermark, explain and doctor.",
+    )
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="API key, or token, that commands send to the service.",
+    )
+    ca_file: Path | None = Field(
+        default=None,
+        description="Certificates, PEM, that commands trust for https, instead of the system's.",
+    )
+    keys_file: Path | None = Field(
+        default=None, description="File of API keys, which `coincide keys` writes."
     )
     jars: Path = Field(
         default=Path(".cache/jars"),
