@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -51,7 +51,11 @@ class Tab:
         page.set_default_timeout(_MILLISECONDS)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", lambda message: self._note(message.type, message.text))
-        page.on("dialog", lambda dialog: (self.faults.append(dialog.message), dialog.dismiss()))
+        page.on("dialog", self._close)
+
+    def _close(self, dialog: Dialog) -> None:
+        self.faults.append(dialog.message)
+        dialog.dismiss()
 
     def _note(self, kind: str, text: str) -> None:
         if kind in {"error", "warning"} and not text.startswith("Failed to load resource"):
