@@ -1,7 +1,8 @@
 """Routes of the console: its page at `/`, and the files of the page under `/console/`.
 
 The page loads files from this service only. Its policy forbids inline scripts and styles, and the
-conversion of strings to HTML: names and ids from Kafka are shown as text only.
+conversion of strings to HTML: names and ids from Kafka are shown as text only. The files contain no
+data, and are read without credentials; the requests of the page need those of its reader.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ router = APIRouter(include_in_schema=False)
 # The folder is looked at when the first file is requested, not at import.
 _FILES = StaticFiles(directory=Path(__file__).parents[1] / "console", check_dir=False)
 _PAGE = "index.html"
+_FOLDER = "/console/"
 _POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -30,13 +32,16 @@ _POLICY = {
 }
 _HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     # A file is checked before each use: after an upgrade, all files are of one version.
     "Cache-Control": "no-cache",
 }
+
+
+def is_of_console(path: str) -> bool:
+    """Return whether a path is that of the page or below the folder of its files."""
+    return path == "/" or path.startswith(_FOLDER)
 
 
 @router.api_route("/", methods=["GET", "HEAD"])
@@ -45,7 +50,7 @@ async def get_page(request: Request) -> Response:
     return await _answer(_PAGE, request)
 
 
-@router.api_route("/console/{path:path}", methods=["GET", "HEAD"])
+@router.api_route(_FOLDER + "{path:path}", methods=["GET", "HEAD"])
 async def get_file(path: str, request: Request) -> Response:
     """Return a file of the console."""
     return await _answer(path, request)

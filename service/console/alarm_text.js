@@ -1,4 +1,4 @@
-/* One line for each record of GET /v1/alarms: an alarm, a factored record, or a change of a list. */
+/* A line for each record of GET /v1/alarms: alarms, factored records, changes of lists. */
 
 import { address, given, h } from "./dom.js";
 import { duration, number, time } from "./format.js";
@@ -6,7 +6,10 @@ import { duration, number, time } from "./format.js";
 /** Return the address of the view of a record. */
 export function alarmAddress({ topic, partition, offset, record, timestamp }) {
   const at = record?.detected_at ?? timestamp;
-  return address(["alarms", topic, partition, offset], { condition: record?.condition ?? null, at });
+  return address(["alarms", topic, partition, offset], {
+    condition: record?.condition ?? null,
+    at,
+  });
 }
 
 /** Describe a record in one line, as a link to its view. */
@@ -53,7 +56,11 @@ function pair({ a, b, probability }) {
 
 function combination({ type, events }) {
   const shown = Object.entries(events ?? {}).slice(0, 6);
-  return [given(type), ": ", shown.map(([alias, it], place) => [place ? ", " : "", given(alias), " = ", named(it)])];
+  return [
+    given(type),
+    ": ",
+    shown.map(([alias, it], place) => [place ? ", " : "", given(alias), " = ", named(it)]),
+  ];
 }
 
 function change({ change: kind, rank, similarity, older, younger }) {
@@ -68,7 +75,8 @@ function change({ change: kind, rank, similarity, older, younger }) {
 }
 
 function factored(record) {
-  if (record.record === "targets") return [`table of ${number(record.size)} events of `, given(record.stream)];
+  if (record.record === "targets")
+    return [`table of ${number(record.size)} events of `, given(record.stream)];
   return [named(record.a ?? record.b), ` in ${number(record.pairs)} pairs`];
 }
 

@@ -1,5 +1,7 @@
 /* Requests to the service. Addresses are relative, so that the console works behind a prefix. */
 
+import { access, refuse } from "./access.js";
+
 const LIMIT_SECONDS = 20;
 
 /** State of the connection to the service; "change" events follow each change. */
@@ -26,15 +28,19 @@ export class RequestError extends Error {
 /**
  * Send a request and return its response, whose status is a success.
  *
- * `path` is relative to the console, such as "v1/job". Errors are `RequestError`; an aborted
- * `signal` raises AbortError, as `fetch` does.
+ * `path` is relative to the console, such as "v1/job"; `key` replaces the key of the reader. Errors
+ * are `RequestError`; an aborted `signal` raises AbortError, as `fetch` does.
  */
-export async function request(path, { signal, ...options } = {}) {
+export async function request(path, { signal, key = access.key, headers = {}, ...options } = {}) {
+  const sent = key === null ? headers : { ...headers, Authorization: `Bearer ${key}` };
   let response;
   try {
-    response = await fetch(path, { ...options, signal, cache: "no-store", credentials: "same-origin" });
+    response = await fetch(path, { ...options, headers: sent, signal, cache: "no-store" });
   } catch (error) {
-    if (signal?.aborted && !(signal.reason instanceof DOMException && signal.reason.name === "TimeoutError")) {
+    if (
+      signal?.aborted &&
+      !(signal.reason instanceof DOMException && signal.reason.name === "TimeoutError")
+    ) {
       throw error;
     }
     report("The service does not answer");
@@ -48,6 +54,7 @@ export async function request(path, { signal, ...options } = {}) {
   } catch {
     // A proxy answered instead of the service: its status is the only information.
   }
+  if (response.status === 401) refuse(key);
   throw new RequestError(response.status, problem);
 }
 

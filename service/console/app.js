@@ -1,12 +1,15 @@
 /* The console: routes, the state of the connection, and the focus after a change of the view. */
 
+import { access, useKey } from "./access.js";
 import { connection } from "./api.js";
 import { h, notice, refresh } from "./dom.js";
+import { time } from "./format.js";
 import { showAlarm } from "./views/alarm.js";
 import { showAlarms } from "./views/alarms.js";
 import { showCondition } from "./views/condition.js";
 import { showConditions } from "./views/conditions.js";
 import { showOverview } from "./views/overview.js";
+import { showSignIn } from "./views/sign_in.js";
 import { showStream } from "./views/stream.js";
 import { showStreams } from "./views/streams.js";
 import { showValidation } from "./views/validate.js";
@@ -31,10 +34,15 @@ function show(isFirst) {
   leaving = new AbortController();
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const parameters = new URLSearchParams(query);
-  const [title, view, names] = find(path);
+  const [title, view, names] = access.isRefused ? ["Sign in", showSignIn, {}] : find(path);
   const shown = names.name ? `${title} ${names.name}` : title;
   document.title = `${shown} | Coincide`;
-  const heading = h("h1", { tabindex: "-1" }, title, names.name ? [" ", h("bdi", {}, names.name)] : null);
+  const heading = h(
+    "h1",
+    { tabindex: "-1" },
+    title,
+    names.name ? [" ", h("bdi", {}, names.name)] : null,
+  );
   const body = h("div", { class: "view" });
   main.replaceChildren(heading, body);
   mark(path.split("/")[0]);
@@ -86,8 +94,14 @@ function showMissing({ body }) {
 function showConnection() {
   const place = document.getElementById("connection");
   const { problem, since } = connection;
-  const at = new Date(since).toLocaleTimeString();
+  const at = time(Math.floor(since / 1000) * 1_000_000);
   refresh(place, problem === null ? null : `${problem} since ${at}. The console keeps trying.`);
+}
+
+const signOut = document.getElementById("sign-out");
+signOut.addEventListener("click", () => useKey(null));
+function showAccess() {
+  signOut.hidden = access.key === null || access.isRefused;
 }
 
 document.querySelector(".skip").addEventListener("click", (event) => {
@@ -96,5 +110,10 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 connection.addEventListener("change", showConnection);
+access.addEventListener("change", () => {
+  showAccess();
+  show(false);
+});
 addEventListener("hashchange", () => show(false));
+showAccess();
 show(true);

@@ -14,11 +14,17 @@ const known = new Map();
  * streams, and is not made for every kind of condition.
  */
 export async function chancePerHour({ name, version, document }, seen, signal) {
-  const found = Object.fromEntries(Object.entries(seen).map(([stream, events]) => [stream, rates.add(`events/${stream}`, events)]));
+  const found = Object.fromEntries(
+    Object.entries(seen).map(([stream, events]) => [stream, rates.add(`events/${stream}`, events)]),
+  );
   const kept = known.get(name);
   if (kept?.version === version && performance.now() - kept.at < KEPT_MS) return kept.value;
   if (Object.values(found).some((it) => it === null)) return null;
-  const answer = await post("v1/conditions:validate", { condition: document, rates: found }, signal);
+  const answer = await post(
+    "v1/conditions:validate",
+    { condition: document, rates: found },
+    signal,
+  );
   const value = answer.derived?.chance_alarms_per_hour ?? null;
   known.set(name, { version, at: performance.now(), value });
   return value;

@@ -1,12 +1,15 @@
 /* Elements are built here and nowhere else. Strings become text nodes, never HTML. */
 
+import { inOrder, time } from "./format.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Build an HTML element.
  *
  * `attributes`: values by name. `on` has listeners by event; null, undefined and false leave an
- * attribute out, true writes it empty. `children`: nodes, strings, numbers, arrays; null is left out.
+ * attribute out, true writes it empty. `children`: nodes, strings, numbers, arrays; null is left
+ * out.
  */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
@@ -84,12 +87,9 @@ function morph(old, node) {
 /** Number of characters of an id that are shown; the rest is in its title. */
 const SHOWN = 120;
 
-/**
- * Show a string from Kafka: an id, a key, a name. The element isolates its direction of writing, so
- * that a string cannot reorder the text around it.
- */
+/** Show a string from Kafka: an id, a key, a name. It cannot reorder the text around it. */
 export function given(value) {
-  const text = typeof value === "string" ? value : JSON.stringify(value) ?? "";
+  const text = inOrder(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
   const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
   return h("bdi", { class: "given", title: text === shown ? null : text.slice(0, 2000) }, shown);
 }
@@ -107,8 +107,16 @@ export function address(parts, parameters = {}) {
   return `#/${parts.map(encodeURIComponent).join("/")}${query ? `?${query}` : ""}`;
 }
 
-/** Build a table that scrolls sideways on its own; rows are arrays of cells, the first a header. */
-export function table(caption, columns, rows) {
+/** Build the element of a time in µs since 1970. */
+export function moment(us) {
+  return h("time", {}, time(us));
+}
+
+/**
+ * Build a table that scrolls sideways on its own; rows are arrays of cells, the first a header.
+ * `isTitled`: the heading above says the same as the caption.
+ */
+export function table(caption, columns, rows, { isTitled = false } = {}) {
   const heads = columns.map((it) => h("th", { scope: "col", class: kind(it) }, plain(it)));
   const body = rows.map(([first, ...rest]) =>
     h(
@@ -124,7 +132,7 @@ export function table(caption, columns, rows) {
     h(
       "table",
       {},
-      h("caption", {}, caption),
+      h("caption", { class: isTitled ? "unseen" : null }, caption),
       h("thead", {}, h("tr", {}, heads)),
       h("tbody", {}, body),
     ),
@@ -154,7 +162,7 @@ export function notice(kind, ...children) {
 /** Build the notice of a part that could not be loaded, with a button that calls `again`. */
 export function broken(error, again) {
   const button = h("button", { type: "button", on: { click: again } }, "Try again");
-  return notice("bad", h("p", {}, `${error.message}.`), button);
+  return notice("bad", h("p", { class: "sentence" }, `${error.message}.`), button);
 }
 
 /** Build a state in words, with a mark that does not depend on colour. */

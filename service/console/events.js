@@ -1,4 +1,4 @@
-/* Server-sent events by `fetch`, which sends headers: `EventSource` cannot send Last-Event-ID first. */
+/* Server-sent events by `fetch`: `EventSource` sends neither a key nor a first Last-Event-ID. */
 
 import { request, RequestError, withQuery } from "./api.js";
 

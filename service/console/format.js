@@ -42,12 +42,14 @@ export function time(us) {
   return `${whole}${places ? `.${places}` : ""}Z`;
 }
 
-/** Write the time that has passed since a time: 3 s ago. */
+/** Write the time that has passed since a time, in whole units: 3 s ago. */
 export function age(us, now = Date.now() * 1000) {
   if (us === null || us === undefined) return "–";
   const passed = now - us;
-  if (Math.abs(passed) < 1_000_000) return "now";
-  return passed > 0 ? `${duration(passed)} ago` : `in ${duration(-passed)}`;
+  const [unit, size] = UNITS.find(([, it]) => Math.abs(passed) >= it) ?? UNITS.at(-1);
+  if (size < 1_000_000) return "now";
+  const shown = `${NUMBER.format(Math.floor(Math.abs(passed) / size))} ${unit}`;
+  return passed > 0 ? `${shown} ago` : `in ${shown}`;
 }
 
 /** Write a rate per second; null, when it is not known yet, as a dash. */
@@ -58,4 +60,11 @@ export function rate(perSecond) {
 /** Write a field name as words: max_uncertainty_us becomes max uncertainty. */
 export function words(name) {
   return name.replace(/_us$/, "").replaceAll("_", " ");
+}
+
+const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Replace characters that reorder the text around them: an id could look like another one. */
+export function inOrder(text) {
+  return text.replace(REORDERING, "\ufffd");
 }

@@ -29,7 +29,7 @@ export function live(container, load, render, signal, seconds = 5) {
     try {
       const data = await load(signal);
       if (signal.aborted) return undefined;
-      loadedAt = Date.now() * 1000;
+      loadedAt = Math.floor(Date.now() / 1000) * 1_000_000;
       refresh(warning);
       refresh(body, render(data));
     } catch (error) {
@@ -43,7 +43,13 @@ export function live(container, load, render, signal, seconds = 5) {
   const fail = (error) => {
     const again = `Trying again every ${seconds} s.`;
     const shown = loadedAt === null ? "" : ` Shown: the state of ${time(loadedAt)}.`;
-    refresh(warning, notice(loadedAt === null ? "bad" : "warn", `${error.message}.${shown} ${again}`));
+    refresh(
+      warning,
+      notice(
+        loadedAt === null ? "bad sentence" : "warn sentence",
+        `${error.message}.${shown} ${again}`,
+      ),
+    );
     if (loadedAt === null) refresh(body);
   };
   // As soon as the service or the reader is back.

@@ -1,4 +1,4 @@
-/* The fields of a condition's document, from the schemas of /openapi.json: new kinds need no change. */
+/* The fields of a condition's document, from the schemas of /openapi.json. */
 
 const UNITS = ["_us", "_ms", "_s"];
 
@@ -17,7 +17,10 @@ export function kindsOf(openapi) {
  */
 export function fieldsOf(schema) {
   const { properties } = schema;
-  const isSpelling = (name) => UNITS.some((unit) => name.endsWith(unit) && isDuration(properties, name.slice(0, -unit.length)));
+  const isSpelling = (name) =>
+    UNITS.some(
+      (unit) => name.endsWith(unit) && isDuration(properties, name.slice(0, -unit.length)),
+    );
   const required = new Set(schema.required ?? []);
   for (const { oneOf = [] } of schema.allOf ?? []) {
     for (const { required: names = [] } of oneOf) names.forEach((it) => required.add(it));
@@ -28,19 +31,28 @@ export function fieldsOf(schema) {
   return [...fields.filter((it) => it.isRequired), ...fields.filter((it) => !it.isRequired)];
 }
 
-const isDuration = (properties, name) => name in properties && UNITS.every((unit) => name + unit in properties);
+const isDuration = (properties, name) =>
+  name in properties && UNITS.every((unit) => name + unit in properties);
 
 function describe(name, schema, properties, isRequired) {
-  const field = { name, isRequired, description: schema.description ?? "", fallback: schema.default };
+  const field = {
+    name,
+    isRequired,
+    description: schema.description ?? "",
+    fallback: schema.default,
+  };
   if (isDuration(properties, name)) {
     const description = field.description.replace(/ In the form .*$/, "");
     return { ...field, input: "text", description: `${description} With a unit, such as 250ms.` };
   }
   const types = (schema.anyOf ?? [schema]).filter((it) => it.type !== "null");
-  if (types.some((it) => it.enum)) return { ...field, input: "choice", choices: types.flatMap((it) => it.enum ?? []) };
+  if (types.some((it) => it.enum))
+    return { ...field, input: "choice", choices: types.flatMap((it) => it.enum ?? []) };
   if (types.every((it) => it.type === "boolean")) return { ...field, input: "flag" };
-  if (types.some((it) => it.type === "object" || it.$ref !== undefined || it.type === undefined)) return { ...field, input: "object" };
-  if (types.every((it) => it.type === "string" && it.pattern?.startsWith("^[a-z0-9]"))) return { ...field, input: "stream" };
+  if (types.some((it) => it.type === "object" || it.$ref !== undefined || it.type === undefined))
+    return { ...field, input: "object" };
+  if (types.every((it) => it.type === "string" && it.pattern?.startsWith("^[a-z0-9]")))
+    return { ...field, input: "stream" };
   return { ...field, input: "text", isWhole: types.some((it) => it.type === "integer") };
 }
 

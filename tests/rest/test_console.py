@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cli.stack.broker import free_port
+from service.access.keys import new_key, write_keys
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.browser import PHONE, Tab, chromium, tab
 from tests.support.kafka import Sent, produce
@@ -17,6 +18,7 @@ from tests.support.results import NOON_US, headers_of, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 STREAM = {"topic": "events-of-console-tests", "max_uncertainty": "2s", "max_delay": "1s"}
@@ -110,14 +112,14 @@ def test_alarms_appear_as_they_are_written(service: Service, opened: Tab) -> Non
     register(service)
     page = opened.page
     visit(page, "alarms?condition=footsteps")
-    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.get_by_text("● live")).to_be_visible()
     send(service, alarm(1, "mic-1", "geo-1"), result(2, "other"))
     alarms = page.get_by_role("list", name="Alarms, the newest first").get_by_role("listitem")
     expect(alarms).to_have_count(1)
     expect(alarms).to_contain_text("mic:mic-1 and geo:geo-1")
     page.get_by_role("button", name="Pause").click()
     send(service, alarm(3, "mic-3", "geo-3"))
-    expect(page.get_by_text("1 new ones wait")).to_be_visible()
+    expect(page.get_by_text("1 of them wait")).to_be_visible()
     expect(alarms).to_have_count(1)
     page.get_by_role("button", name="Pause").click()
     expect(alarms).to_have_count(2)
@@ -134,14 +136,14 @@ def test_pair_is_explained_as_a_picture(service: Service, opened: Tab) -> None:
     visit(page, "alarms")
     page.get_by_role("link", name="mic-11").click()
     expect(page.get_by_role("heading", level=1)).to_be_focused()
-    expect(page.get_by_text("satisfied the probability is 5/8")).to_be_visible()
+    expect(page.get_by_text("satisfied: the probability is 0.625 (5/8)")).to_be_visible()
     for name in (
         "When A and B happened: A mic:mic-11 from 2026-01-01T12:00:01.5Z to 2026-01-01T12:00:02Z",
         "Probability 0.625, threshold 0.6",
         "Regions of A: ",
     ):
         expect(page.get_by_role("img", name=name)).to_be_visible()
-    expect(page.get_by_text("B in the window: possible, certain")).to_be_visible()
+    expect(page.get_by_text("B in the window (filled: certain)")).to_be_visible()
     # The address is that of the alarm: it can be sent to others.
     page.reload()
     expect(page.get_by_role("img", name="Probability 0.625")).to_be_visible()
@@ -234,9 +236,19 @@ def test_console_works_with_the_keyboard_alone(service: Service, opened: Tab) ->
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Streams", level=1)).to_be_focused()
     expect(page.get_by_role("link", name="Streams")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("link", name="geo")).to_be_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="geo")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Stream geo")).to_be_focused()
+    visit(page, "validate")
+    page.get_by_label("kind", exact=True).focus()
+    page.keyboard.type("mutual")
+    for typed in ("mic", "geo", "1s", "0.6"):
+        page.keyboard.press("Tab")
+        page.keyboard.type(typed)
+    expect(page.get_by_text("● valid")).to_be_visible()
 
 
 def test_console_goes_on_while_the_service_is_away(kafka_bootstrap: str, browser: Browser) -> None:
@@ -260,7 +272,67 @@ def test_console_goes_on_while_the_service_is_away(kafka_bootstrap: str, browser
             send(service, alarm(2, "mic-2", "geo-2"))
             expect(page.locator(".alarm")).to_have_count(2)
             expect(away).to_have_count(0)
-            expect(page.get_by_text("live", exact=True)).to_be_visible()
+            expect(page.get_by_text("● live")).to_be_visible()
+        assert opened.faults == []
+
+
+def test_reader_signs_in_where_access_control_is_on(
+    kafka_bootstrap: str, browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "keys.json"
+    entry, key = new_key("vera", "viewer", (), NOON_US)
+    write_keys(path, [entry])
+    settings = fresh_settings(kafka_bootstrap, keys_file=path)
+    with (
+        running(settings) as service,
+        tab(browser, str(service.client.base_url), viewport=PHONE) as opened,
+    ):
+        page = opened.page
+        sign_in = page.get_by_role("heading", name="Sign in")
+        field = page.get_by_label("API key or token")
+        leave = page.get_by_role("button", name="Sign out")
+        visit(page, "streams")
+        expect(sign_in).to_be_visible()
+        expect(leave).to_be_hidden()
+        for wrong, words in {
+            "two words": "only ASCII characters",
+            "“quoted”": "only ASCII characters",
+            f"{key}x": "mistyped, expired or revoked",
+        }.items():
+            field.fill(wrong)
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("alert")).to_contain_text(words)
+            expect(field).to_be_focused()
+        field.fill(key)
+        page.keyboard.press("Enter")
+        # The view that was asked for first.
+        expect(page.get_by_role("heading", name="Streams")).to_be_focused()
+        expect(page.get_by_text("No stream is registered.")).to_be_visible()
+        send(service, alarm(1, "mic-1", "geo-1"))
+        visit(page, "alarms")
+        expect(page.get_by_text("● live")).to_be_visible()
+        expect(page.locator(".alarm")).to_have_count(1)
+        page.reload()
+        expect(page.get_by_text("● live")).to_be_visible()
+        # Another tab has to sign in for itself.
+        url = str(service.client.base_url)
+        with tab(browser, url, viewport=PHONE, bypass_csp=True) as other:
+            visit(other.page, "")
+            expect(other.page.get_by_role("heading", name="Sign in")).to_be_visible()
+            assert other.violations() == []
+            assert other.overflow() <= 0
+        kept = "[document.cookie, localStorage.length, ...Object.values(sessionStorage)]"
+        assert page.evaluate(kept) == ["", 0, key]
+        leave.click()
+        expect(sign_in).to_be_focused()
+        assert page.evaluate("sessionStorage.length") == 0
+        expect(page.locator("#problem-key")).to_be_empty()
+        field.fill(key)
+        page.keyboard.press("Enter")
+        expect(leave).to_be_visible()
+        write_keys(path, [])
+        visit(page, "streams")
+        expect(page.get_by_role("alert")).to_contain_text("mistyped, expired or revoked")
         assert opened.faults == []
 
 

@@ -39,10 +39,16 @@ export class Scale {
 
 /** Draw an axis at a height, with lines up to `top`; `name` tells what zero is. */
 export function axis(scale, top, y, name) {
-  const ticks = scale.ticks().map((us) => [
-    s("line", { class: "grid", x1: scale.at(us), x2: scale.at(us), y1: top, y2: y }),
-    s("text", { class: "small", x: scale.at(us), y: y + 16, "text-anchor": "middle" }, duration(us)),
-  ]);
+  const ticks = scale
+    .ticks()
+    .map((us) => [
+      s("line", { class: "grid", x1: scale.at(us), x2: scale.at(us), y1: top, y2: y }),
+      s(
+        "text",
+        { class: "small", x: scale.at(us), y: y + 16, "text-anchor": "middle" },
+        duration(us),
+      ),
+    ]);
   return [
     ticks,
     s("line", { class: "axis", x1: scale.left, x2: scale.right, y1: y, y2: y }),

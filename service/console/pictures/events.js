@@ -10,7 +10,10 @@ import { lanes } from "./lanes.js";
  * `more(zero, lanes)` returns further lanes, from the lanes of the events.
  */
 export function onAxis(rows, words, more = () => []) {
-  const times = rows.map(([, it]) => [it.earliest ?? it.begin ?? it.time, it.latest ?? it.end ?? it.time]);
+  const times = rows.map(([, it]) => [
+    it.earliest ?? it.begin ?? it.time,
+    it.latest ?? it.end ?? it.time,
+  ]);
   const zero = Math.min(...times.map(([from]) => from));
   const drawn = rows.map(([label, it, kind], place) => ({
     label: `${label}${it.stream}:${it.id}`,
@@ -19,6 +22,8 @@ export function onAxis(rows, words, more = () => []) {
     to: times[place][1] - zero,
     buckets: it.histogram?.map(({ lo, hi, p }) => ({ lo: lo - zero, hi: hi - zero, p })),
   }));
-  const spoken = drawn.map((it) => `${it.label} from ${time(it.from + zero)} to ${time(it.to + zero)}`).join("; ");
+  const spoken = drawn
+    .map((it) => `${it.label} from ${time(it.from + zero)} to ${time(it.to + zero)}`)
+    .join("; ");
   return lanes([...drawn, ...more(zero, drawn)], `0 = ${time(zero)}`, `${words}: ${spoken}`, words);
 }

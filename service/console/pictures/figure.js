@@ -6,8 +6,8 @@ const MIN_WIDTH = 280;
 const MAX_WIDTH = 960;
 
 /**
- * Build a figure. `draw(width)` returns the height and the elements of the drawing; `label` names it
- * for readers who do not see it, `caption` is shown below.
+ * Build a figure. `draw(width)` returns the height and the elements of the drawing; `label` names
+ * it for readers who do not see it, `caption` is shown below.
  */
 export function figure(draw, label, caption) {
   const place = h("div", { class: "drawing" });

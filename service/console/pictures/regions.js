@@ -1,7 +1,7 @@
 /* The regions of a pair: where B may end, relative to the end of A, and where it ended. */
 
 import { s } from "../dom.js";
-import { duration, number } from "../format.js";
+import { duration, number, words } from "../format.js";
 import { axis, Scale } from "./axis.js";
 import { figure } from "./figure.js";
 
@@ -30,17 +30,26 @@ export function regions(found) {
     const mark = [
       s("path", { class: "mark", d: `M${x} ${TOP} l-7 -11 h14 z` }),
       s("line", { class: "mark", x1: x, x2: x, y1: TOP, y2: TOP + BAR + 6 }),
-      s("text", { class: "label", ...anchored(x, width), y: 16 }, `B ends here: ${duration(offset)}`),
+      s(
+        "text",
+        { class: "label", ...anchored(x, width), y: 16 },
+        `B ends here: ${duration(offset)}`,
+      ),
     ];
     const bottom = TOP + BAR + 10;
-    return { height: bottom + AXIS, elements: [axis(scale, TOP, bottom, "0 = A ends"), bars, mark] };
+    return {
+      height: bottom + AXIS,
+      elements: [axis(scale, TOP, bottom, "0 = A ends"), bars, mark],
+    };
   };
   const sides = hasInner
-    ? `certain from ${duration(ll)} to ${duration(rl)}, to be probed from ${duration(lh)} to ${duration(rh)}`
-    : `to be probed from ${duration(lh)} to ${duration(rh)}; no position is certain`;
-  const label = `Regions of A: ${sides}. B ends at ${duration(offset)}: ${region.replace("_", " ")}.`;
+    ? `certain from ${range(ll, rl)}, to be probed from ${range(lh, rh)}`
+    : `to be probed from ${range(lh, rh)}; no position is certain`;
+  const label = `Regions of A: ${sides}. B ends at ${duration(offset)}: ${words(region)}.`;
   return figure(draw, label, label);
 }
+
+const range = (from, to) => `${duration(from)} to ${duration(to)}`;
 
 /* A label near an end of the drawing stays inside. */
 function anchored(x, width) {
@@ -62,7 +71,11 @@ export function probability(value, threshold) {
         s("rect", { class: "scale", x: left, y, width: right - left, height: 16, rx: 3 }),
         s("rect", { class: kind, x: left, y, width: at(value) - left, height: 16, rx: 3 }),
         s("line", { class: "mark", x1: at(threshold), x2: at(threshold), y1: y - 6, y2: y + 22 }),
-        s("text", { class: "small", x: at(threshold), y: y + 36, "text-anchor": anchor }, `threshold ${threshold}`),
+        s(
+          "text",
+          { class: "small", x: at(threshold), y: y + 36, "text-anchor": anchor },
+          `threshold ${threshold}`,
+        ),
         s("text", { class: "label", x: left, y: 14 }, `probability ${number(value)}`),
       ],
     };

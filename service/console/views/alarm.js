@@ -2,8 +2,8 @@
 
 import { get } from "../api.js";
 import { isEvent, named } from "../alarm_text.js";
-import { broken, facts, given, h, link, notice } from "../dom.js";
-import { number, time } from "../format.js";
+import { broken, facts, given, h, link, moment, notice } from "../dom.js";
+import { number } from "../format.js";
 import { onAxis } from "../pictures/events.js";
 import { pairExplanation, searchedExplanation } from "./explanation.js";
 
@@ -44,7 +44,16 @@ function missing({ topic, partition, offset }) {
   return notice(
     "warn",
     h("p", {}, "This alarm is not in the memory of the service any more. Kafka may still have it:"),
-    h("p", {}, "topic ", given(topic), ", partition ", given(partition), ", offset ", given(offset)),
+    h(
+      "p",
+      {},
+      "topic ",
+      given(topic),
+      ", partition ",
+      given(partition),
+      ", offset ",
+      given(offset),
+    ),
     h("p", {}, link(["alarms"], {}, "Recent alarms")),
   );
 }
@@ -66,7 +75,7 @@ function summary({ topic, partition, offset, record }) {
   return facts([
     ["Condition", condition && link(["conditions", String(condition)], {}, given(condition))],
     ["Kind", record.kind === undefined ? null : given(record.kind)],
-    ["Detected", record.detected_at === undefined ? null : time(record.detected_at)],
+    ["Detected", record.detected_at === undefined ? null : moment(record.detected_at)],
     ["A", isEvent(record.a) ? h("span", {}, named(record.a)) : null],
     ["B", isEvent(record.b) ? h("span", {}, named(record.b)) : null],
     ["Join key", record.a?.key === undefined || record.a.key === null ? null : given(record.a.key)],
@@ -81,7 +90,8 @@ function summary({ topic, partition, offset, record }) {
 
 function picture(record, signal) {
   if (record.change !== undefined) return [sets(record), searchedExplanation(record, signal)];
-  if (record.events !== undefined) return [combination(record), searchedExplanation(record, signal)];
+  if (record.events !== undefined)
+    return [combination(record), searchedExplanation(record, signal)];
   if (isEvent(record.a) && isEvent(record.b)) return pairExplanation(record, signal);
   const alone = isEvent(record.a) ? record.a : record.b;
   if (!isEvent(alone)) return null;

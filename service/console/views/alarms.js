@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { describe } from "../alarm_text.js";
-import { address, h, notice, refresh } from "../dom.js";
+import { address, h, notice, refresh, state } from "../dom.js";
 import { follow } from "../events.js";
 import { number } from "../format.js";
 
@@ -22,7 +22,8 @@ export function showAlarms({ body, parameters, signal }) {
   };
   const handlers = {
     up: () => list.setState("live", "good"),
-    down: (problem, seconds) => list.setState(`${problem}. Trying again in ${Math.ceil(seconds)} s`, "bad"),
+    down: (problem, seconds) =>
+      list.setState(`${problem}. Trying again in ${Math.ceil(seconds)} s`, "bad"),
     event: (name, data) => list.take(name, data),
   };
   follow(PATH, filters, open, handlers, signal);
@@ -53,7 +54,13 @@ function form({ condition, key }, signal) {
 }
 
 function field(label, name, attributes) {
-  const typed = { id: name, name, autocomplete: "off", spellcheck: "false", autocapitalize: "none" };
+  const typed = {
+    id: name,
+    name,
+    autocomplete: "off",
+    spellcheck: "false",
+    autocapitalize: "none",
+  };
   return h("p", {}, h("label", { for: name }, label), h("input", { ...typed, ...attributes }));
 }
 
@@ -84,12 +91,15 @@ class AlarmList {
     this.#isLoaded = true;
     for (const item of [...items].reverse()) this.#add(item);
     const problems = Object.entries(reading).filter(([, problem]) => problem !== null);
-    refresh(this.#notices, problems.map(([topic, problem]) => notice("warn", `${topic}: ${problem}`)));
+    refresh(
+      this.#notices,
+      problems.map(([topic, problem]) => notice("warn", `${topic}: ${problem}`)),
+    );
     this.#draw();
   }
 
   setState(words, kind) {
-    refresh(this.#state, h("span", { class: `state ${kind}` }, words));
+    refresh(this.#state, state(words, kind));
     this.#draw();
   }
 
@@ -122,12 +132,18 @@ class AlarmList {
   #draw() {
     clearTimeout(this.#timer);
     this.#timer = null;
-    const waiting = this.#waiting ? `, ${number(this.#waiting)} new ones wait` : "";
+    const waiting = this.#waiting ? `, ${number(this.#waiting)} of them wait` : "";
     const paused = this.#isPaused ? `; paused${waiting}` : "";
-    refresh(this.#count, `${number(this.#received)} alarms since the page was opened${paused}.`);
+    refresh(
+      this.#count,
+      `${number(this.#received)} new alarms since the page was opened${paused}.`,
+    );
     if (this.#isPaused || !this.#isLoaded) return;
     const shown = [...this.#alarms.values()].reverse();
-    refresh(this.#list, shown.map((it) => h("li", {}, describe(it))));
+    refresh(
+      this.#list,
+      shown.map((it) => h("li", {}, describe(it))),
+    );
     this.#list.classList.toggle("empty", shown.length === 0);
     if (!shown.length) refresh(this.#list, h("li", {}, "No alarm yet. New ones appear here."));
   }

@@ -1,8 +1,8 @@
 /* One condition: state, rates, its plan with a picture if its kind draws one, and its list. */
 
 import { get, orNull, request, resource } from "../api.js";
-import { facts, given, h, link, notice, table } from "../dom.js";
-import { age, duration, number, percent, time, words } from "../format.js";
+import { facts, given, h, link, moment, notice, table } from "../dom.js";
+import { age, number, percent, words } from "../format.js";
 import { live } from "../live.js";
 import { alarmsPerHour, conditionState, estimate } from "./conditions.js";
 import { showList } from "./list.js";
@@ -27,7 +27,7 @@ function render({ stored, status, chance }) {
   const threshold = stored.document.threshold;
   const streams = Object.entries(status.streams).map(([name, it]) => [
     link(["streams", name], {}, given(name)),
-    it.watermark === null ? "not known yet" : time(it.watermark),
+    it.watermark === null ? "not known yet" : moment(it.watermark),
     number(it.buffered_events),
     number(it.late_events),
   ]);
@@ -35,19 +35,29 @@ function render({ stored, status, chance }) {
     h(
       "div",
       {},
-      status.detail === null ? null : notice(status.state === "failed" ? "bad" : "warn", status.detail),
-      status.applied ? null : notice("warn", "The job has not applied the newest version in all slots yet."),
+      status.detail === null
+        ? null
+        : notice(status.state === "failed" ? "bad" : "warn", status.detail),
+      status.applied
+        ? null
+        : notice("warn", "The job has not applied the newest version in all slots yet."),
     ),
     facts([
       ["State", conditionState(status)],
       ["Kind", stored.document.kind],
       ["Version", `${status.version}, applied: ${status.applied_version ?? "–"}`],
       ["Threshold", threshold ?? null],
-      ["Alarms", [number(status.alarms), " ", link(["alarms"], { condition: stored.name }, "Show alarms")]],
+      [
+        "Alarms",
+        [number(status.alarms), " ", link(["alarms"], { condition: stored.name }, "Show alarms")],
+      ],
       ["Last alarm", age(status.last_alarm_at)],
       ["Alarms per hour, last minute", alarmsPerHour(status)],
       ["Of these by chance, with one key", chance === null ? null : number(chance)],
-      ["Hit ratio of the look-up tables", status.hit_ratio === null ? null : percent(status.hit_ratio)],
+      [
+        "Hit ratio of the look-up tables",
+        status.hit_ratio === null ? null : percent(status.hit_ratio),
+      ],
     ]),
     table("Streams", ["Stream", "Watermark", "#Buffered", "#Late"], streams),
     h(
@@ -62,22 +72,43 @@ function render({ stored, status, chance }) {
 async function loadPlan(name, signal) {
   const path = resource("conditions", name, "plan");
   // Kinds without a picture answer with the plan itself.
-  const drawn = await orNull(request(path, { headers: { Accept: "image/svg+xml, application/json;q=0.5" }, signal }));
+  const drawn = await orNull(
+    request(path, { headers: { Accept: "image/svg+xml, application/json;q=0.5" }, signal }),
+  );
   const isPicture = drawn?.headers.get("content-type")?.startsWith("image/svg+xml");
   return { plan: await get(path, {}, signal), picture: isPicture ? await drawn.blob() : null };
 }
 
 function renderPlan({ plan, picture }) {
-  const { sentences = [], query, regions, ...rest } = plan;
+  const { sentences = [], query, regions, ...more } = plan;
+  const [texts, rest] = [{}, {}];
+  for (const [name, value] of Object.entries(more))
+    (typeof value === "string" ? texts : rest)[name] = value;
   return h(
     "section",
     { "aria-labelledby": "plan" },
     h("h2", { id: "plan" }, "Plan"),
     query === undefined ? null : h("pre", { tabindex: "0", "aria-label": "Query" }, String(query)),
     picture === null ? null : image(picture),
-    sentences.length ? h("ul", {}, sentences.map((it) => h("li", {}, String(it)))) : null,
-    regions === undefined ? null : shown("regions", regions),
-    h("details", {}, h("summary", {}, "All of the plan"), h("pre", { tabindex: "0" }, JSON.stringify(rest, null, 2))),
+    sentences.length
+      ? h(
+          "ul",
+          {},
+          sentences.map((it) => h("li", {}, String(it))),
+        )
+      : null,
+    table(
+      "Evaluation",
+      ["Part", "Plan"],
+      Object.entries(texts).map(([name, value]) => [words(name), value]),
+    ),
+    regions?.base_a && regions.base_b ? regionTable(regions) : null,
+    h(
+      "details",
+      {},
+      h("summary", {}, "Further parts"),
+      h("pre", { tabindex: "0" }, JSON.stringify(rest, null, 2)),
+    ),
   );
 }
 
@@ -93,15 +124,24 @@ function image(picture) {
   return h(
     "figure",
     {},
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Constraint graph" }, drawn),
+    h(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Constraint graph" },
+      drawn,
+    ),
     h("figcaption", {}, "Constraint graph: time runs to the right, not to scale."),
   );
 }
 
-function shown(name, value) {
-  if (value === null || typeof value !== "object") {
-    return name.endsWith("_us") ? duration(value) : String(value);
-  }
-  if (Array.isArray(value)) return h("ul", {}, value.map((it) => h("li", {}, shown("", it))));
-  return facts(Object.entries(value).map(([key, it]) => [words(key), shown(key, it)]));
+/* For the shortest and for the longest base event: where the end of a target must be. */
+function regionTable(regions) {
+  const rows = ["a", "b"].flatMap((base) =>
+    Object.entries(regions[`base_${base}`]).map(([length, it]) => [
+      `${base.toUpperCase()}, ${words(length)}: ${it.length}`,
+      ...["LH", "LL", "RL", "RH"].map((end) => it[end]),
+      it.meaning,
+    ]),
+  );
+  const caption = "Regions: end of the target relative to the end of the base event";
+  return table(caption, ["Base event", "#LH", "#LL", "#RL", "#RH", "Meaning"], rows);
 }

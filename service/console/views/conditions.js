@@ -21,7 +21,12 @@ const COLUMNS = [
 
 export function showConditions({ body, parameters, signal }) {
   const after = parameters.get("after") ?? "";
-  live(body, (it) => load(after, it), (it) => render(after, it), signal);
+  live(
+    body,
+    (it) => load(after, it),
+    (it) => render(after, it),
+    signal,
+  );
 }
 
 async function load(after, signal) {
@@ -41,11 +46,16 @@ async function loadOne(stored, streams, signal) {
 export async function estimate(stored, status, streams, signal) {
   const names = Object.keys(status.streams);
   for (const it of names) {
-    if (!streams.has(it)) streams.set(it, orNull(get(resource("streams", it, "status"), {}, signal)));
+    if (!streams.has(it))
+      streams.set(it, orNull(get(resource("streams", it, "status"), {}, signal)));
   }
   const found = await Promise.all(names.map((it) => streams.get(it)));
   if (found.includes(null)) return null;
-  return chancePerHour(stored, Object.fromEntries(found.map((it) => [it.name, it.seen.events])), signal);
+  return chancePerHour(
+    stored,
+    Object.fromEntries(found.map((it) => [it.name, it.seen.events])),
+    signal,
+  );
 }
 
 function render(after, { items, next }) {
@@ -56,8 +66,13 @@ function render(after, { items, next }) {
     ];
   }
   return [
-    table("Conditions", COLUMNS, items.map(row)),
-    h("p", { class: "hint" }, "Rates are those of the last minute. By chance: expected of unrelated streams at these rates, with one key."),
+    table("Conditions", COLUMNS, items.map(row), { isTitled: true }),
+    h(
+      "p",
+      { class: "hint" },
+      "Rates are those of the last minute. By chance: ",
+      "expected of unrelated streams at these rates, with one key.",
+    ),
     pages("conditions", after, next),
   ];
 }

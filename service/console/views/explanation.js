@@ -10,11 +10,16 @@ import { probability, regions } from "../pictures/regions.js";
 /** Build the picture of a pair, and its explanation below as soon as the service has answered. */
 export function pairExplanation(record, signal) {
   const drawn = h("div", {}, pair(record.a, record.b, null));
-  const below = h("div", {}, h("p", { class: "loading", role: "status" }, "Asking how the pair is decided…"));
+  const below = h(
+    "div",
+    {},
+    h("p", { class: "loading", role: "status" }, "Asking how the pair is decided…"),
+  );
   explainPair(record, signal).then(
     (answer) => {
       // A stream with itself: the answer may have the events in the other order.
-      if (isEvent(answer.a) && isEvent(answer.b)) drawn.replaceChildren(pair(answer.a, answer.b, answer.window));
+      if (isEvent(answer.a) && isEvent(answer.b))
+        drawn.replaceChildren(pair(answer.a, answer.b, answer.window));
       refresh(below, decision(answer));
     },
     (error) => signal.aborted || refresh(below, unexplained(error)),
@@ -51,7 +56,8 @@ function pair(a, b, window) {
     ["A  ", a, "a"],
     ["B  ", b, "b"],
   ];
-  const more = (zero, [first, second]) => (window === null ? [] : [windowLane(first, second, window)]);
+  const more = (zero, [first, second]) =>
+    window === null ? [] : [windowLane(first, second, window)];
   return onAxis(rows, "When A and B happened", more);
 }
 
@@ -63,7 +69,7 @@ function windowLane(a, b, { lower_us: lower, upper_us: upper }) {
   const inner = [lower === null ? start : a.to + lower, upper === null ? end : a.from + upper];
   const words = (us) => (us === null ? "unbounded" : duration(us));
   return {
-    label: "B in the window: possible, certain",
+    label: "B in the window (filled: certain)",
     kind: "window",
     from,
     to,
@@ -76,11 +82,24 @@ function decision(answer) {
   const isSatisfied = answer.verdict === "satisfied";
   return [
     h("h2", {}, "Decision"),
-    h("p", {}, state(words(answer.verdict), isSatisfied ? "good" : "bad"), ` ${answer.explanation}`),
-    typeof answer.probability === "number" ? probability(answer.probability, Number(answer.threshold)) : null,
+    h(
+      "p",
+      {},
+      state(words(answer.verdict), isSatisfied ? "good" : "bad"),
+      `: ${answer.explanation}`,
+    ),
+    typeof answer.probability === "number"
+      ? probability(answer.probability, Number(answer.threshold))
+      : null,
     answer.regions ? [h("h3", {}, "Regions of A"), regions(answer.regions.base_a)] : null,
     steps(answer),
-    answer.notes.length ? h("ul", {}, answer.notes.map((it) => h("li", {}, it))) : null,
+    answer.notes.length
+      ? h(
+          "ul",
+          {},
+          answer.notes.map((it) => h("li", {}, it)),
+        )
+      : null,
   ];
 }
 

@@ -1,8 +1,8 @@
 /* The list that a condition maintains, as it changes. */
 
 import { get, orNull, resource } from "../api.js";
-import { address, given, h, notice, table } from "../dom.js";
-import { age, number, time } from "../format.js";
+import { address, given, h, moment, notice, table } from "../dom.js";
+import { age, number } from "../format.js";
 import { live } from "../live.js";
 
 const REFRESH_SECONDS = 2;
@@ -13,8 +13,12 @@ export async function showList(container, name, key, signal) {
   const before = { ranks: null };
   const load = (it) => get(resource("conditions", name, "topk"), { key, limit: 100 }, it);
   // 404: the kind of the condition has no list, or the condition does not exist.
-  const hasList = await orNull(load(signal)).then((it) => it !== null, () => true);
-  if (hasList && !signal.aborted) live(container, load, (it) => render(name, it, before), signal, REFRESH_SECONDS);
+  const hasList = await orNull(load(signal)).then(
+    (it) => it !== null,
+    () => true,
+  );
+  if (hasList && !signal.aborted)
+    live(container, load, (it) => render(name, it, before), signal, REFRESH_SECONDS);
 }
 
 function render(name, list, before) {
@@ -34,7 +38,14 @@ function render(name, list, before) {
       : h("p", { class: "empty" }, list.keys.length ? "Choose a key." : "The list is empty."),
     list.as_of === null
       ? null
-      : h("p", { class: "hint" }, `As of ${time(list.as_of)}, written ${age(list.detected_at)}. `, CHANGES),
+      : h(
+          "p",
+          { class: "hint" },
+          "As of ",
+          moment(list.as_of),
+          `, written ${age(list.detected_at)}. `,
+          CHANGES,
+        ),
   );
 }
 
@@ -42,18 +53,27 @@ const pairOf = (it) => JSON.stringify([it.older ?? it, it.younger ?? null]);
 
 function keys(name, list) {
   if (!list.keys.length) return null;
-  const links = list.keys.map((it) => h("li", {}, h("a", { href: address(["conditions", name], { key: it }) }, given(it))));
-  return [h("ul", { class: "keys", "aria-label": "Keys" }, links), list.next === null ? null : h("p", {}, "There are more keys.")];
+  const links = list.keys.map((it) =>
+    h("li", {}, h("a", { href: address(["conditions", name], { key: it }) }, given(it))),
+  );
+  return [
+    h("ul", { class: "keys", "aria-label": "Keys" }, links),
+    list.next === null ? null : h("p", {}, "There are more keys."),
+  ];
 }
 
 function items(list, moves) {
   if (list.items[0].older === undefined) {
     // A list of another kind: its items as they are.
-    return table("Items", ["#Rank", "Item"], list.items.map((it, place) => [place + 1, given(JSON.stringify(it))]));
+    return table(
+      "Items",
+      ["Rank", "Item"],
+      list.items.map((it, place) => [place + 1, given(JSON.stringify(it))]),
+    );
   }
   return table(
     "Pairs",
-    ["#Rank", "Change", "#Similarity", "#Overlap", "Older", "Younger"],
+    ["Rank", "Change", "#Similarity", "#Overlap", "Older", "Younger"],
     list.items.map((it) => [
       it.rank,
       moved(moves.get(pairOf(it)), it.rank),
@@ -72,5 +92,5 @@ function moved(before, rank) {
 }
 
 function set({ stream, id, time: at }) {
-  return [given(stream), ":", given(id), h("br"), h("time", {}, time(at))];
+  return [given(stream), ":", given(id), h("br"), moment(at)];
 }

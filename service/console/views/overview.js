@@ -2,14 +2,16 @@
 
 import { get, orNull, RequestError } from "../api.js";
 import { describe } from "../alarm_text.js";
-import { facts, given, h, link, notice, state, table } from "../dom.js";
-import { age, duration, number, rate, time } from "../format.js";
+import { facts, given, h, link, moment, notice, state, table } from "../dom.js";
+import { age, duration, number, rate } from "../format.js";
 import { live } from "../live.js";
+import { topicProblems } from "../problems.js";
 import { rates } from "../rates.js";
 
 const SHOWN_ALARMS = 5;
 const DOWN =
-  "The job does not run, or has not reported for a minute. Start it again: it continues where it stopped.";
+  "The job does not run, or has not reported for a minute. " +
+  "Start it again: it continues where it stopped.";
 
 export function showOverview({ body, signal }) {
   live(body, load, render, signal);
@@ -50,11 +52,19 @@ function render({ ready, job, streams, conditions, alarms }) {
         "ul",
         { class: "tiles" },
         tile("Service", ready.ready ? state("ready", "good") : state("not ready", "bad"), null),
-        tile("Job", jobState(job), job.at === null ? "It has never reported." : `Reported ${age(job.at)}`),
-        tile("Lag", h("span", {}, number(lag)), "records not yet read"),
+        tile(
+          "Job",
+          jobState(job),
+          job.at === null ? "It has never reported." : `Reported ${age(job.at)}`,
+        ),
+        tile("Lag", h("span", {}, job.at === null ? "–" : number(lag)), "records not yet read"),
         tile("Input", h("span", {}, rate(job.input_rate)), `records; batch ${job.batch ?? "–"}`),
         tile("Streams", link(["streams"], {}, count(streams)), null),
-        tile("Conditions", link(["conditions"], {}, count(conditions)), paused ? `${paused} paused` : null),
+        tile(
+          "Conditions",
+          link(["conditions"], {}, count(conditions)),
+          paused ? `${paused} paused` : null,
+        ),
       ),
     ),
     streams.items.length ? null : firstSteps(),
@@ -64,7 +74,13 @@ function render({ ready, job, streams, conditions, alarms }) {
 }
 
 function tile(name, value, more) {
-  return h("li", {}, h("h2", {}, name), h("p", { class: "value" }, value), more && h("p", {}, more));
+  return h(
+    "li",
+    {},
+    h("h2", {}, name),
+    h("p", { class: "value" }, value),
+    more && h("p", {}, more),
+  );
 }
 
 /* A list has at most 1000 items on a page. */
@@ -88,22 +104,36 @@ function problems(ready, job, alarms) {
     ready.ready ? null : notice("bad", `The service is not ready: ${ready.detail}`),
     job.up || job.at === null ? null : notice("bad", DOWN),
     job.at === null ? notice("warn", "No job has reported yet. Start one: coincide job.") : null,
-    lost ? notice("bad", `At least ${number(lost)} records were lost before the job read them.`) : null,
+    lost
+      ? notice("bad", `At least ${number(lost)} records were lost before the job read them.`)
+      : null,
     job.missing_topics.length
-      ? notice("bad", "Output topics that do not exist: ", job.missing_topics.map((it) => [given(it), " "]))
+      ? notice(
+          "bad",
+          "Output topics that do not exist: ",
+          job.missing_topics.map((it) => [given(it), " "]),
+        )
       : null,
     job.at !== null && behind > 0 && job.up
-      ? notice("warn", `The job has not applied ${number(behind)} of the newest records of the configuration.`)
+      ? notice(
+          "warn",
+          `The job has not applied ${number(behind)} of the newest records of the configuration.`,
+        )
       : null,
     unreadable(ready.unreadable_records, ready.unreadable_records_total, "service"),
     unreadable(job.unreadable_records, job.unreadable_records_total, "job"),
     Object.entries(job.recreated_topics).map(([topic, it]) =>
-      notice("warn", "Topic ", given(topic), ` was deleted and created again, detected ${age(it.at)}.`),
+      notice(
+        "warn",
+        "Topic ",
+        given(topic),
+        ` was deleted and created again, detected ${age(it.at)}.`,
+      ),
     ),
-    (ready.topic_problems ?? []).map((it) =>
-      notice("warn", "Topic ", given(it.topic), `: ${it.setting} is `, given(it.found), `; needed: ${it.needed}`),
+    topicProblems(ready.topic_problems),
+    reading.map(([topic, problem]) =>
+      notice("warn", "Alarms of topic ", given(topic), `: ${problem}`),
     ),
-    reading.map(([topic, problem]) => notice("warn", "Alarms of topic ", given(topic), `: ${problem}`)),
   ];
 }
 
@@ -112,7 +142,13 @@ function unreadable(records, all, who) {
   return notice(
     "bad",
     h("p", {}, `The ${who} cannot read ${number(all)} records of the configuration:`),
-    h("ul", {}, records.map((it) => h("li", {}, given(it.key), ` at offset ${it.offset}: `, given(it.problem)))),
+    h(
+      "ul",
+      {},
+      records.map((it) =>
+        h("li", {}, given(it.key), ` at offset ${it.offset}: `, given(it.problem)),
+      ),
+    ),
   );
 }
 
@@ -125,38 +161,63 @@ function firstSteps() {
 }
 
 function newest(alarms) {
-  if (alarms === null) return notice("", "The service does not follow alarms: COINCIDE_RECENT_ALARMS is 0.");
+  if (alarms === null)
+    return notice("", "The service does not follow alarms: COINCIDE_RECENT_ALARMS is 0.");
   const items = alarms.items.map((it) => h("li", {}, describe(it)));
   return h(
     "section",
     { "aria-labelledby": "newest" },
     h("h2", { id: "newest" }, "Newest alarms"),
-    items.length ? h("ol", { class: "alarms" }, items) : h("p", { class: "empty" }, "No alarm yet."),
+    items.length
+      ? h("ol", { class: "alarms" }, items)
+      : h("p", { class: "empty" }, "No alarm yet."),
     h("p", {}, link(["alarms"], {}, "Follow alarms live")),
   );
 }
 
 function details(job) {
   const lags = Object.entries(job.lag).flatMap(([topic, partitions]) =>
-    Object.entries(partitions).map(([partition, records]) => [given(topic), partition, number(records)]),
+    Object.entries(partitions).map(([partition, records]) => [
+      given(topic),
+      partition,
+      number(records),
+    ]),
   );
-  const phases = Object.entries(job.durations).map(([phase, seconds]) => [phase, duration(seconds * 1e6)]);
+  const phases = Object.entries(job.durations).map(([phase, seconds]) => [
+    phase,
+    duration(seconds * 1e6),
+  ]);
   return h(
     "section",
     { "aria-labelledby": "job" },
     h("h2", { id: "job" }, "Job"),
     job.exception === null
       ? null
-      : h("details", { open: !job.up }, h("summary", {}, "Last exception"), h("pre", { tabindex: "0" }, job.exception)),
+      : h(
+          "details",
+          { open: !job.up },
+          h("summary", {}, "Last exception"),
+          h("pre", { tabindex: "0" }, job.exception),
+        ),
     facts([
       ["Query", job.query_id],
-      ["Last report", job.at === null ? null : h("time", {}, time(job.at))],
-      ["Configuration", `offset ${job.applied_config_offset ?? "–"} of ${job.config_head_offset} applied`],
+      ["Last report", job.at === null ? null : moment(job.at)],
+      [
+        "Configuration",
+        job.config_head_offset < 0
+          ? "empty"
+          : `offset ${job.applied_config_offset ?? "–"} of ${job.config_head_offset} applied`,
+      ],
       ["Batches per minute", perMinute(job)],
     ]),
-    lags.length ? table("Records not yet read", ["Topic", "Partition", "#Records"], lags) : null,
-    phases.length ? table("Duration of the newest batch", ["Phase", "#Duration"], phases) : null,
+    folded("Lag by partition", ["Topic", "Partition", "#Records"], lags),
+    folded("Duration of the newest batch", ["Phase", "#Duration"], phases),
   );
+}
+
+function folded(title, columns, rows) {
+  if (!rows.length) return null;
+  return h("details", {}, h("summary", {}, title), table(title, columns, rows, { isTitled: true }));
 }
 
 function perMinute(job) {

@@ -1,11 +1,12 @@
 /* One stream: its declaration beside what was seen, as pictures and as numbers. */
 
 import { get, resource } from "../api.js";
-import { facts, given, h, notice, table } from "../dom.js";
-import { age, duration, number, percent, rate, time, words } from "../format.js";
+import { facts, given, h, moment, notice, table } from "../dom.js";
+import { age, duration, number, percent, rate, words } from "../format.js";
 import { live } from "../live.js";
 import { spread } from "../pictures/spread.js";
 import { rates } from "../rates.js";
+import { topicProblems } from "../problems.js";
 import { streamState, sum } from "./streams.js";
 
 const DOWN = "The job is down: the values below are those of its last report.";
@@ -24,14 +25,19 @@ async function load(name, signal) {
 
 function render({ stored, status }) {
   const { declared, seen } = status;
-  const lengths = limits(declared, ["min_uncertainty", "max_uncertainty", "min_length", "max_length"]);
+  const lengths = limits(declared, [
+    "min_uncertainty",
+    "max_uncertainty",
+    "min_length",
+    "max_length",
+  ]);
   return [
     h(
       "div",
       {},
       status.job_up ? null : notice("warn", DOWN),
-      status.advice.map((it) => notice("warn", it)),
-      wrongTopics(status),
+      status.advice.map((it) => notice("warn sentence", it)),
+      topicProblems(status.topic_problems),
     ),
     facts([
       ["State", streamState(status)],
@@ -40,12 +46,15 @@ function render({ stored, status }) {
       ["Version", number(status.version)],
       ["Events", `${number(seen.events)} under this declaration`],
       ["Rate", rate(rates.add(`events/${status.name}`, seen.events))],
-      ["Late events", `${number(status.late_events)} in all, ${number(seen.late)} under this declaration`],
+      [
+        "Late events",
+        `${number(status.late_events)} in all, ${number(seen.late)} under this declaration`,
+      ],
       ["Dead letters", number(sum(status.rejected))],
       ["Filtered", status.filtered ? number(status.filtered) : null],
       ["Refused heartbeats", status.refused_heartbeats ? number(status.refused_heartbeats) : null],
       ["Buffered events", number(status.buffered_events)],
-      ["Watermark", status.watermark === null ? "not known yet" : `${time(status.watermark)}, ${age(status.watermark)}`],
+      ["Watermark", watermark(status)],
     ]),
     comparison("Uncertainty", "lengths", lengths, seen.lengths),
     declared.clock === "live"
@@ -53,7 +62,7 @@ function render({ stored, status }) {
       : notice("", `Recorded data has no delays. Declared: ${duration(declared.max_delay_us)}.`),
     near(seen.near_limits),
     rejected(status.rejected),
-    partitions(status.partitions),
+    partitions(status.partitions, declared.clock === "live"),
     h(
       "details",
       {},
@@ -63,24 +72,34 @@ function render({ stored, status }) {
   ];
 }
 
-function wrongTopics({ topic_problems: problems }) {
-  return (problems ?? []).map((it) =>
-    notice("warn", "Topic ", given(it.topic), `: ${it.setting} is `, given(it.found), `; needed: ${it.needed}`),
-  );
+/* The watermark of recorded data does not follow the clock: it has no age. */
+function watermark({ watermark: us, declared }) {
+  if (us === null) return "not known yet";
+  return [moment(us), declared.clock === "live" ? `, ${age(us)}` : null];
 }
 
 function limits(declared, names) {
   return Object.fromEntries(
-    names.map((it) => [it, declared[`${it}_us`]]).filter(([, value]) => value !== undefined && value !== null),
+    names
+      .map((it) => [it, declared[`${it}_us`]])
+      .filter(([, value]) => value !== undefined && value !== null),
   );
 }
 
 function comparison(title, id, declared, seen) {
-  const rows = Object.entries(declared).map(([name, us]) => [words(name), duration(us), "declared"]);
+  const rows = Object.entries(declared).map(([name, us]) => [
+    words(name),
+    duration(us),
+    "declared",
+  ]);
   if (seen) {
     rows.push(["min", duration(seen.min_us), "seen"]);
     for (const it of seen.quantiles) {
-      rows.push([`${percent(it.share)} of the events`, `about ${duration(it.estimate_us)}`, `at most ${duration(it.at_most_us)}`]);
+      rows.push([
+        `${percent(it.share)} of the events`,
+        `about ${duration(it.estimate_us)}`,
+        `at most ${duration(it.at_most_us)}`,
+      ]);
     }
     rows.push(["max", duration(seen.max_us), "seen"]);
   }
@@ -88,8 +107,15 @@ function comparison(title, id, declared, seen) {
     "section",
     { "aria-labelledby": id },
     h("h2", { id }, `${title}: declared and seen`),
-    seen ? spread(title, declared, seen) : h("p", { class: "empty" }, "No event was seen under this declaration yet."),
-    h("details", {}, h("summary", {}, "Numbers"), table(title, ["Value", "#Duration", "Source"], rows)),
+    seen
+      ? spread(title, declared, seen)
+      : h("p", { class: "empty" }, "No event was seen under this declaration yet."),
+    h(
+      "details",
+      {},
+      h("summary", {}, "Numbers"),
+      table(title, ["Value", "#Duration", "Source"], rows),
+    ),
   );
 }
 
@@ -105,7 +131,12 @@ function rejected(reasons) {
   return rows.length ? table("Dead letters by reason", ["Reason", "#Records"], rows) : null;
 }
 
-function partitions(marks) {
-  const rows = Object.entries(marks).map(([partition, us]) => [partition, time(us), age(us)]);
-  return rows.length ? table("Watermark by partition", ["Partition", "Watermark", "#Age"], rows) : null;
+function partitions(marks, isLive) {
+  const columns = ["Partition", "Watermark", ...(isLive ? ["#Age"] : [])];
+  const rows = Object.entries(marks).map(([partition, us]) => [
+    partition,
+    moment(us),
+    ...(isLive ? [age(us)] : []),
+  ]);
+  return rows.length ? table("Watermark by partition", columns, rows) : null;
 }

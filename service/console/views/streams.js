@@ -1,7 +1,7 @@
 /* Streams: declared limits beside observed values, one line each. */
 
 import { get, mapFew, orNull, resource } from "../api.js";
-import { given, h, link, state, table } from "../dom.js";
+import { given, h, link, moment, state, table } from "../dom.js";
 import { age, duration, number, rate } from "../format.js";
 import { live } from "../live.js";
 import { PAGE, pages } from "../paging.js";
@@ -21,21 +21,35 @@ const COLUMNS = [
 
 export function showStreams({ body, parameters, signal }) {
   const after = parameters.get("after") ?? "";
-  live(body, (it) => load(after, it), (it) => render(after, it), signal);
+  live(
+    body,
+    (it) => load(after, it),
+    (it) => render(after, it),
+    signal,
+  );
 }
 
 async function load(after, signal) {
   const page = await get("v1/streams", { limit: PAGE, after }, signal);
-  const items = await mapFew(page.items, (it) => orNull(get(resource("streams", it.name, "status"), {}, signal)));
+  const items = await mapFew(page.items, (it) =>
+    orNull(get(resource("streams", it.name, "status"), {}, signal)),
+  );
   // A stream may be deleted between the two requests.
   return { items: items.filter((it) => it !== null), next: page.next };
 }
 
 function render(after, { items, next }) {
   if (!items.length) {
-    return h("p", { class: "empty" }, "No stream is registered. Register one with coincide apply -f FILE.yaml.");
+    return h(
+      "p",
+      { class: "empty" },
+      "No stream is registered. Register one with coincide apply -f FILE.yaml.",
+    );
   }
-  return [table("Streams", COLUMNS, items.map(row)), pages("streams", after, next)];
+  return [
+    table("Streams", COLUMNS, items.map(row), { isTitled: true }),
+    pages("streams", after, next),
+  ];
 }
 
 function row(it) {
@@ -45,12 +59,20 @@ function row(it) {
     streamState(it),
     rate(rates.add(`events/${it.name}`, seen.events)),
     beside(seen.lengths?.max_us, declared.max_uncertainty_us ?? declared.max_length_us),
-    declared.clock === "live" ? beside(seen.delays?.max_us, declared.max_delay_us) : `– / ${duration(declared.max_delay_us)}`,
+    declared.clock === "live"
+      ? beside(seen.delays?.max_us, declared.max_delay_us)
+      : `– / ${duration(declared.max_delay_us)}`,
     number(it.late_events),
     number(sum(it.rejected)),
     number(it.buffered_events),
-    it.watermark === null ? "–" : age(it.watermark),
+    watermarkOf(it),
   ];
+}
+
+/* Only the watermark of a live stream follows the clock. */
+function watermarkOf({ watermark, declared }) {
+  if (watermark === null) return "–";
+  return declared.clock === "live" ? age(watermark) : moment(watermark);
 }
 
 function beside(seen, declared) {

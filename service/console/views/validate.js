@@ -1,4 +1,4 @@
-/* A form that checks a condition while one types: problems beside their fields, costs at the side. */
+/* A form that checks a condition while one types: problems beside fields, costs at the side. */
 
 import { get, orNull, post, RequestError, resource } from "../api.js";
 import { broken, facts, given, h, notice, refresh, state } from "../dom.js";
@@ -12,14 +12,24 @@ export async function showValidation({ body, signal }) {
   body.replaceChildren(h("p", { class: "loading", role: "status" }, "Loading…"));
   let loaded;
   try {
-    loaded = await Promise.all([get("openapi.json", {}, signal), get("v1/streams", { limit: 1000 }, signal)]);
+    loaded = await Promise.all([
+      get("openapi.json", {}, signal),
+      get("v1/streams", { limit: 1000 }, signal),
+    ]);
   } catch (error) {
-    if (!signal.aborted) body.replaceChildren(broken(error, () => showValidation({ body, signal })));
+    if (!signal.aborted)
+      body.replaceChildren(broken(error, () => showValidation({ body, signal })));
     return;
   }
   if (signal.aborted) return;
   const [openapi, streams] = loaded;
-  body.replaceChildren(new Validation(kindsOf(openapi), streams.items.map((it) => it.name), signal).element);
+  body.replaceChildren(
+    new Validation(
+      kindsOf(openapi),
+      streams.items.map((it) => it.name),
+      signal,
+    ).element,
+  );
 }
 
 /** The form, and the answer beside it. */
@@ -30,9 +40,10 @@ class Validation {
   #signal;
   #timer;
   #asking = new AbortController();
+  #reached = new Set();
   #fieldset = h("div", { class: "fields" });
   #load = h("div", { class: "fields" });
-  #answer = h("div", { role: "status" });
+  #answer = h("div", {}, h("p", { class: "hint" }, "Checking…"));
 
   constructor(kinds, streams, signal) {
     this.#kinds = kinds;
@@ -46,21 +57,32 @@ class Validation {
     const change = (event) => this.#choose(event.target.value);
     const options = [...kinds.keys()].map((it) => h("option", { value: it }, words(it)));
     const kind = h("select", { id: "kind", name: "kind", on: { change } }, options);
+    const focusout = (event) => {
+      this.#reached.add(event.target.name);
+      this.#plan();
+    };
     const submit = (event) => {
       event.preventDefault();
+      for (const it of this.#fields) this.#reached.add(it.name);
       this.#ask();
     };
     this.form = h(
       "form",
-      { "aria-label": "Condition", on: { input: () => this.#plan(), submit } },
+      { "aria-label": "Condition", on: { input: () => this.#plan(), focusout, submit } },
       h("p", { class: "field" }, h("label", { for: "kind" }, "kind"), kind),
       this.#fieldset,
       h("h2", {}, "Expected load"),
       h("p", { class: "hint" }, "Chance alarms and buffered events are estimated from it."),
       this.#load,
-      h("datalist", { id: "streams" }, streams.map((it) => h("option", { value: it }))),
+      h(
+        "datalist",
+        { id: "streams" },
+        streams.map((it) => h("option", { value: it })),
+      ),
     );
-    const hint = streams.length ? null : notice("warn", "No stream is registered: every condition names streams.");
+    const hint = streams.length
+      ? null
+      : notice("warn", "No stream is registered: every condition names streams.");
     const answer = h("section", { class: "answer", "aria-label": "Answer" }, this.#answer);
     this.element = h("div", { class: "columns" }, h("div", {}, hint, this.form), answer);
     this.#choose(kind.value);
@@ -69,6 +91,7 @@ class Validation {
   #choose(kind) {
     const schema = this.#kinds.get(kind);
     this.kind = kind;
+    this.#reached.clear();
     this.#fields = schema === undefined ? [] : fieldsOf(schema);
     const optional = this.#fields.filter((it) => !it.isRequired);
     this.#fieldset.replaceChildren(
@@ -101,7 +124,11 @@ class Validation {
       if (asking.signal.aborted || this.#signal.aborted) return;
       const isAnswer = error instanceof RequestError && error.errors.length;
       if (isAnswer) this.#show(condition, { valid: false, errors: error.errors });
-      else refresh(this.#answer, notice("bad", `${error.message}. The form is checked again when you change it.`));
+      else
+        refresh(
+          this.#answer,
+          notice("bad", `${error.message}. The form is checked again when you change it.`),
+        );
     }
   }
 
@@ -117,7 +144,9 @@ class Validation {
 
   /* A field for the rate of each stream that exists; the rates seen are the first values. */
   async #rateFields(condition) {
-    const streams = this.#fields.filter((it) => it.input === "stream").map((it) => condition[it.name]);
+    const streams = this.#fields
+      .filter((it) => it.input === "stream")
+      .map((it) => condition[it.name]);
     for (const stream of new Set(streams.filter((it) => it !== undefined))) {
       const name = `rates.${stream}`;
       if (!this.#streams.has(stream) || this.form.elements.namedItem(name)) continue;
@@ -148,8 +177,18 @@ class Validation {
     const counted = `${errors.length} ${errors.length === 1 ? "problem" : "problems"}`;
     refresh(
       this.#answer,
-      h("p", {}, valid ? state("valid", "good") : state(`not valid: ${counted}`, "bad")),
-      left.length ? h("ul", {}, left.map((it) => h("li", {}, h("strong", {}, given(it.field)), ` ${problemOf(it)}`))) : null,
+      h(
+        "p",
+        { role: "status" },
+        valid ? state("valid", "good") : state(`not valid: ${counted}`, "bad"),
+      ),
+      left.length
+        ? h(
+            "ul",
+            {},
+            left.map((it) => h("li", {}, h("strong", {}, given(it.field)), ` ${problemOf(it)}`)),
+          )
+        : null,
       derived ? [h("h2", {}, "Derived"), derivedFacts(derived)] : null,
       h("h2", {}, valid ? "Document, with defaults" : "Document"),
       h("pre", { tabindex: "0" }, JSON.stringify(document ?? condition, null, 2)),
@@ -159,15 +198,24 @@ class Validation {
   /* Put each problem beside its field, and return those of fields that the form does not have. */
   #mark(errors) {
     for (const it of this.form.querySelectorAll(".problem")) it.replaceChildren();
-    for (const it of this.form.querySelectorAll("[aria-invalid]")) it.removeAttribute("aria-invalid");
+    for (const it of this.form.querySelectorAll("[aria-invalid]"))
+      it.removeAttribute("aria-invalid");
     return errors.filter((error) => {
-      const names = [error.field, error.field.split(/[.[]/)[0], error.field.replace(/_(us|ms|s)$/, "")];
+      const names = [
+        error.field,
+        error.field.split(/[.[]/)[0],
+        error.field.replace(/_(us|ms|s)$/, ""),
+      ];
       const input = names.map((it) => this.form.elements.namedItem(it)).find((it) => it);
       if (!input) return true;
+      // A field that the reader has not reached yet.
+      if (input.value === "" && !this.#reached.has(input.name)) return false;
       input.closest("details")?.setAttribute("open", "");
       input.setAttribute("aria-invalid", "true");
       const path = error.field === input.name ? "" : `${error.field}: `;
-      document.getElementById(`problem-${input.name}`)?.append(h("span", {}, `${path}${problemOf(error)} `));
+      document
+        .getElementById(`problem-${input.name}`)
+        ?.append(h("span", {}, `${path}${problemOf(error)} `));
       return false;
     });
   }
@@ -182,7 +230,12 @@ function row(field) {
   return h(
     "div",
     { class: "field" },
-    h("label", { for: id }, name, isRequired ? h("span", { class: "required" }, " required") : null),
+    h(
+      "label",
+      { for: id },
+      name,
+      isRequired ? h("span", { class: "required" }, " required") : null,
+    ),
     input(field, { id, name, "aria-describedby": `about-${name} problem-${name}` }),
     h("p", { class: "problem", id: `problem-${name}` }),
     h("p", { class: "hint", id: `about-${name}` }, description),
@@ -194,7 +247,12 @@ function input({ input: kind, choices, fallback, value }, attributes) {
   if (kind === "choice" || kind === "flag") {
     const values = kind === "flag" ? ["true", "false"] : choices;
     const first = h("option", { value: "" }, default_ ? `default: ${default_}` : "–");
-    return h("select", attributes, first, values.map((it) => h("option", { value: it }, it)));
+    return h(
+      "select",
+      attributes,
+      first,
+      values.map((it) => h("option", { value: it }, it)),
+    );
   }
   const typed = { ...attributes, autocomplete: "off", spellcheck: "false", autocapitalize: "none" };
   if (kind === "object") return h("textarea", { ...typed, rows: 4 });
@@ -209,9 +267,14 @@ function derivedFacts(derived) {
 function shown(name, value) {
   if (value !== null && typeof value === "object") {
     const items = Object.entries(value);
-    return h("ul", {}, items.map(([key, it]) => h("li", {}, given(key), ": ", shown(name, it))));
+    return h(
+      "ul",
+      {},
+      items.map(([key, it]) => h("li", {}, given(key), ": ", shown(name, it))),
+    );
   }
-  if (name === "can_be_satisfied") return value ? "yes" : state("no: the window is too narrow for these streams", "warn");
+  if (name === "can_be_satisfied")
+    return value ? "yes" : state("no: the window is too narrow for these streams", "warn");
   if (typeof value !== "number") return String(value);
   return name.endsWith("_us") ? duration(value) : number(value);
 }
