@@ -143,11 +143,11 @@ export function table(caption, columns, rows, { isTitled = false } = {}) {
 const kind = (column) => (column.startsWith("#") ? "number" : null);
 const plain = (column) => column.replace(/^#/, "");
 
-/** Build a list of names and values; pairs whose value is null are left out. */
-export function facts(pairs) {
+/** Build a list of names and values; null values are left out. `isLong`: they are sentences. */
+export function facts(pairs, { isLong = false } = {}) {
   return h(
     "dl",
-    { class: "facts" },
+    { class: isLong ? "facts long" : "facts" },
     pairs
       .filter(([, value]) => value !== null && value !== undefined)
       .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),

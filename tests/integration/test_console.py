@@ -85,7 +85,7 @@ VIEWS: dict[str, str | None] = {
 }
 SCREENS = {"desktop": DESKTOP, "phone": PHONE}
 SCHEMES = ("light", "dark")
-# Index of the cell with the alarms by chance.
+# Index of the cell with the alarms by chance; that of the alarms per hour is beside it.
 CHANCE = 4
 
 
@@ -305,7 +305,8 @@ def test_views_fit_the_screen_and_are_accessible(
                 expect(rates.first).to_be_visible()
             if name == "conditions":
                 row = opened.page.get_by_role("row").filter(has_text="tremors")
-                expect(row.get_by_role("cell").nth(CHANCE)).to_contain_text(re.compile("[0-9]"))
+                for cell in (CHANCE - 1, CHANCE):
+                    expect(row.get_by_role("cell").nth(cell)).to_contain_text(re.compile("[0-9]"))
             picture = folder / f"console-{name}-{screen}-{scheme}.png"
             opened.page.screenshot(path=picture, full_page=True)
             assert opened.violations() == [], name
@@ -317,10 +318,14 @@ def fill(page: Page) -> None:
     """Fill the form with a valid condition."""
     page.get_by_label("kind", exact=True).select_option("mutual_deadline")
     for label, value in {
-        "a": "acoustic",
+        "a": "seismic",
         "b": "seismic",
         "window": "1s",
         "threshold": "0.6",
     }.items():
         page.get_by_label(f"{label} required", exact=True).fill(value)
+    page.get_by_label("rates.seismic").fill("20")
+    # Events of an hour, at this rate.
+    expect(page.get_by_text("seismic: 72,0")).to_be_visible()
     expect(page.get_by_text("● valid")).to_be_visible()
+    page.evaluate("scrollTo(0, 0)")

@@ -97,10 +97,9 @@ function renderPlan({ plan, picture }) {
           sentences.map((it) => h("li", {}, String(it))),
         )
       : null,
-    table(
-      "Evaluation",
-      ["Part", "Plan"],
+    facts(
       Object.entries(texts).map(([name, value]) => [words(name), value]),
+      { isLong: true },
     ),
     regions?.base_a && regions.base_b ? regionTable(regions) : null,
     h(
