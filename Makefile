@@ -15,12 +15,16 @@ PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
 # Tests with Kafka or Spark run in two processes, each with its own broker. The tests of a file run
 # in one process, because they share a job.
 TWO := $(BIN)/pytest -n 2 --dist loadfile
+# Pictures of the console in the documentation, as tests/integration/test_console.py names them.
+PICTURES := overview-desktop-light alarm-desktop-light validate-desktop-light query-desktop-dark \
+  alarm-phone-dark
 # A compiled kernel contains code of other files: after a change of any file all are compiled again.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars clients pins dashboards docs sbom check static test demo bench clean purge
+.PHONY: help setup jars clients pins dashboards docs sbom screenshots check static test demo bench \
+  clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -53,6 +57,10 @@ dashboards: setup ## generate the dashboards and the recording rules again
 
 docs: setup ## build the documentation as a site, into build/site
 	$(BIN)/python -m deploy.site
+
+screenshots: setup jars ## take pictures of the console: all into build/, those of the documentation into docs/images
+	COINCIDE_SCREENSHOTS=build/screenshots $(BIN)/pytest -q tests/integration/test_console.py -k views_fit
+	cp $(PICTURES:%=build/screenshots/console-%.png) docs/images/
 
 sbom: setup ## write a software bill of materials (CycloneDX) of the runtime packages
 	@mkdir -p build

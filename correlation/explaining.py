@@ -22,6 +22,7 @@ from correlation.reasons import Reason
 from correlation.resources.attributes import Attribute, AttributeValue
 from correlation.resources.durations import describe_duration
 from correlation.resources.filters import Filter
+from correlation.resources.histogram import Histogram
 from correlation.resources.mapping import EventMapping
 from correlation.resources.paths import has_path
 from correlation.resources.streams import Stream
@@ -146,6 +147,7 @@ class ReadEvent:
             last: None if event is None else event.latest,
             **({"attributes": dict(self.attributes)} if self.stream.attributes else {}),
             **({} if self.stream.tokens is None else {"tokens": self.tokens}),
+            **_describe_shape(event),
             "length_us": None if event is None else event.latest - event.earliest,
             "record_timestamp": given.record_timestamp_us,
             "delay_us": self.delay_us,
@@ -300,6 +302,14 @@ def _form_of(mapping: EventMapping, value: object) -> Form:
     if canonical and not all(has_path(value, path) for path in paths):
         return "event"
     return "record"
+
+
+def _describe_shape(event: MappedEvent | None) -> dict[str, Any]:
+    """Return the buckets, in µs since 1970, of an event whose time is not uniform."""
+    if event is None or event.shape is None:
+        return {}
+    times = Histogram.from_shape_bytes(event.shape).moved(event.latest)
+    return {"histogram": times.to_buckets()}
 
 
 def _text(value: bytes | None) -> str | None:

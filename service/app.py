@@ -15,6 +15,7 @@ from service.api import (
     asyncapi,
     conditions,
     configuration,
+    console,
     explain,
     health,
     present_list,
@@ -114,6 +115,7 @@ def create_app(
     for module in (
         *(streams, stream_status, templates),
         *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
+        console,
     ):
         app.include_router(module.router)
     # The last one is the outermost: it observes refused requests too.

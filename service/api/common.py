@@ -281,6 +281,24 @@ def prefers(media_type: str, accept: str, default: str) -> bool:
     return _quality(media_type, accept) > _quality(default, accept)
 
 
+def accepts(media_type: str, accept: str) -> bool:
+    """Return whether an Accept header accepts a media type (RFC 9110, 12.5.1).
+
+    Parameters
+    ----------
+    media_type : str
+        The media type.
+    accept : str
+        Value of the header.
+
+    Examples
+    --------
+    >>> accepts("application/json", "image/svg+xml, application/json;q=0.5")
+    True
+    """
+    return _quality(media_type, accept) > 0
+
+
 def _quality(media_type: str, accept: str) -> float:
     """Return the quality of the most specific range that matches a media type; 0 without one."""
     ranges = [media_type, media_type.partition("/")[0] + "/*", "*/*"]

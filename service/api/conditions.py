@@ -18,6 +18,7 @@ from service.api.common import (
     StoredCondition,
     StreamStatus,
     Writing,
+    accepts,
     delete_responses,
     describe,
     describe_stream,
@@ -152,11 +153,12 @@ def plan_condition(
     """Return the plan of a condition: regions or relations, keep functions, algorithm, reason."""
     if prefers(_SVG, accept, _JSON):
         picture = plane.picture(name)
-        if picture is None:
+        if picture is not None:
+            return Response(picture, media_type=_SVG, headers={"Vary": "Accept", **_NO_SCRIPTS})
+        if not accepts(_JSON, accept):
             raise NotAcceptableError(
                 f"the plan of condition {name} has no picture; ask for {_JSON}"
             )
-        return Response(picture, media_type=_SVG, headers={"Vary": "Accept", **_NO_SCRIPTS})
     return JSONResponse(plane.plan(name), headers={"Vary": "Accept"})
 
 

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.access.authentication import Authenticator
 from service.access.callers import STRANGER, Caller
 from service.api.callers import METRICS, OPEN_PATHS
+from service.api.console import is_of_console
 from service.api.problems import answer_error
 from service.errors import ForeignHostError, ForeignOriginError, ServiceError
 from service.hosts import is_allowed
@@ -27,7 +28,8 @@ _HTTPS_ONLY = "max-age=63072000"
 class Guard:
     """ASGI middleware that refuses requests before their routes are looked up.
 
-    Every path except those of health checks needs a caller, also paths that do not exist.
+    Every path except those of health checks and the console needs a caller, also paths that do not
+    exist.
 
     Parameters
     ----------
@@ -72,12 +74,15 @@ class Guard:
 
     async def _caller(self, scope: Scope) -> Caller:
         """Check a request and return its caller; errors as in `Authenticator.authenticate`."""
-        if scope["method"] in _READING and scope["path"] in self._open:
+        is_reading = scope["method"] in _READING
+        if is_reading and scope["path"] in self._open:
             # Orchestrators use addresses of containers as host.
             return STRANGER
         headers = Headers(scope=scope)
         _check_host(headers, self._hosts)
-        if scope["method"] not in _READING:
+        if is_reading and is_of_console(scope["path"]):
+            return STRANGER
+        if not is_reading:
             _check_origin(headers)
         address = (scope.get("client") or ("unknown",))[0]
         return await self._authenticator.authenticate(headers, address)

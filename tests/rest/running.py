@@ -27,9 +27,9 @@ class Service(NamedTuple):
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[Service]:
-    """Run the service in a thread, on a free port, until the block ends."""
-    listening = socket.create_server(("127.0.0.1", 0))
+def running(settings: Settings, port: int = 0) -> Iterator[Service]:
+    """Run the service in a thread until the block ends; 0: on a free port."""
+    listening = socket.create_server(("127.0.0.1", port))
     app = create_app(settings)
     server = Server(server_config(settings, app), app.state.plane)
     thread = threading.Thread(target=server.run, args=([listening],))

@@ -435,6 +435,8 @@ def test_kinds_without_a_picture_say_so(client: httpx.Client) -> None:
     answer = client.get("/v1/conditions/pair/plan", headers={"Accept": "image/svg+xml"})
     assert (answer.status_code, answer.json()["error_code"]) == (406, 40601)
     assert client.get("/v1/conditions/pair/plan").status_code == 200
+    either = {"Accept": "image/svg+xml, application/json;q=0.5"}
+    assert client.get("/v1/conditions/pair/plan", headers=either).json()["emit"] == "pairs"
 
 
 def test_description_has_the_fields(client: httpx.Client) -> None:

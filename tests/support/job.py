@@ -46,19 +46,14 @@ class JobUnderTest:
     channels: tuple[Channel, ...] = CHANNELS
     # Kinds whose records `read` checks.
     kinds: tuple[ConditionKind, ...] = tuple(KINDS.values())
+    # The service of the installation has created the topics.
+    has_topics: bool = False
 
     def __post_init__(self) -> None:
         self.checker = RecordChecker(self.kinds)
         self.topics = Topics(self.prefix, self.channels)
-        one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
-        create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
-        large = (self.topics.late, self.topics.dead_letter)
-        create_topics(self.bootstrap, dict.fromkeys(large, 1), _TAKES_LARGE)
-        channels = {self.topics.of(it): it.compacted for it in self.topics.channels}
-        for compacted in (False, True):
-            policy = {"cleanup.policy": "compact" if compacted else "delete"}
-            names = [name for name, it in channels.items() if it == compacted]
-            create_topics(self.bootstrap, dict.fromkeys(names, 1), policy)
+        if not self.has_topics:
+            self._create_topics()
         self.environment = {
             "COINCIDE_BOOTSTRAP": self.bootstrap,
             "COINCIDE_PREFIX": self.prefix,
@@ -68,6 +63,17 @@ class JobUnderTest:
             **self.settings,
         }
         self.process = self.make_process()
+
+    def _create_topics(self) -> None:
+        one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
+        create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
+        large = (self.topics.late, self.topics.dead_letter)
+        create_topics(self.bootstrap, dict.fromkeys(large, 1), _TAKES_LARGE)
+        channels = {self.topics.of(it): it.compacted for it in self.topics.channels}
+        for compacted in (False, True):
+            policy = {"cleanup.policy": "compact" if compacted else "delete"}
+            names = [name for name, it in channels.items() if it == compacted]
+            create_topics(self.bootstrap, dict.fromkeys(names, 1), policy)
 
     def make_process(self, name: str = "job", **changes: str) -> ChildProcess:
         """Build a job process with changed environment variables; it is not started."""

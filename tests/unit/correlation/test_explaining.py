@@ -116,6 +116,16 @@ def test_key_is_that_of_the_record_and_none_in_a_grid() -> None:
     assert read_given(grid, anonymous).describe()["key"] is None
 
 
+def test_histogram_of_an_event_is_shown_if_its_time_is_not_uniform() -> None:
+    detected = GivenRecord({"key": "k", "at": 15, "by": "t"})
+    assert read_given(_stream(SHAPED), detected).describe()["histogram"] == [
+        {"lo": 6, "hi": 10, "p": "0.5"},
+        {"lo": 10, "hi": 15, "p": "0.5"},
+    ]
+    assert "histogram" not in read_given(_stream(), GivenRecord(CANONICAL)).describe()
+    assert "histogram" not in read_given(_stream(), GivenRecord({"id": "e"})).describe()
+
+
 def test_steps_end_at_the_first_that_fails() -> None:
     steps = Steps(("one", "two", "three"))
     steps.take(passed=True, detail="fine")

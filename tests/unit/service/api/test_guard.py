@@ -111,7 +111,9 @@ def test_routes_that_write_need_an_editor() -> None:
     "path",
     [
         *sorted({path.replace("{name}", "x") for _, path in ROLES} - OPEN_PATHS),
-        *("/openapi.json", "/", "/nothing", "/docs", "/livez/", "//livez", "/LIVEZ", "/livez%2f"),
+        *("/openapi.json", "/console", "/nothing", "/docs", "/livez/", "/LIVEZ", "/livez%2f"),
+        # A path that begins with two slashes; alone, it would name a host.
+        "http://localhost:8080//livez",
         *("/livez/../v1/streams", "/readyz;x", "/livez%00", "/%6civez/x"),
     ],
 )
@@ -128,6 +130,15 @@ def test_health_is_open_but_not_for_writes(shared: Protected) -> None:
     assert ask(shared.app, "GET", "/livez").json() == {"live": True}
     assert ask(shared.app, "GET", "/livez", {"Host": "10.0.0.7:8080"}).is_success
     assert ask(shared.app, "POST", "/livez").status_code == 401
+
+
+def test_files_of_the_console_are_open_but_nothing_beside_them(shared: Protected) -> None:
+    for path in ("/", "/console/app.js"):
+        assert ask(shared.app, "GET", path).is_success
+        assert ask(shared.app, "POST", path).status_code == 401
+        assert code(ask(shared.app, "GET", path, {"Host": "evil.example.com"})) == (421, 42101)
+    for path in ("/console/%2e%2e/v1/streams", "/console//v1/streams"):
+        assert code(ask(shared.app, "GET", path)) == (404, 40400)
 
 
 def test_metrics_are_open_only_if_the_setting_says_so(tmp_path: Path, service: Protected) -> None:

@@ -1,0 +1,96 @@
+/* The list that a condition maintains, as it changes. */
+
+import { get, orNull, resource } from "../api.js";
+import { address, given, h, moment, notice, table } from "../dom.js";
+import { age, number } from "../format.js";
+import { live } from "../live.js";
+
+const REFRESH_SECONDS = 2;
+const CHANGES = "Changes are those since the list before.";
+
+/** Show the list of a condition in a container; conditions without a list show nothing. */
+export async function showList(container, name, key, signal) {
+  const before = { ranks: null };
+  const load = (it) => get(resource("conditions", name, "topk"), { key, limit: 100 }, it);
+  // 404: the kind of the condition has no list, or the condition does not exist.
+  const hasList = await orNull(load(signal)).then(
+    (it) => it !== null,
+    () => true,
+  );
+  if (hasList && !signal.aborted)
+    live(container, load, (it) => render(name, it, before), signal, REFRESH_SECONDS);
+}
+
+function render(name, list, before) {
+  const ranks = new Map(list.items.map((it, place) => [pairOf(it), it.rank ?? place + 1]));
+  const moves = before.ranks ?? ranks;
+  if (list.detected_at !== before.detectedAt) {
+    [before.moves, before.ranks, before.detectedAt] = [moves, ranks, list.detected_at];
+  }
+  return h(
+    "section",
+    { "aria-labelledby": "list" },
+    h("h2", { id: "list" }, "Present list", list.key === null ? null : [" of ", given(list.key)]),
+    list.error === null ? null : notice("bad", `The list cannot be shown: ${list.error}`),
+    keys(name, list),
+    list.items.length
+      ? items(list, before.moves)
+      : h("p", { class: "empty" }, list.keys.length ? "Choose a key." : "The list is empty."),
+    list.as_of === null
+      ? null
+      : h(
+          "p",
+          { class: "hint" },
+          "As of ",
+          moment(list.as_of),
+          `, written ${age(list.detected_at)}. `,
+          CHANGES,
+        ),
+  );
+}
+
+const pairOf = (it) => JSON.stringify([it.older ?? it, it.younger ?? null]);
+
+function keys(name, list) {
+  if (!list.keys.length) return null;
+  const links = list.keys.map((it) =>
+    h("li", {}, h("a", { href: address(["conditions", name], { key: it }) }, given(it))),
+  );
+  return [
+    h("ul", { class: "keys", "aria-label": "Keys" }, links),
+    list.next === null ? null : h("p", {}, "There are more keys."),
+  ];
+}
+
+function items(list, moves) {
+  if (list.items[0].older === undefined) {
+    // A list of another kind: its items as they are.
+    return table(
+      "Items",
+      ["Rank", "Item"],
+      list.items.map((it, place) => [place + 1, given(JSON.stringify(it))]),
+    );
+  }
+  return table(
+    "Pairs",
+    ["Rank", "Change", "#Similarity", "#Overlap", "Older", "Younger"],
+    list.items.map((it) => [
+      it.rank,
+      moved(moves.get(pairOf(it)), it.rank),
+      number(it.similarity),
+      `${it.overlap} of ${(it.sizes ?? []).join(" and ")}`,
+      set(it.older),
+      set(it.younger),
+    ]),
+  );
+}
+
+function moved(before, rank) {
+  if (before === undefined) return h("span", { class: "tag" }, "new");
+  if (before === rank) return "";
+  return before > rank ? `▲ from ${before}` : `▼ from ${before}`;
+}
+
+function set({ stream, id, time: at }) {
+  return [given(stream), ":", given(id), h("br"), moment(at)];
+}

@@ -1,0 +1,350 @@
+"""The console in a real Chromium, on a running service without a job."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from cli.stack.broker import free_port
+from service.access.keys import new_key, write_keys
+from tests.rest.running import Service, fresh_settings, running
+from tests.support.browser import PHONE, Tab, chromium, tab
+from tests.support.kafka import Sent, produce
+from tests.support.patience import wait_until
+from tests.support.results import NOON_US, headers_of, result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+STREAM = {"topic": "events-of-console-tests", "max_uncertainty": "2s", "max_delay": "1s"}
+PAIR = {"kind": "mutual_deadline", "a": "mic", "b": "geo", "window": "1s", "threshold": 0.6}
+PAYLOADS = [
+    "<img src=x onerror=alert(1)>",
+    '"><script>alert(2)</script>',
+    "<svg onload=alert(3)>",
+    "javascript:alert(4)",
+    "' onfocus=alert(5) autofocus='",
+    "{{constructor.constructor('alert(6)')()}}",
+    "\u202egnp.exe\u0000\u2028",
+    "<a href=javascript:alert(7)>" + "A" * 3000,
+]
+VIEWS = ["", "streams", "conditions", "alarms", "validate"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def opened(service: Service, browser: Browser) -> Iterator[Tab]:
+    with tab(browser, str(service.client.base_url)) as found:
+        yield found
+        assert found.faults == []
+
+
+def event(stream: str, ident: str, begin: int, end: int, **more: object) -> dict[str, Any]:
+    times = {"earliest": NOON_US + begin, "latest": NOON_US + end}
+    return {"id": ident, "stream": stream, "key": "north", **times, **more}
+
+
+def alarm(number: int, a: str, b: str, **more: Any) -> Sent:  # noqa: ANN401  any JSON value
+    return result(
+        number,
+        version=1,
+        kind="mutual_deadline",
+        threshold=0.6,
+        decided_by="probe",
+        late=False,
+        a=event("mic", a, 1_500_000, 2_000_000),
+        b=event("geo", b, 0, 2_000_000),
+        **more,
+    )
+
+
+def register(service: Service) -> None:
+    for name in ("mic", "geo"):
+        assert service.client.put(f"/v1/streams/{name}", json=STREAM).is_success
+    assert service.client.put("/v1/conditions/footsteps", json=PAIR).is_success
+
+
+def send(service: Service, *records: Sent) -> None:
+    produce(service.settings.bootstrap, service.settings.topics.alarms, records)
+
+
+def visit(page: Page, address: str) -> None:
+    page.goto(f"/#/{address}")
+    expect(page.get_by_text("Loading…")).to_have_count(0)
+
+
+def test_empty_views_say_what_to_do(kafka_bootstrap: str, browser: Browser) -> None:
+    with (
+        running(fresh_settings(kafka_bootstrap)) as service,
+        tab(browser, str(service.client.base_url)) as opened,
+    ):
+        page = opened.page
+        for address, words in {
+            "": "Nothing is registered yet.",
+            "streams": "No stream is registered.",
+            "conditions": "No condition is registered.",
+            "alarms": "No alarm yet. New ones appear here.",
+            "validate": "No stream is registered: every condition names streams.",
+            "nowhere": "The console has no page with this address.",
+        }.items():
+            visit(page, address)
+            expect(page.get_by_text(words)).to_be_visible()
+        visit(page, "")
+        expect(page.get_by_text("No job has reported yet.")).to_be_visible()
+        visit(page, "alarms/coincide.alarms/0/7?at=5")
+        expect(page.get_by_text("not in the memory of the service any more")).to_be_visible()
+        visit(page, "streams/missing")
+        expect(page.get_by_text("Trying again every 5 s.")).to_be_visible()
+        assert opened.faults == []
+
+
+def test_alarms_appear_as_they_are_written(service: Service, opened: Tab) -> None:
+    register(service)
+    page = opened.page
+    visit(page, "alarms?condition=footsteps")
+    expect(page.get_by_text("● live")).to_be_visible()
+    send(service, alarm(1, "mic-1", "geo-1"), result(2, "other"))
+    alarms = page.get_by_role("list", name="Alarms, the newest first").get_by_role("listitem")
+    expect(alarms).to_have_count(1)
+    expect(alarms).to_contain_text("mic:mic-1 and geo:geo-1")
+    page.get_by_role("button", name="Pause").click()
+    send(service, alarm(3, "mic-3", "geo-3"))
+    expect(page.get_by_text("1 of them wait")).to_be_visible()
+    expect(alarms).to_have_count(1)
+    page.get_by_role("button", name="Pause").click()
+    expect(alarms).to_have_count(2)
+    expect(alarms.first).to_contain_text("mic-3")
+    page.get_by_label("Condition").fill("missing")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_text("No alarm yet.")).to_be_visible()
+
+
+def test_pair_is_explained_as_a_picture(service: Service, opened: Tab) -> None:
+    register(service)
+    send(service, alarm(11, "mic-11", "geo-11", probability=0.625))
+    page = opened.page
+    visit(page, "alarms")
+    page.get_by_role("link", name="mic-11").click()
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    expect(page.get_by_text("satisfied: the probability is 0.625 (5/8)")).to_be_visible()
+    for name in (
+        "When A and B happened: A mic:mic-11 from 2026-01-01T12:00:01.5Z to 2026-01-01T12:00:02Z",
+        "Probability 0.625, threshold 0.6",
+        "Regions of A: ",
+    ):
+        expect(page.get_by_role("img", name=name)).to_be_visible()
+    expect(page.get_by_text("B in the window (filled: certain)")).to_be_visible()
+    # The address is that of the alarm: it can be sent to others.
+    page.reload()
+    expect(page.get_by_role("img", name="Probability 0.625")).to_be_visible()
+
+
+def test_hostile_strings_are_shown_as_text(service: Service, opened: Tab) -> None:
+    register(service)
+    planted = [
+        alarm(100 + number, payload, payload, probability=payload, attributes={payload: payload})
+        for number, payload in enumerate(PAYLOADS)
+    ]
+    hostile = {
+        "condition": PAYLOADS[0],
+        "kind": PAYLOADS[1],
+        "type": PAYLOADS[2],
+        "events": {it: event(it, it, 0, 0, attributes={it: it}) for it in PAYLOADS},
+        "decided_by": PAYLOADS[0],
+        "threshold": PAYLOADS[1],
+        "detected_at": NOON_US,
+    }
+    value = json.dumps(hostile).encode()
+    planted.append(Sent(value, PAYLOADS[0].encode(), headers=headers_of("footsteps")))
+    send(service, *planted)
+    page = opened.page
+
+    def listed() -> int:
+        items = service.client.get("/v1/alarms").json()["items"]
+        return sum(it["record"].get("number", 0) >= 100 for it in items)
+
+    wait_until(lambda: listed() >= len(PAYLOADS))
+    visit(page, "alarms")
+    links = page.locator(".alarm")
+    for payload in PAYLOADS[:6]:
+        expect(links.filter(has_text=payload).first).to_be_visible()
+    # Each alarm is opened, and asks the service for its explanation.
+    for address in {it.get_attribute("href") or "" for it in links.all()}:
+        visit(page, address.removeprefix("#/"))
+        expect(page.get_by_text("Asking how")).to_have_count(0)
+    visit(page, "")
+    expect(page.get_by_role("heading", name="Newest alarms")).to_be_visible()
+    for address in ("conditions", "streams", "alarms"):
+        visit(page, f"{address}/{'%3Cimg%20src%3Dx%20onerror%3Dalert(8)%3E'}")
+    assert page.locator("img[src=x], svg[onload], [onerror], main script").count() == 0
+
+
+def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) -> None:
+    register(service)
+    page = opened.page
+    visit(page, "validate")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer.get_by_text("not valid")).to_be_visible()
+    page.get_by_label("kind", exact=True).select_option("mutual_deadline")
+    page.get_by_label("a required", exact=True).fill("mic")
+    page.get_by_label("b required", exact=True).fill("nowhere")
+    page.get_by_label("window required").fill("2")
+    page.get_by_label("threshold required").fill("1.5")
+    expect(page.locator("#problem-window")).to_contain_text("must have a unit; got 2")
+    expect(page.locator("#problem-threshold")).to_contain_text("must be")
+    expect(page.get_by_label("threshold required")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("b required", exact=True).fill("geo")
+    page.get_by_label("window required").fill("1s")
+    page.get_by_label("threshold required").fill("0.6")
+    page.get_by_label("rates.mic").fill("500")
+    page.get_by_label("rates.geo").fill("20")
+    page.get_by_label("keys").fill("10")
+    expect(answer.get_by_text("● valid")).to_be_visible()
+    body = {"condition": {**PAIR, "threshold": "0.6"}, "rates": {"mic": 500, "geo": 20}, "keys": 10}
+    derived = service.client.post("/v1/conditions:validate", json=body).json()["derived"]
+    chance = page.locator("dt", has_text="chance alarms per hour").locator("+ dd")
+    expect(chance).to_have_text(f"{derived['chance_alarms_per_hour']:,.2f}".rstrip("0").rstrip("."))
+    page.get_by_label("keys").fill("none")
+    expect(page.locator("#problem-keys")).not_to_be_empty()
+
+
+def test_console_works_with_the_keyboard_alone(service: Service, opened: Tab) -> None:
+    register(service)
+    page = opened.page
+    visit(page, "")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    visit(page, "conditions")
+    names = ["Coincide", "Overview", "Streams"]
+    page.get_by_role("link", name="Skip to the content").focus()
+    for name in names:
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name=name, exact=True)).to_be_focused()
+        expect(page.locator(":focus")).to_have_css("outline-style", "solid")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Streams", level=1)).to_be_focused()
+    expect(page.get_by_role("link", name="Streams")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("link", name="geo")).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="geo")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Stream geo")).to_be_focused()
+    visit(page, "validate")
+    page.get_by_label("kind", exact=True).focus()
+    page.keyboard.type("mutual")
+    for typed in ("mic", "geo", "1s", "0.6"):
+        page.keyboard.press("Tab")
+        page.keyboard.type(typed)
+    expect(page.get_by_text("● valid")).to_be_visible()
+
+
+def test_console_goes_on_while_the_service_is_away(kafka_bootstrap: str, browser: Browser) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    port = free_port()
+    with tab(browser, f"http://127.0.0.1:{port}") as opened:
+        page = opened.page
+        with running(settings, port) as service:
+            register(service)
+            visit(page, "alarms")
+            send(service, alarm(1, "mic-1", "geo-1"))
+            expect(page.locator(".alarm")).to_have_count(1)
+        away = page.get_by_text("The service does not answer since")
+        expect(away).to_be_visible()
+        # The alarms stay, and the other views say that nothing can be loaded.
+        expect(page.locator(".alarm")).to_have_count(1)
+        page.get_by_role("link", name="Streams").click()
+        expect(page.get_by_text("Trying again every 5 s.")).to_be_visible()
+        page.get_by_role("link", name="Alarms").click()
+        with running(settings, port) as service:
+            send(service, alarm(2, "mic-2", "geo-2"))
+            expect(page.locator(".alarm")).to_have_count(2)
+            expect(away).to_have_count(0)
+            expect(page.get_by_text("● live")).to_be_visible()
+        assert opened.faults == []
+
+
+def test_reader_signs_in_where_access_control_is_on(
+    kafka_bootstrap: str, browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "keys.json"
+    entry, key = new_key("vera", "viewer", (), NOON_US)
+    write_keys(path, [entry])
+    settings = fresh_settings(kafka_bootstrap, keys_file=path)
+    with (
+        running(settings) as service,
+        tab(browser, str(service.client.base_url), viewport=PHONE) as opened,
+    ):
+        page = opened.page
+        sign_in = page.get_by_role("heading", name="Sign in")
+        field = page.get_by_label("API key or token")
+        leave = page.get_by_role("button", name="Sign out")
+        visit(page, "streams")
+        expect(sign_in).to_be_visible()
+        expect(leave).to_be_hidden()
+        for wrong, words in {
+            "two words": "only ASCII characters",
+            "“quoted”": "only ASCII characters",
+            f"{key}x": "mistyped, expired or revoked",
+        }.items():
+            field.fill(wrong)
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("alert")).to_contain_text(words)
+            expect(field).to_be_focused()
+        field.fill(key)
+        page.keyboard.press("Enter")
+        # The view that was asked for first.
+        expect(page.get_by_role("heading", name="Streams")).to_be_focused()
+        expect(page.get_by_text("No stream is registered.")).to_be_visible()
+        send(service, alarm(1, "mic-1", "geo-1"))
+        visit(page, "alarms")
+        expect(page.get_by_text("● live")).to_be_visible()
+        expect(page.locator(".alarm")).to_have_count(1)
+        page.reload()
+        expect(page.get_by_text("● live")).to_be_visible()
+        # Another tab has to sign in for itself.
+        url = str(service.client.base_url)
+        with tab(browser, url, viewport=PHONE, bypass_csp=True) as other:
+            visit(other.page, "")
+            expect(other.page.get_by_role("heading", name="Sign in")).to_be_visible()
+            assert other.violations() == []
+            assert other.overflow() <= 0
+        kept = "[document.cookie, localStorage.length, ...Object.values(sessionStorage)]"
+        assert page.evaluate(kept) == ["", 0, key]
+        leave.click()
+        expect(sign_in).to_be_focused()
+        assert page.evaluate("sessionStorage.length") == 0
+        expect(page.locator("#problem-key")).to_be_empty()
+        field.fill(key)
+        page.keyboard.press("Enter")
+        expect(leave).to_be_visible()
+        write_keys(path, [])
+        visit(page, "streams")
+        expect(page.get_by_role("alert")).to_contain_text("mistyped, expired or revoked")
+        assert opened.faults == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_accessible_and_fit_a_phone(
+    service: Service, browser: Browser, view: str
+) -> None:
+    register(service)
+    url = str(service.client.base_url)
+    # axe-core adds its own script, which the policy of the page would refuse.
+    with tab(browser, url, viewport=PHONE, bypass_csp=True) as opened:
+        visit(opened.page, view)
+        assert opened.violations() == []
+        assert opened.overflow() <= 0
+        assert opened.faults == []
