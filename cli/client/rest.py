@@ -8,6 +8,7 @@ import httpx
 
 from cli.client.exact_json import write_json
 from cli.errors import RefusedError, ServiceError, UsageError
+from cli.settings import shown_url
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -42,12 +43,13 @@ class ServiceClient:
     """
 
     def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
-        self.url = url.rstrip("/")
+        # Shown in messages: without a user name and password.
+        self.url = shown_url(url.rstrip("/"))
         try:
-            self._client = httpx.Client(base_url=self.url, timeout=timeout_seconds)
+            self._client = httpx.Client(base_url=url.rstrip("/"), timeout=timeout_seconds)
         except httpx.InvalidURL as error:
             raise UsageError(
-                f"{url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
+                f"{self.url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
             ) from error
 
     def __enter__(self) -> Self:
