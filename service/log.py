@@ -133,7 +133,7 @@ class TopicLog:
         )
         self._consumer = open_consumer(
             self._settings.client_properties("coincide-service"),
-            "coincide-service",
+            f"{self._settings.prefix}.service",
             auto_offset_reset="error",
         )
         self._admin = AdminClient(self._settings.client_properties("coincide-service"))

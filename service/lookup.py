@@ -194,7 +194,9 @@ class RecordFinder:
         try:
             properties = self._settings.client_properties("coincide-service-lookup")
             opened = open_consumer(
-                properties, "coincide-service", queued_max_messages_kbytes=16 * 1024
+                properties,
+                f"{self._settings.prefix}.service",
+                queued_max_messages_kbytes=16 * 1024,
             )
             with closing(opened) as consumer:
                 yield _Search(consumer, self._settings.explain_records, span, limit)

@@ -10,14 +10,17 @@ import uvicorn
 from pydantic import ValidationError
 
 from correlation.errors import CorrelationError
+from kafka_client.connection import explain_silence
+from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe
 from service.app import create_app
-from service.errors import ServiceError
+from service.errors import BrokerError, ServiceError
 from service.settings import Settings
 
 if TYPE_CHECKING:
     from service.plane import ControlPlane
 
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 FAILED = 1
 WRONG_SETTING = 2
 
@@ -36,16 +39,17 @@ def serve(settings: Settings) -> int:
         Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, the
         port is taken, or a newer version of the software wrote a record of the config topic.
     """
-    logging.basicConfig(
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logging.basicConfig(level=settings.log_level.upper())
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))
     app = create_app(settings)
     plane: ControlPlane = app.state.plane
     try:
         plane.start()
     except (ServiceError, CorrelationError) as error:
-        _say(f"the service could not start: {error}")
+        silent = isinstance(error, BrokerError)
+        cause = explain_silence(settings.client_properties("coincide-service")) if silent else None
+        _say(f"the service could not start: {error}{f': {cause}' if cause else ''}")
         return FAILED
     server = uvicorn.Server(
         uvicorn.Config(

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from cli.errors import BrokerError, UsageError
 from cli.settings import options_to
+from kafka_client.connection import explain_silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ def connected(
 ) -> Iterator[_Client]:
     """Connect a client to the broker of the settings.
 
+    The name of its consumer group begins with the prefix of the installation.
+
     Parameters
     ----------
     settings
@@ -61,7 +64,7 @@ def connected(
         The Kafka properties of the settings are not valid.
     """
     try:
-        client = open_client(settings.client, "coincide-cli")
+        client = open_client(settings.client, f"{settings.prefix}.cli")
     except KafkaException as error:
         raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
     with closing(client):
@@ -86,9 +89,23 @@ def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
         return BrokerError(f"Kafka at {settings.bootstrap}: {error}")
     if found.code() not in _SILENCE:
         return BrokerError(f"Kafka at {settings.bootstrap}: {found.str()}")
+    return no_broker(settings, found.str())
+
+
+def no_broker(settings: Settings, problem: str = "") -> BrokerError:
+    """Return the error that no broker answers, with its cause.
+
+    Parameters
+    ----------
+    settings
+        Broker address and Kafka properties.
+    problem
+        Cause that is named if the connection reports none.
+    """
+    cause = explain_silence(settings.client) or problem
     return BrokerError(
-        f"no broker answers at {settings.bootstrap} ({found.str()}); start it, or set its address "
-        "with --bootstrap or COINCIDE_BOOTSTRAP"
+        f"no broker answers at {settings.bootstrap}{f' ({cause})' if cause else ''}; start it, or "
+        "set its address with --bootstrap or COINCIDE_BOOTSTRAP"
     )
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from cli.client.rest import ServiceClient
-from cli.errors import BrokerError, ServiceError
+from cli.errors import BrokerError, ServiceError, UsageError
 from cli.settings import Settings
 from cli.stack.broker import EmbeddedBroker, answers, free_port
 from cli.stack.jars import broker_jars, spark_jars
@@ -18,6 +18,7 @@ from cli.stack.java import find_java
 from cli.stack.options import StackOptions
 from cli.stack.ports import check_ports
 from cli.stack.processes import ChildProcess
+from kafka_client.connection import explain_silence
 from service.settings import Settings as ServiceSettings
 from spark_jobs.driver.scratch import ScratchFolder
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+_PLAIN = "PLAINTEXT"
 _ANSWER_SECONDS = 10
 _SERVICE_SECONDS = 120
 # Spark starts, compiles kernels and runs a first batch: half a minute on two idle cores.
@@ -54,15 +56,23 @@ def check_start(options: StackOptions) -> None:
     """
     find_java()
     check_ports(options)
+    settings = Settings()
     if options.bootstrap is not None:
         _check_broker(options.bootstrap)
+    elif str(settings.kafka_properties.get("security.protocol", _PLAIN)).upper() != _PLAIN:
+        raise UsageError(
+            "COINCIDE_KAFKA_PROPERTIES: security.protocol is set, but the embedded broker has no "
+            "security; remove it, or use a secured Kafka with --bootstrap"
+        )
 
 
 def _check_broker(bootstrap: str) -> None:
-    if not answers(bootstrap, _ANSWER_SECONDS):
+    settings = Settings(bootstrap=bootstrap)
+    if not answers(bootstrap, _ANSWER_SECONDS, settings.client):
+        cause = explain_silence(settings.client)
         raise BrokerError(
-            f"no broker answers at {bootstrap}; start it, use another address with --bootstrap, "
-            "or remove --bootstrap to start the embedded broker"
+            f"no broker answers at {bootstrap}{f' ({cause})' if cause else ''}; start it, use "
+            "another address with --bootstrap, or remove --bootstrap to start the embedded broker"
         )
 
 
