@@ -20,7 +20,7 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars pins dashboards check static test demo bench clean purge
+.PHONY: help setup jars pins dashboards docs check static test demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -46,6 +46,9 @@ pins: setup ## update the SHA-256 of the archives after a change of cli/stack/iv
 
 dashboards: setup ## generate the dashboards and the recording rules again
 	$(BIN)/python -m deploy.dashboards
+
+docs: setup ## build the documentation as a site, into build/site
+	$(BIN)/python -m deploy.site
 
 check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 
 class CliError(Exception):
@@ -50,11 +51,22 @@ class RefusedError(ServiceError):
         Message of the error.
     status
         HTTP status of the response.
+    problems
+        Problems in the response, one for each field.
     """
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(
+        self, message: str, status: int, problems: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.problems = [dict(it) for it in problems]
+
+
+class DifferenceError(CliError):
+    """The files could not be compared with the service, so `diff` has no result."""
+
+    exit_code = 2
 
 
 class ProcessError(CliError):

@@ -17,8 +17,9 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 from rich.console import Console
-from rich.markup import escape
 
+from cli.client.asyncapi_command import asyncapi
+from cli.client.configuration_commands import apply, diff, export, schema
 from cli.client.explain_command import explain
 from cli.client.lines import counted, printable, write_json_line
 from cli.client.plan_command import plan
@@ -187,39 +188,6 @@ def jars() -> None:
 
 
 @app.command()
-def apply(
-    *,
-    file: Annotated[
-        list[Path],
-        typer.Option("--file", "-f", help="YAML or JSON file; - is standard input. Repeatable."),
-    ],
-    url: Url = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the documents, write nothing.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Register the templates, streams and conditions in files; unchanged ones are not written."""
-    from cli.client.resources import apply_resources, read_resources
-    from cli.client.rest import ServiceClient
-
-    resources = read_resources(file)
-    console = Console(highlight=False, soft_wrap=True)
-    colours = {"created": "green", "changed": "yellow", "unchanged": "dim", "unchecked": "magenta"}
-    with ServiceClient(read_settings(url=url).url) as service:
-        for applied in apply_resources(service, resources, dry_run=dry_run):
-            if as_json:
-                write_json_line(applied)
-            else:
-                change = f"[{colours[applied.change]}]{applied.change:<9}[/]"
-                console.print(f"{change} {applied.kind} {applied.name}")
-                for sentence in applied.warnings:
-                    console.print("[yellow]warning:[/] " + escape(printable(sentence)))
-    if dry_run and not as_json:
-        console.print("[dim]dry run: nothing was written[/]")
-
-
-@app.command()
 def produce(
     file: Annotated[
         Path | None,
@@ -278,6 +246,10 @@ def produce(
         )
 
 
+app.command()(apply)
+app.command()(diff)
+app.command()(export)
+app.command()(schema)
 app.command()(tail)
 app.command()(replay)
 app.command("repair-config")(repair_config)
@@ -285,6 +257,7 @@ app.command()(reset_watermark)
 app.command()(explain)
 app.command()(plan)
 app.command()(validate)
+app.command()(asyncapi)
 app.add_typer(query_app, name="query")
 
 

@@ -15,6 +15,7 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.explaining import GivenRecord
 from correlation.lists import Lists
 from correlation.operators import Condition, Operator, Result, Share
+from correlation.resources.schemas import RecordType
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 from correlation.sampling import StreamSample
@@ -310,6 +311,9 @@ class ConditionKind:
         see correlation.sampling. `load` has the rates of the samples where no others are known.
         The list `warnings`, if present, has sentences with remedies. Default: no estimates; the
         rates are then used by `derive` alone.
+    records : tuple of RecordType
+        Types of its output records; kinds may share equal types. Empty: the documentation
+        describes them as any JSON objects.
     """
 
     name: str
@@ -350,6 +354,7 @@ class ConditionKind:
     measure: Callable[
         [Any, Mapping[str, Stream], Mapping[str, StreamSample], Load], dict[str, Any]
     ] = _no_measures
+    records: tuple[RecordType, ...] = ()
 
     def streams_named(self, values: Values) -> list[NamedStream]:
         """Return the streams that a document names, with the fields that contain the names.

@@ -22,13 +22,29 @@ from correlation.operators import (
     as_text,
     encode_json,
     make_heading,
+    result_headers,
 )
-from correlation.resources.topics import Channel
+from correlation.resources.schemas import (
+    NULL,
+    POSITIVE,
+    STRING,
+    TIME_US,
+    RecordType,
+    Schema,
+    constant,
+    described,
+    headers_of,
+    list_of,
+    object_of,
+)
+from correlation.resources.topics import OMITTED_BYTES, OMITTED_HEADER, Channel
 
 # Format version of a list.
 LIST_VERSION = 1
 _CE_TYPE = "coincide.list.v1"
 _SEPARATOR = b"/"
+# Fields that a list above the size limit of its topic loses if they are long.
+_STRINGS = ("kind", "condition", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +158,57 @@ class ListUpdates:
                 "items": list(found.items),
             }
             yield OutputRecord(name.record_key(), encode(record), ident)
+
+
+def list_types(kind: str, channel: Channel, item: Schema) -> tuple[RecordType, ...]:
+    """Return the types of the records of `ListUpdates`, and of a list that is too large.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the conditions.
+    channel : Channel
+        Compacted channel of the kind.
+    item : Schema
+        Schema of an item of a list.
+    """
+    fields: dict[str, Schema] = {
+        "v": constant(LIST_VERSION),
+        "kind": constant(kind),
+        "condition": described(STRING, "Name of the condition."),
+        "version": POSITIVE,
+        "key": described(STRING, "Join key, if the condition has one list per key."),
+        "as_of": described(TIME_US, "Time up to which events have taken effect, in µs."),
+        "detected_at": described(TIME_US, "Time at which the list was written, in µs."),
+        "items": list_of(item, description="The whole list, the first place first."),
+    }
+    key = "CONDITION, or CONDITION/KEY if the condition has one list per join key."
+    headers = result_headers(_CE_TYPE)
+    too_large = {**fields, "error": constant("too_large"), "omitted_bytes": POSITIVE}
+    del too_large["items"]
+    return (
+        RecordType(
+            f"{kind}_list",
+            "Present list of a condition; the newest record of a key replaces the others.",
+            object_of(fields, ["key"]),
+            key,
+            headers,
+            channel.name,
+        ),
+        RecordType(
+            f"{kind}_list_withdrawn",
+            "Tombstone: the list is empty, or its condition does not exist any more.",
+            NULL,
+            key,
+            headers,
+            channel.name,
+        ),
+        RecordType(
+            f"{kind}_list_too_large",
+            "List that exceeds the size limit of its topic, without its items and long strings.",
+            object_of(too_large, [it for it in fields if it in _STRINGS]),
+            key,
+            headers_of({**headers["properties"], OMITTED_HEADER: OMITTED_BYTES}),
+            channel.name,
+        ),
+    )

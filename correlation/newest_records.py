@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 
 from correlation.config_records import Unreadable, parse_config_record
 from correlation.errors import UnknownRecordVersionError, UnreadableRecordError
+from correlation.resources.record_types import CONTINUED, TOPIC
 from correlation.resources.records import Resource
+from correlation.resources.schemas import NULL, STRING, RecordType, described, headers_of
 
 _VERSION_HEADER = "coincide.version"
 # This software writes no longer versions.
@@ -116,3 +118,16 @@ def _deleted_version(headers: Headers) -> int:
 def _stop_at(newer: Unreadable) -> UnknownRecordVersionError:
     where = f"the record at offset {newer.offset} of the config topic, {newer.shown_key}"
     return UnknownRecordVersionError(f"{where}: {newer.problem}")
+
+
+DELETED = RecordType(
+    "deleted_resource",
+    "Tombstone: the resource does not exist any more.",
+    NULL,
+    "KIND/NAME of a stream, condition or template",
+    headers_of(
+        {_VERSION_HEADER: described(STRING, "Version of the deleted document."), **CONTINUED},
+        [_VERSION_HEADER, *CONTINUED],
+    ),
+    TOPIC,
+)

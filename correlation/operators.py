@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.columns import Int64s
 from correlation.buffers.segment import Segment
+from correlation.resources.schemas import STRING, Schema, constant, described, headers_of
 from correlation.resources.topics import ALARMS, Channel
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,7 +85,7 @@ class Heading(NamedTuple):
 def make_heading(
     condition: Condition,
     detected_at_us: int,
-    ce_type: str = "coincide.alarm.v1",
+    ce_type: str,
     channel: Channel = ALARMS,
 ) -> Heading:
     """Build channel, topic and CloudEvents headers of a condition's results.
@@ -112,6 +113,26 @@ def make_heading(
     }
     topic = None if channel.compacted else condition.output_topic
     return Heading(channel.name, topic, headers)
+
+
+def result_headers(ce_type: str | None = None) -> Schema:
+    """Return the schema of the headers of results, those of `make_heading` and `ce_id`.
+
+    Parameters
+    ----------
+    ce_type : str or None
+        CloudEvents type of the records; None: any.
+    """
+    return headers_of(
+        {
+            "content-type": constant("application/json"),
+            "ce_specversion": constant("1.0"),
+            "ce_type": STRING if ce_type is None else constant(ce_type),
+            "ce_source": {"type": "string", "pattern": "^/coincide/conditions/"},
+            "ce_time": {"type": "string", "format": "date-time"},
+            "ce_id": described(STRING, "Id of the result; a repeated result has the same id."),
+        }
+    )
 
 
 # Column of buffered events that holds Kafka's record timestamps, int64[n] in µs.
@@ -231,6 +252,8 @@ class View:
         Operators of all conditions, in the order in which they evaluate the block.
     cache : Cache or None
         Cache of expensive computations that survives restarts.
+    read : collection of str
+        Streams of which the block has records, in any slot.
     """
 
     fresh: Mapping[str, Segment]
@@ -245,6 +268,7 @@ class View:
     shared: MutableMapping[Hashable, object] = field(default_factory=dict)
     operators: Sequence[Operator] = ()
     cache: Cache | None = None
+    read: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

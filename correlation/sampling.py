@@ -8,6 +8,14 @@ Rates. n events whose times range from the first to the last moment have the rat
 (n - 1) / (last - first), also if other records lie between them. The rate of a stream is that of
 its event times (`latest`), because windows are measured in them. The rate of Kafka's timestamps
 shows how fast the same events arrived; both differ if recorded events were loaded in bulk.
+
+Outliers. One wrong time would change first or last. The inner range is that of the times without
+the lowest and the highest 5 %; times that are further from it than it is wide are left out. Of less
+than 10 events all times count, because a few times show no range.
+
+Cut samples. If only the newest records of busy partitions were read, the sample has records of
+quiet partitions from a longer time. The rate is then the sum of the rates of the partitions, each
+over the time from its first to its last event.
 """
 
 from __future__ import annotations
@@ -18,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from correlation.buffers.columns import Int64s
 from correlation.buffers.events import Events
@@ -32,6 +41,10 @@ from correlation.resources.streams import Stream
 _NEVER_US = 2 * TIME_LIMIT_US
 # Timestamp of such a record in columns, as the job has it.
 _NO_TIMESTAMP = 0
+# The inner range leaves out one of this number of events at either end.
+_TAIL = 20
+# Samples with fewer events have no outliers.
+_FEWEST = 10
 # Rates that differ by this factor are reported.
 _FACTOR = 2.0
 _US = 1e6
@@ -83,6 +96,8 @@ class StreamSample:
         Number of records that the job would reject, by reason.
     problems : tuple of str
         Problem of the first rejected record of each reason.
+    is_cut : bool
+        Whether the partitions have records of different times, because not all were read.
     """
 
     stream: Stream
@@ -91,17 +106,23 @@ class StreamSample:
     filtered: int
     rejected: Mapping[Reason, int]
     problems: tuple[str, ...]
+    is_cut: bool = False
 
     @property
     def rate(self) -> float | None:
         """Events per second of event time; None: the events have less than two times."""
-        return _rate(self.events.latest)
+        return self._estimate(self.events.latest).per_second
 
     @property
     def arrival_rate(self) -> float | None:
         """Events per second of Kafka's timestamps; None: less than two are known."""
-        stamps = self.events.record_timestamp_us
-        return _rate(stamps[stamps != _NO_TIMESTAMP])
+        return self._estimate(self.events.record_timestamp_us, _NO_TIMESTAMP).per_second
+
+    def _estimate(self, times_us: Int64s, unknown_us: int | None = None) -> _Rate:
+        """Estimate the rate of moments of the events, of which those with a value are not known."""
+        known = times_us != unknown_us
+        partitions = self.events.partition[known] if self.is_cut else None
+        return _estimate_rate(times_us[known], partitions)
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of the sample as a JSON-able dict."""
@@ -129,7 +150,14 @@ class StreamSample:
                 f"{name}: {rejected:,} of {self.records:,} records would go to the dead-letter "
                 f"topic ({listed}); correct the producer, or the declaration of the stream"
             )
-        rate, arrived = self.rate, self.arrival_rate
+        rate, outliers = self._estimate(self.events.latest)
+        arrived = self.arrival_rate
+        if outliers:
+            yield (
+                f"{name}: {outliers:,} of {len(self.events):,} events have times far from those of "
+                "the others, and are left out of the rate; correct the producer: a time in the "
+                "future makes later events late"
+            )
         if rate is None:
             yield (
                 f"{name}: the rate is not known, because the sample has less than two events with "
@@ -148,7 +176,9 @@ def shorten(number: float) -> float:
     return float(f"{number:.4g}")
 
 
-def read_sample(stream: Stream, records: Sequence[SampleRecord]) -> StreamSample:
+def read_sample(
+    stream: Stream, records: Sequence[SampleRecord], *, is_cut: bool = False
+) -> StreamSample:
     """Read the sample of a stream as the job reads its topic.
 
     Parameters
@@ -157,6 +187,8 @@ def read_sample(stream: Stream, records: Sequence[SampleRecord]) -> StreamSample
         The stream.
     records : sequence of SampleRecord
         At least one record; those of a partition in the order of their offsets.
+    is_cut : bool
+        Whether the partitions have records of different times, because not all were read.
     """
     reader = StreamReader(stream)
     rows_of: dict[int, list[int]] = defaultdict(list)
@@ -200,6 +232,7 @@ def read_sample(stream: Stream, records: Sequence[SampleRecord]) -> StreamSample
         filtered,
         dict(counts.most_common()),
         tuple(_first_problems(problems)),
+        is_cut,
     )
 
 
@@ -212,9 +245,34 @@ def _first_problems(problems: Mapping[int, Problem]) -> Iterable[str]:
             yield f"record {row + 1}: {problem.reason}, {problem.detail}"
 
 
-def _rate(times_us: Int64s) -> float | None:
-    """Return the rate of n moments per second: (n - 1) / (last - first)."""
-    if not len(times_us):
-        return None
-    span_us = int(times_us.max()) - int(times_us.min())
-    return (len(times_us) - 1) * _US / span_us if span_us else None
+class _Rate(NamedTuple):
+    """An estimated rate per second, or None, and the number of moments that were left out."""
+
+    per_second: float | None
+    outliers: int
+
+
+def _estimate_rate(times_us: Int64s, partitions: NDArray[np.int32] | None) -> _Rate:
+    """Return the rate of moments, or the sum of the rates of their partitions."""
+    if partitions is None:
+        return _rate_without_outliers(times_us)
+    found = [_rate_without_outliers(times_us[partitions == it]) for it in np.unique(partitions)]
+    rates = [it.per_second for it in found if it.per_second is not None]
+    if not rates:
+        return _rate_without_outliers(times_us)
+    return _Rate(sum(rates), sum(it.outliers for it in found))
+
+
+def _rate_without_outliers(times_us: Int64s) -> _Rate:
+    """Return (n - 1) / (last - first) of the n moments that are not outliers."""
+    kept = np.sort(times_us)
+    if len(kept) >= _FEWEST:
+        tail = max(1, len(kept) // _TAIL)
+        low, high = int(kept[tail]), int(kept[-tail - 1])
+        width = high - low
+        # Of moments that are nearly all equal, the others show the span.
+        if width:
+            kept = kept[(kept >= low - width) & (kept <= high + width)]
+    outliers = len(times_us) - len(kept)
+    span_us = int(kept[-1]) - int(kept[0]) if len(kept) else 0
+    return _Rate((len(kept) - 1) * _US / span_us if span_us else None, outliers)

@@ -10,7 +10,10 @@ from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from service.api import (
+    alarms,
+    asyncapi,
     conditions,
+    configuration,
     explain,
     health,
     present_list,
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from prometheus_client import Histogram
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from service.settings import Settings
 
@@ -92,7 +95,7 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
     install(app)
     for module in (
         *(streams, stream_status, templates),
-        *(validation, conditions, explain, present_list, health),
+        *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
     ):
         app.include_router(module.router)
     app.add_middleware(_Timed, histogram=requests)
@@ -100,7 +103,10 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
 
 
 class _Timed:
-    """Middleware that observes the duration of each request."""
+    """Middleware that observes the time until the response to each request begins.
+
+    The rest of the response is not observed: a live stream lasts for hours.
+    """
 
     def __init__(self, app: ASGIApp, histogram: Histogram) -> None:
         self._app = app
@@ -110,8 +116,23 @@ class _Timed:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._histogram.time():
-            await self._app(scope, receive, send)
+        began, is_observed = time.perf_counter(), False
+
+        def observe() -> None:
+            nonlocal is_observed
+            if not is_observed:
+                self._histogram.observe(time.perf_counter() - began)
+                is_observed = True
+
+        async def send_timed(message: Message) -> None:
+            observe()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_timed)
+        finally:
+            # Without a response: the client has gone, or the service failed.
+            observe()
 
 
 def _describe_problems(responses: dict[str, Any]) -> None:

@@ -46,6 +46,8 @@ _COUNTERS = {
     "alarms_total": "Alarms written; for factored records, the pairs that they represent.",
     "records_lost_total": "Min records lost by retention, deletion or truncation of a topic.",
     "metrics_records_unreadable_total": "Records of the metrics topic that could not be read.",
+    "alarm_records_followed_total": "Records of results that this service has read.",
+    "alarm_readers_dropped_total": "Live streams of alarms whose clients were too slow.",
 }
 _GAUGES = {
     "interval_length_min_seconds": "Min interval length since the last change of the declaration.",
@@ -69,6 +71,7 @@ _GAUGES = {
     "config_applied_offset": "Offset of the newest config record that the job has applied.",
     "config_head_offset": "Offset of the newest config record.",
     "config_records_unreadable": "Config keys whose newest record cannot be read.",
+    "alarm_readers": "Open live streams of alarms.",
     "job_up": "Whether the job runs and has reported recently.",
 }
 _HISTOGRAMS = {
@@ -76,7 +79,7 @@ _HISTOGRAMS = {
     "interval_length_seconds": "Length of the events' intervals; if they last, end minus begin.",
     "response_time_seconds": "Completion of an alarm minus the later of both latest times.",
     "pipeline_latency_seconds": "Completion of a pair minus Kafka timestamp of its later record.",
-    "http_request_duration_seconds": "Duration of the requests to this service.",
+    "http_request_duration_seconds": "Time until the responses of this service begin.",
 }
 
 

@@ -47,6 +47,14 @@ class FieldProblem:
             exclude_if=lambda it: it is None,
         ),
     ] = None
+    resource: Annotated[
+        str | None,
+        Field(
+            description="Kind and name of the resource, kind/name; missing: the request has one "
+            "resource.",
+            exclude_if=lambda it: it is None,
+        ),
+    ] = None
 
     @classmethod
     def of(cls, error: InvalidFieldError, field: str | None = None) -> FieldProblem:
@@ -130,6 +138,10 @@ class InvalidDocumentError(ServiceError):
         return cls(f"{problems[0].field or 'document'}: {problems[0].problem}", problems)
 
 
+class InvalidConfigurationError(ServiceError):
+    """Resources of a configuration are not valid; the problems name resources and fields."""
+
+
 class DocumentErrors:
     """Collect the errors of several checks of a document, so that all are raised at once.
 
@@ -190,6 +202,18 @@ def top_field(field: str) -> str:
 
 class InvalidQueryError(ServiceError):
     """A query parameter of the path is unknown or repeated."""
+
+
+class InvalidPositionError(ServiceError):
+    """The Last-Event-ID of a request is not the id of an event of this installation."""
+
+
+class NoAlarmsError(ServiceError):
+    """The service does not follow alarms: the setting is 0."""
+
+
+class TooManyReadersError(ServiceError):
+    """The max number of live streams of alarms is open."""
 
 
 class BodyError(ServiceError):

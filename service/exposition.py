@@ -47,7 +47,13 @@ class JobCollector(Collector):
         """Yield every metric family once."""
         view = self._plane.metrics
         unreadable = _sample("metrics_records_unreadable_total", view.unreadable)
-        counters = [*view.counters(), unreadable]
+        alarms = self._plane.alarms
+        counters = [
+            *view.counters(),
+            unreadable,
+            _sample("alarm_records_followed_total", alarms.followed_total),
+            _sample("alarm_readers_dropped_total", alarms.readers.dropped_total),
+        ]
         job = view.job()
         if job is not None and job["lost"] is not None:
             lost = sum(sum(partitions.values()) for partitions in job["lost"].values())
@@ -66,6 +72,7 @@ class JobCollector(Collector):
         plane = self._plane
         yield _sample("config_head_offset", plane.log.position - 1)
         yield _sample("config_records_unreadable", len(plane.registry.unreadable()))
+        yield _sample("alarm_readers", len(plane.alarms.readers))
         yield _sample("job_up", int(plane.job_is_up()))
         for stream, mark in plane.metrics.watermarks().items():
             if mark is not None:

@@ -12,6 +12,7 @@ from correlation.config_records import Unreadable, read_key
 from correlation.errors import UnreadableRecordError
 from correlation.newest_records import NewestRecords
 from correlation.resources.records import Resource, ResourceKind, resource_key
+from service.transactions import is_continued
 
 if TYPE_CHECKING:
     from service.log import LogRecord
@@ -27,7 +28,10 @@ class Stored(NamedTuple):
 
 
 class ConfigFold:
-    """Registered resources; `apply` is called by one thread, any thread may read."""
+    """Registered resources; `apply` is called by one thread, any thread may read.
+
+    The records of a transaction are applied together: no reader sees a part of them.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,23 +40,44 @@ class ConfigFold:
         }
         self._newest = NewestRecords(orjson.loads)
         self._is_following = False
+        # Records of a transaction whose last record has not been read.
+        self._waiting: list[LogRecord] = []
 
     def apply(self, record: LogRecord) -> None:
         """Apply one record; an unreadable record removes its resource.
+
+        A record that is not the last of its transaction is applied with the last one.
 
         Raises
         ------
         UnknownRecordVersionError
             After `follow`, when a newer version of this software wrote it.
         """
-        key = record.key or b""
+        self._waiting.append(record)
+        if not is_continued(record.headers):
+            self.complete()
+
+    def complete(self) -> None:
+        """Apply the waiting records; errors as in `apply`.
+
+        Called at the end of the topic, which is never inside a transaction: Kafka removes the last
+        record of an old transaction if it is an expired tombstone.
+        """
+        records, self._waiting = self._waiting, []
         with self._lock:
-            found = self._newest.take(record.offset, key, record.value, record.headers)
-            self._remove(key)
-            if isinstance(found, Resource):
-                self._stored[found.kind][found.name] = Stored(found, record.offset)
-        if isinstance(found, Unreadable) and self._is_following:
-            _log_unreadable(found)
+            unreadable = [it for record in records if (it := self._take(record)) is not None]
+        if self._is_following:
+            for found in unreadable:
+                _log_unreadable(found)
+
+    def _take(self, record: LogRecord) -> Unreadable | None:
+        """Apply a record; return it if it is unreadable. The caller holds the lock."""
+        key = record.key or b""
+        found = self._newest.take(record.offset, key, record.value, record.headers)
+        self._remove(key)
+        if isinstance(found, Resource):
+            self._stored[found.kind][found.name] = Stored(found, record.offset)
+        return found if isinstance(found, Unreadable) else None
 
     def follow(self) -> None:
         """End the initial read: from now on, a record of a newer version is an error at once.
@@ -86,6 +111,11 @@ class ConfigFold:
         """Return the resources of a kind, by name."""
         with self._lock:
             return dict(self._stored[kind])
+
+    def snapshot(self) -> dict[ResourceKind, dict[str, Stored]]:
+        """Return the resources of all kinds at one moment."""
+        with self._lock:
+            return {kind: dict(stored) for kind, stored in self._stored.items()}
 
     def version(self, kind: ResourceKind, name: str) -> int:
         """Return the highest version that a name may have had; 0 for a new name."""

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
+# The position passes the marker of a transaction only with the next fetch without records.
+_FETCH_WAIT_MS = 100
 # Interval and timeout of the check that the topic was not created again.
 _IDENTITY_SECONDS = 2.0
 _IDENTITY_TIMEOUT_SECONDS = 1.0
@@ -75,6 +77,9 @@ class TopicLog:
         Called with each record, in order, in the reader's thread. An exception stops the log.
     on_failure : callable, optional
         Called in the reader's thread when an error stops the log.
+    at_end : callable, optional
+        Called in the reader's thread when the end of the topic is reached, before the position
+        moves there. The end is that of the committed records: never inside a transaction.
     """
 
     def __init__(
@@ -83,12 +88,14 @@ class TopicLog:
         topic: str,
         apply: Callable[[LogRecord], None],
         on_failure: Callable[[Exception], None] | None = None,
+        at_end: Callable[[], None] | None = None,
     ) -> None:
         self._settings = settings
         self._partition = TopicPartition(topic, 0, OFFSET_BEGINNING)
         self._identity = TopicIdentity(topic)
         self._apply = apply
         self._on_failure = on_failure
+        self._at_end = at_end
         self._moved = threading.Condition()
         self._position = 0
         self._failure: Exception | None = None
@@ -135,6 +142,7 @@ class TopicLog:
             self._settings.client_properties("coincide-service"),
             f"{self._settings.prefix}.service",
             auto_offset_reset="error",
+            fetch_wait_max_ms=_FETCH_WAIT_MS,
         )
         self._admin = AdminClient(self._settings.client_properties("coincide-service"))
         # Checked before the first record is read, so that all records are of this topic.
@@ -317,6 +325,8 @@ class TopicLog:
             )
             self._move(offset + 1)
         elif error is not None and error.code() == END_OF_PARTITION and offset is not None:
+            if self._at_end is not None:
+                self._at_end()
             self._move(offset)
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
             # Usually the topic was created again; that check raises the better message.

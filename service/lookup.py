@@ -245,7 +245,8 @@ class _Search:
         if not ranges:
             return None
         newest, _ = self._newest(ranges, min(most, self._share(ranges)))
-        found = NewestRecords(most)
+        shortened = {it[1] for it, there in newest.items() if there.begin > ranges[it].begin}
+        found = NewestRecords(most, shortened)
         try:
             for message in read_ranges(self._consumer, newest, self._deadline):
                 found.add(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from math import ceil
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -18,11 +19,34 @@ from service.errors import BrokerError, ServiceError
 from service.settings import Settings
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from service.plane import ControlPlane
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 FAILED = 1
 WRONG_SETTING = 2
+
+
+class Server(uvicorn.Server):
+    """Server that ends the live streams when it stops, instead of waiting for their clients.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        Configuration of uvicorn.
+    plane : ControlPlane
+        Control plane of its application.
+    """
+
+    def __init__(self, config: uvicorn.Config, plane: ControlPlane) -> None:
+        super().__init__(config)
+        self._plane = plane
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Stop accepting connections, end the streams, and wait for other requests."""
+        self._plane.alarms.readers.close()
+        await super().shutdown(sockets)
 
 
 def serve(settings: Settings) -> int:
@@ -51,7 +75,7 @@ def serve(settings: Settings) -> int:
         cause = explain_silence(settings.client_properties("coincide-service")) if silent else None
         _say(f"the service could not start: {error}{f': {cause}' if cause else ''}")
         return FAILED
-    server = uvicorn.Server(
+    server = Server(
         uvicorn.Config(
             app,
             host=settings.host,
@@ -59,7 +83,12 @@ def serve(settings: Settings) -> int:
             log_config=None,
             access_log=False,
             server_header=False,
-        )
+            # Writes are answered within these times; a client that reads nothing is cut off then.
+            timeout_graceful_shutdown=ceil(
+                settings.write_timeout_seconds + settings.broker_timeout_seconds
+            ),
+        ),
+        plane,
     )
     plane.on_failure = lambda: setattr(server, "should_exit", True)
     try:

@@ -7,6 +7,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from confluent_kafka import Message
 
 # Max size of the records, in bytes.
@@ -23,6 +25,8 @@ class NewestRecords:
     ----------
     most : int
         Max number of records to keep.
+    shortened : collection of int
+        Partitions of which not all records are read, but only the newest.
     messages : list of Message
         The records, by partition and offset after `prune`.
     in_time : bool
@@ -30,13 +34,23 @@ class NewestRecords:
     """
 
     most: int
+    shortened: Collection[int] = ()
     messages: list[Message] = field(default_factory=list)
     in_time: bool = True
     _bytes: int = 0
+    # Timestamp of the first record that was read of each partition, in ms.
+    _first_ms: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> list[int]:
+        """Partitions with records in the time of the kept ones that were not read, in order."""
+        oldest_ms = min((it.timestamp()[1] for it in self.messages), default=0)
+        return sorted(it for it in self.shortened if self._first_ms.get(it, oldest_ms) > oldest_ms)
 
     def add(self, message: Message) -> None:
         """Add a record; older ones are dropped when they are too many or too large."""
         self.messages.append(message)
+        self._first_ms.setdefault(message.partition() or 0, message.timestamp()[1])
         self._bytes += len(message.value() or b"")
         if len(self.messages) > _SPARE * self.most or self._bytes > _SPARE * NEWEST_BYTES:
             self.prune()

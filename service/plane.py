@@ -23,6 +23,8 @@ from correlation.resources.records import (
     stream_to_document,
     template_to_document,
 )
+from service.alarms.feed import AlarmFeed
+from service.configuration_writes import ConfigurationWrites
 from service.documents.unchanged import is_unchanged
 from service.errors import DocumentErrors, NotFoundError, ServiceError
 from service.explaining import Explainer
@@ -100,12 +102,17 @@ class ControlPlane:
         self.stream_topics = StreamTopics(settings, self._topics)
         self._explainer = Explainer(settings)
         self._sampler = Sampler(settings)
-        self.log = TopicLog(settings, settings.topics.config, self.registry.apply, self._fail)
+        registry, config = self.registry, settings.topics.config
+        self.log = TopicLog(settings, config, registry.apply, self._fail, registry.complete)
         self._metrics_log = TopicLog(
             settings, settings.topics.metrics, self.metrics.apply, self._fail
         )
         self.lists = PresentLists(settings, self._fail)
+        self.alarms = AlarmFeed(settings, registry.output_topics)
         self._turns = Turns(settings.write_timeout_seconds)
+        self.configuration = ConfigurationWrites(
+            settings, registry, self._topic_rules, self.log, self._turns
+        )
         self._started = False
 
     @property
@@ -126,19 +133,13 @@ class ControlPlane:
         if self._started:
             return
         self.topic_problems = self._topics.ensure_own()
-        for problem in self.topic_problems:
-            _LOGGER.warning(
-                "topic %s: %s is %s but should be %s; Coincide does not change it",
-                problem.topic,
-                problem.setting,
-                problem.found,
-                problem.needed,
-            )
         try:
             self.log.start()
             self.registry.follow()
+            self.configuration.settle()
             self._metrics_log.start()
             self.lists.start()
+            self.alarms.start()
         except (ServiceError, CorrelationError):
             self.stop()
             raise
@@ -147,6 +148,7 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Close the Kafka clients."""
+        self.alarms.stop()
         self.log.stop()
         self._metrics_log.stop()
         self.lists.stop()
@@ -202,7 +204,7 @@ class ControlPlane:
             When the write is rejected or Kafka does not answer.
         """
         with self._turns.take():
-            self.log.read_to_end(self.settings.broker_timeout_seconds)
+            self.configuration.catch_up()
             current = self.registry.get(kind, name)
             precondition(current)
             version = self.registry.next_version(kind, name)
@@ -235,7 +237,7 @@ class ControlPlane:
             When it does not exist or is in use, or Kafka does not answer.
         """
         with self._turns.take():
-            self.log.read_to_end(self.settings.broker_timeout_seconds)
+            self.configuration.catch_up()
             precondition(self.registry.get(kind, name))
             resource = self.find(kind, name).resource
             if kind == "stream":
@@ -255,7 +257,7 @@ class ControlPlane:
             When it does not exist, or Kafka does not answer.
         """
         with self._turns.take():
-            self.log.read_to_end(self.settings.broker_timeout_seconds)
+            self.configuration.catch_up()
             stored = self.find("condition", name)
             found = stored.resource
             if found.paused == paused:

@@ -175,9 +175,13 @@ class Sampler:
         if problems:
             raise NoSampleError(f"{problems[0].field}: {problems[0].problem}", tuple(problems))
         warnings = [f"{topic}: {_LIMIT}" for topic, it in sorted(found.items()) if not it.in_time]
+        warnings += [_describe_cut(topic, it) for topic, it in sorted(found.items()) if it.cut]
         with self._turns():
             read = {topic: [*map(_parse, it.messages)] for topic, it in found.items()}
-            samples = {name: read_sample(it, read[it.topic]) for name, it in streams.items()}
+            samples = {
+                name: read_sample(it, read[it.topic], is_cut=bool(found[it.topic].cut))
+                for name, it in streams.items()
+            }
         return Samples(samples, warnings)
 
 
@@ -185,6 +189,16 @@ def _describe_lack(found: NewestRecords | None) -> str:
     if found is None:
         return "does not exist"
     return "has no records" if found.in_time else "was not read before the time limit"
+
+
+def _describe_cut(topic: str, found: NewestRecords) -> str:
+    partitions = len(found.cut)
+    named = "partition has" if partitions == 1 else "partitions have"
+    return (
+        f"{topic}: {partitions} {named} more records in the time of the sample than were read, so "
+        "the rate is the sum of the rates of the partitions; use fewer records for the sample, or "
+        "increase COINCIDE_EXPLAIN_RECORDS"
+    )
 
 
 def _read_given(name: str, records: Iterable[object]) -> Iterator[SampleRecord]:

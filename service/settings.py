@@ -88,6 +88,24 @@ class Settings(ClientSettings):
         le=300,
         description="Max time to find events by their ids, or to read a sample, in seconds.",
     )
+    recent_alarms: int = Field(
+        default=10_000,
+        ge=0,
+        le=1_000_000,
+        description="Max number of alarms of a partition that the service keeps in memory for "
+        "`GET /v1/alarms`, the newest; 0: the service does not read alarms.",
+    )
+    recent_alarms_bytes: int = Field(
+        default=67_108_864,
+        ge=1_048_576,
+        description="Max memory of these alarms, over all topics, in bytes.",
+    )
+    alarm_readers: int = Field(
+        default=100,
+        ge=0,
+        le=10_000,
+        description="Max number of live streams of `GET /v1/alarms`; further ones get 503.",
+    )
     log_level: str = Field(
         default="info",
         pattern="^(critical|error|warning|info|debug)$",

@@ -14,7 +14,7 @@ from kafka_client.partition_offsets import Edge, list_offsets
 from service.errors import BrokerError, ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from confluent_kafka import KafkaError, Message
 
@@ -62,13 +62,32 @@ class StreamTopics:
 
     def warnings(self, streams: Iterable[Stream]) -> list[str]:
         """Describe the problems in sentences, and log them; parameters as in `problems`."""
+        return [sentence for _, sentence in self._warnings(streams)]
+
+    def warnings_by_stream(self, streams: Sequence[Stream]) -> dict[str, list[str]]:
+        """Describe the problems as `warnings` does, by stream; streams without any are missing."""
+        found = self._warnings(streams)
+        by_stream = {
+            stream.name: [sentence for topic, sentence in found if topic == stream.topic]
+            for stream in streams
+            if stream.clock == "live"
+        }
+        return {name: sentences for name, sentences in by_stream.items() if sentences}
+
+    def _warnings(self, streams: Iterable[Stream]) -> list[tuple[str, str]]:
+        """Return topics and the sentences about them, and log the sentences."""
         found = [
-            f"topic: {it.topic} has {it.setting}={it.found}: a live stream cannot reject events "
-            f"dated in the future, and one wrong clock makes all other events late; set "
-            f"{it.setting}={it.needed} on the topic"
+            (
+                it.topic,
+                (
+                    f"topic: {it.topic} has {it.setting}={it.found}: a live stream cannot reject "
+                    "events dated in the future, and one wrong clock makes all other events late; "
+                    f"set {it.setting}={it.needed} on the topic"
+                ),
+            )
             for it in self.problems(streams) or ()
         ]
-        for sentence in found:
+        for _, sentence in found:
             _LOGGER.warning("%s", sentence)
         return found
 

@@ -155,7 +155,7 @@ class TopicKeeper:
         self._admin: AdminClient | None = None
 
     def ensure_own(self) -> tuple[TopicProblem, ...]:
-        """Create Coincide's own topics; return the problems of topics that existed.
+        """Create Coincide's own topics; log and return the problems of topics that existed.
 
         Raises
         ------
@@ -166,7 +166,10 @@ class TopicKeeper:
         partitions = self._partitions()
         existing = [spec for spec in specs if spec.name in partitions]
         self._create([spec for spec in specs if spec.name not in partitions])
-        return self._check(existing, partitions)
+        problems = self._check(existing, partitions)
+        for it in problems:
+            _LOGGER.warning("topic %s: %s is %s but should be %s; Coincide does not change it", *it)
+        return problems
 
     def check_timestamps(self, topics: Collection[str]) -> tuple[TopicProblem, ...]:
         """Find existing topics whose records Kafka does not stamp with its own time.

@@ -29,11 +29,7 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 
 
 @contextmanager
-def suggesting(
-    service: ServiceClient,
-    named: Collection[tuple[str, str]],
-    own: Collection[tuple[str, str]] = (),
-) -> Iterator[None]:
+def suggesting(service: ServiceClient, named: Collection[tuple[str, str]]) -> Iterator[None]:
     """Add similar names to the error of a request that names unknown resources.
 
     Parameters
@@ -42,8 +38,6 @@ def suggesting(
         Service that lists its names after it has rejected the request.
     named
         Kinds and names of resources in the request.
-    own
-        Further kinds and names that the user defines.
 
     Raises
     ------
@@ -55,17 +49,33 @@ def suggesting(
     except RefusedError as error:
         if error.status not in {_NOT_FOUND, _INVALID}:
             raise
-        try:
-            hints = [_hint(service, kind, name, own) for kind, name in sorted(named)]
-        except ServiceError:
-            raise error from None
-        raise RefusedError(f"{error}{''.join(hints)}", error.status) from error
+        hints = hint_names(service, named)
+        raise RefusedError(f"{error}{hints}", error.status) from error
+
+
+def hint_names(
+    service: ServiceClient,
+    named: Collection[tuple[str, str]],
+    own: Collection[tuple[str, str]] = (),
+) -> str:
+    """Return a sentence ending that suggests names similar to unknown ones; empty without any.
+
+    Parameters
+    ----------
+    service
+        Service that lists its names.
+    named
+        Kinds and names of resources in a rejected request.
+    own
+        Further kinds and names that the user defines.
+    """
+    try:
+        return "".join(_hint(service, kind, name, own) for kind, name in sorted(named))
+    except ServiceError:
+        return ""
 
 
 def _hint(service: ServiceClient, kind: str, name: str, own: Collection[tuple[str, str]]) -> str:
-    known = service.names(kind)
-    if name in known:
+    if (kind, name) in own or name in (known := service.names(kind)):
         return ""
-    return did_you_mean(
-        name, sorted({*known, *(it for kind_, it in own if kind_ == kind)} - {name})
-    )
+    return did_you_mean(name, sorted({*known, *(it for kind_, it in own if kind_ == kind)}))

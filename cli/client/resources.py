@@ -1,4 +1,4 @@
-"""Templates, streams and conditions in files: read and register them (``apply``).
+"""Templates, streams and conditions in files.
 
 A file is YAML or JSON and contains one or more documents. Each is the REST document with its
 ``name``, and with its ``kind``: ``template``, ``stream``, or the kind of a condition::
@@ -15,6 +15,9 @@ A file is YAML or JSON and contains one or more documents. Each is the REST docu
     b: seismic
     window: 2s
     threshold: "0.6"
+
+A document may also be the configuration of the REST API: a list of such documents, ``resources``.
+The document of a condition may have ``paused``.
 """
 
 from __future__ import annotations
@@ -26,19 +29,15 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
 
 import yaml
 
-from cli.client.near_names import suggesting
 from cli.client.yaml_loader import Loader
-from cli.errors import RefusedError, UsageError
+from cli.errors import UsageError
 from correlation.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from cli.client.rest import Change, ServiceClient
 
 Kind = Literal["template", "stream", "condition"]
 # Resources refer only to resources of earlier kinds.
@@ -65,17 +64,22 @@ class ResourceFile:
         The REST document.
     place
         File, number and first line of the document.
+    paused
+        Whether the condition is paused; None: the file does not determine it.
     """
 
     kind: Kind
     name: str
     document: dict[str, Any]
     place: str = field(default="", compare=False)
+    paused: object = None
 
-    @property
-    def path(self) -> str:
-        """Path of the resource in the REST API."""
-        return f"/v1/{self.kind}s/{quote(self.name, safe='')}"
+    def to_document(self) -> dict[str, Any]:
+        """Return the document with kind and name, as in a file."""
+        head: dict[str, Any] = {"kind": self.document.get("kind", self.kind), "name": self.name}
+        if self.paused is not None:
+            head["paused"] = self.paused
+        return head | {key: it for key, it in self.document.items() if key != "kind"}
 
     @property
     def streams(self) -> frozenset[str]:
@@ -94,26 +98,6 @@ class ResourceFile:
             names = named if isinstance(named, list) else []
             return frozenset(("template", str(name)) for name in names)
         return frozenset(("stream", name) for name in self.streams)
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """Result for one resource.
-
-    Parameters
-    ----------
-    kind, name
-        Kind and name of the resource.
-    change
-        The change; ``unchecked`` if a dry run could not check the resource.
-    warnings
-        Warnings of the service.
-    """
-
-    kind: str
-    name: str
-    change: Change | Literal["unchecked"]
-    warnings: tuple[str, ...] = ()
 
 
 def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
@@ -137,48 +121,6 @@ def read_resources(paths: Iterable[Path]) -> list[ResourceFile]:
         if times > 1:
             raise UsageError(f"{kind} {name} occurs {times} times; keep one of them")
     return sorted(found, key=lambda resource: _ORDER.index(resource.kind))
-
-
-def apply_resources(
-    service: ServiceClient, resources: Iterable[ResourceFile], *, dry_run: bool = False
-) -> Iterable[Applied]:
-    """Register resources with the service, and yield the result of each at once.
-
-    Parameters
-    ----------
-    service
-        The service.
-    resources
-        Resources in the order in which they are written.
-    dry_run
-        Let the service check everything and write nothing. A document that refers to a new
-        resource, or to a new version of a template, cannot be checked then.
-
-    Raises
-    ------
-    ServiceError
-        The service does not answer, or rejects a document; the message names the document.
-    """
-    given = list(resources)
-    own = {(resource.kind, resource.name) for resource in given}
-    unwritten: set[tuple[str, str]] = set()
-    for resource in given:
-        change: Change | Literal["unchecked"] = "unchecked"
-        warnings: tuple[str, ...] = ()
-        if not resource.needs & unwritten:
-            try:
-                with suggesting(service, resource.needs, own):
-                    put = service.put(resource.path, resource.document, dry_run=dry_run)
-            except RefusedError as error:
-                message = f"{resource.place}, {resource.kind} {resource.name}: {error}"
-                raise RefusedError(message, error.status) from error
-            change, warnings = put.change, tuple(put.resource.get("warnings", ()))
-        # A stream would use the new version of a template, which a dry run has not written.
-        if dry_run and (
-            change in {"created", "unchecked"} or (resource.kind, change) == ("template", "changed")
-        ):
-            unwritten.add((resource.kind, resource.name))
-        yield Applied(resource.kind, resource.name, change, warnings)
 
 
 def _read_file(path: Path) -> Iterable[ResourceFile]:
@@ -206,9 +148,20 @@ def _read_file(path: Path) -> Iterable[ResourceFile]:
     except yaml.YAMLError as error:
         raise UsageError(f"{where} is neither YAML nor JSON: {error}") from error
     for number, (line, document) in enumerate(documents, start=1):
+        place = f"{where}, document {number}"
+        if isinstance(document, dict) and document.keys() == {"resources"}:
+            yield from _listed(document["resources"], place, line)
         # A trailing separator yields an empty document.
-        if document is not None:
-            yield _resource(document, f"{where}, document {number}", line)
+        elif document is not None:
+            yield _resource(document, place, line)
+
+
+def _listed(resources: object, place: str, line: int) -> Iterator[ResourceFile]:
+    """Yield the resources of a configuration, as `coincide export --json` writes it."""
+    if not isinstance(resources, list):
+        raise UsageError(f"{place}: resources: must be a list; write a list of documents")
+    for number, document in enumerate(resources, start=1):
+        yield _resource(document, f"{place}, resource {number}", line)
 
 
 def _documents(content: str) -> Iterator[tuple[int, object]]:
@@ -243,7 +196,8 @@ def _resource(document: object, place: str, line: int) -> ResourceFile:
         raise UsageError(
             f"{place}: kind: is missing; write template, stream, or the kind of condition"
         )
-    return ResourceFile("condition", name, rest, begin)
+    paused = rest.pop("paused", None)
+    return ResourceFile("condition", name, rest, begin, paused)
 
 
 def _check_json(value: object, place: str, depth: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
@@ -16,19 +16,10 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS = 30
 _READY_SECONDS = 5
 _NOT_FOUND = 404
-_CREATED = 201
 _FIRST_ERROR = 400
 # Max page size of a list.
 _MAX_NAMES = 1000
-Change = Literal["created", "changed", "unchanged"]
 Document = dict[str, Any]
-
-
-class Put(NamedTuple):
-    """The change that a write made, and the resource after it."""
-
-    change: Change
-    resource: Document
 
 
 class ServiceClient:
@@ -107,7 +98,7 @@ class ServiceClient:
         self._check(answer)
         return dict(answer.json())
 
-    def put(self, path: str, document: Document, *, dry_run: bool = False) -> Put:
+    def put(self, path: str, document: Document) -> None:
         """Create or replace a resource.
 
         Parameters
@@ -116,24 +107,39 @@ class ServiceClient:
             Path of the resource, for instance ``/v1/streams/acoustic``.
         document
             The whole document.
-        dry_run
-            Check everything, write nothing.
 
         Raises
         ------
         ServiceError
             The service does not answer, or rejects the document; the message states the reason.
         """
-        before = self._ask("GET", path)
-        params = {"dry_run": "true"} if dry_run else {}
-        answer = self._ask("PUT", path, params=params, **_as_body(document))
+        self._check(self._ask("PUT", path, **_as_body(document)))
+
+    def put_configuration(
+        self, resources: list[Document], *, prune: bool, dry_run: bool
+    ) -> Document:
+        """Register resources, all or none; return the changes.
+
+        Parameters
+        ----------
+        resources
+            Documents with kind and name.
+        prune
+            Delete all other resources.
+        dry_run
+            Check everything, write nothing.
+
+        Raises
+        ------
+        ServiceError
+            The service does not answer, or rejects the resources.
+        """
+        options = {"prune": prune, "dry_run": dry_run}
+        params = {name: "true" for name, wanted in options.items() if wanted}
+        body = _as_body({"resources": resources})
+        answer = self._ask("PUT", "/v1/config", params=params, **body)
         self._check(answer)
-        change: Change = "changed"
-        if answer.status_code == _CREATED or before.status_code == _NOT_FOUND:
-            change = "created"
-        elif answer.headers.get("ETag") == before.headers["ETag"]:
-            change = "unchanged"
-        return Put(change, dict(answer.json()))
+        return dict(answer.json())
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
         """Send a request and return the response, whatever its status."""
@@ -151,7 +157,10 @@ class ServiceClient:
             return
         request = f"{answer.request.method} {answer.request.url.path}"
         status = answer.status_code
-        raise RefusedError(f"{request}: {status} {_describe_problem(answer)}", status)
+        problem = _problem_of(answer)
+        found = [] if problem is None else _problems_in(problem)
+        described = answer.text[:200] if problem is None else _describe_problem(problem, found)
+        raise RefusedError(f"{request}: {status} {described}", status, found)
 
 
 def _as_body(document: Document) -> dict[str, Any]:
@@ -159,20 +168,31 @@ def _as_body(document: Document) -> dict[str, Any]:
     return {"content": write_json(document), "headers": {"Content-Type": "application/json"}}
 
 
-def _describe_problem(answer: httpx.Response) -> str:
-    """Return a problem body as one sentence."""
+def _problem_of(answer: httpx.Response) -> Document | None:
+    """Return the problem in a response; None: it contains another body."""
     try:
         problem = answer.json()
     except ValueError:
-        return answer.text[:200]
-    if not isinstance(problem, dict):
-        return answer.text[:200]
-    found = [it for it in problem.get("errors") or () if isinstance(it, dict)]
+        return None
+    return problem if isinstance(problem, dict) else None
+
+
+def _problems_in(problem: Document) -> list[Document]:
+    return [it for it in problem.get("errors") or () if isinstance(it, dict)]
+
+
+def _describe_problem(problem: Document, found: list[Document]) -> str:
+    """Return a problem body as one sentence."""
+    return describe_problems(found) or str(problem.get("detail") or problem.get("title") or "")
+
+
+def describe_problems(problems: list[Document]) -> str:
+    """Return problems of fields as one sentence, followed by the lines of texts they refer to."""
     fields = [
-        f"{it.get('field') or 'document'}: {it.get('problem')}: {it.get('remedy')}" for it in found
+        f"{it.get('field') or 'document'}: {it.get('problem')}: {it.get('remedy')}"
+        for it in problems
     ]
-    described = "; ".join(fields) or str(problem.get("detail") or problem.get("title") or "")
-    return "\n".join([described, *_excerpts(found)])
+    return "\n".join(["; ".join(fields), *_excerpts(problems)])
 
 
 def _excerpts(problems: list[Document]) -> list[str]:

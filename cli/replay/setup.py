@@ -19,9 +19,9 @@ from correlation.timing.conditions import PAIRS
 from service.api.body import parse_json
 from service.api.problems import problem_of_field
 from service.api.wording import field_problems
+from service.checks import checked_condition, checked_stream
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
 from service.errors import ServiceError
-from service.registry import checked_condition, checked_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -18,7 +18,7 @@ RESET = -CLOSED
 # Kafka's timestamps are whole milliseconds, rounded down.
 _TIMESTAMP_ERROR_US = 999
 # Values of `read_up_to` that are words.
-_READ_UP_TO: Mapping[str, int] = {"end": CLOSED, "reset": RESET}
+READ_UP_TO: Mapping[str, int] = {"end": CLOSED, "reset": RESET}
 
 
 class Heartbeat(NamedTuple):
@@ -81,8 +81,8 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
     if not isinstance(stream, str):
         raise InvalidFieldError("stream", "must be a string", "write the name of the stream")
     read_up_to = require(record, "read_up_to")
-    if isinstance(read_up_to, str) and read_up_to in _READ_UP_TO:
-        read_up_to = _READ_UP_TO[read_up_to]
+    if isinstance(read_up_to, str) and read_up_to in READ_UP_TO:
+        read_up_to = READ_UP_TO[read_up_to]
     elif not _is_whole(read_up_to) or abs(read_up_to) > TIME_LIMIT_US:
         remedy = 'write µs since 1970, "end", or "reset"'
         raise InvalidFieldError("read_up_to", "is not a valid time", remedy)
@@ -101,7 +101,7 @@ def heartbeat_from_record(record: Mapping[str, Any]) -> Heartbeat:
 
 def heartbeat_to_record(heartbeat: Heartbeat) -> Document:
     """Write a heartbeat as the value of its record."""
-    words = {value: word for word, value in _READ_UP_TO.items()}
+    words = {value: word for word, value in READ_UP_TO.items()}
     return {
         "v": VERSION,
         "stream": heartbeat.stream,

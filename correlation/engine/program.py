@@ -96,7 +96,15 @@ class Program:
         running = [it for _, it in operators]
         reached = {name: self._watermarks.max_latest(name) for name in self._streams}
         view = View(
-            fresh, record_timestamp_us, self._buffers, *context, reached, {}, running, self._cache
+            fresh,
+            record_timestamp_us,
+            self._buffers,
+            *context,
+            reached,
+            {},
+            running,
+            self._cache,
+            {it.stream for it in block.progress},
         )
         evaluations = [(entry, operator.evaluate(view)) for entry, operator in operators]
         self._age({name: (numbers[name], fresh[name]) for name in fresh}, watermarks)

@@ -14,6 +14,7 @@ from correlation.event_query.explain import explain_combination, find_stopping
 from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import derive_costs, plan_query
 from correlation.event_query.reading import QueryResultReader
+from correlation.event_query.record_types import RECORDS
 
 if TYPE_CHECKING:
     from correlation.event_query.condition import EventQueryCondition
@@ -130,4 +131,5 @@ EVENT_QUERY_KIND = ConditionKind(
     picture=draw_constraints,
     names_events=True,
     horizon_remedy=_HORIZON_REMEDY,
+    records=RECORDS,
 )

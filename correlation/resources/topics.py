@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from correlation.errors import UnknownChannelError
+from correlation.reasons import Reason
+from correlation.resources.schemas import (
+    ANY_BYTES,
+    NULL,
+    STRING,
+    RecordType,
+    choice,
+    described,
+    headers_of,
+)
 
 if TYPE_CHECKING:
-    from correlation.reasons import Reason
+    from correlation.resources.schemas import Schema
 
 
 # Prefix of `__consumer_offsets` and `__transaction_state`, and of internal topics of other tools.
@@ -172,3 +182,67 @@ def refusal_headers(reason: Reason, detail: str, topic: str) -> dict[str, bytes]
         "coincide.error.detail": detail.encode("utf-8", "backslashreplace"),
         "coincide.error.topic": topic.encode(),
     }
+
+
+_NUMERAL: Schema = {"type": "string", "pattern": "^[0-9]+$"}
+_REFUSAL: dict[str, Schema] = {
+    "coincide.error.reason": choice([it.value for it in Reason]),
+    "coincide.error.detail": described(STRING, "Description of the problem."),
+    "coincide.error.topic": described(STRING, "Topic that could not be written."),
+}
+_ERROR: dict[str, Schema] = {
+    **_REFUSAL,
+    "coincide.error.topic": described(STRING, "Topic of the record."),
+    "coincide.error.stream": described(STRING, "Stream of the record; empty if unknown."),
+    "coincide.error.partition": described(_NUMERAL, "Partition of the record."),
+    "coincide.error.offset": described(_NUMERAL, "Offset of the record."),
+}
+LATE = RecordType(
+    "late_event",
+    "Record of an event that is older than the watermark of its stream, unchanged.",
+    ANY_BYTES,
+    "The key of the record.",
+    headers_of({**_ERROR, "coincide.error.reason": choice([Reason.LATE.value])}, others=True),
+    "late",
+    "application/octet-stream",
+)
+DEAD_LETTER = RecordType(
+    "dead_letter",
+    "Record that could not be processed, unchanged.",
+    ANY_BYTES,
+    "The key of the record.",
+    headers_of(_ERROR, others=True),
+    "dead-letter",
+    "application/octet-stream",
+)
+REFUSED_RESULT = RecordType(
+    "refused_result",
+    "Result that could not be written to its topic, unchanged.",
+    ANY_BYTES,
+    "The key of the result.",
+    headers_of(
+        {
+            **_REFUSAL,
+            "coincide.error.reason": choice([Reason.OUTPUT_REFUSED.value, Reason.TOO_LARGE.value]),
+        },
+        others=True,
+    ),
+    "dead-letter",
+    "application/octet-stream",
+)
+# Header with the size of a record whose value was left out because it exceeds every limit.
+OMITTED_HEADER = "coincide.error.omitted_bytes"
+OMITTED_BYTES = described(_NUMERAL, "Size of the whole record, in bytes.")
+
+
+def omitted_value(topic: str) -> RecordType:
+    """Return the type of the records of a topic that is not compacted whose value was left out."""
+    return RecordType(
+        "omitted_value",
+        "Record without its value, which exceeds the size limit of the topic. A key or header of "
+        "64 KiB or more is left out too.",
+        NULL,
+        "The key of the record.",
+        headers_of({OMITTED_HEADER: OMITTED_BYTES}, others=True),
+        topic,
+    )

@@ -30,6 +30,7 @@ from correlation.timing.intervals.pairs import DECIDED_BY
 
 # Version of the records.
 ALARM_VERSION = 1
+CE_TYPE = "coincide.alarm.v1"
 # Value of `decided_by` in alarms without a B; pairs have the values of DECIDED_BY.
 WATERMARK = "watermark"
 
@@ -112,7 +113,7 @@ class PairBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Return channel, topic and CloudEvents headers; see `Result.heading`."""
-        return make_heading(self.condition, detected_at_us)
+        return make_heading(self.condition, detected_at_us, CE_TYPE)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""
@@ -185,7 +186,7 @@ class UnmatchedBatch:
 
     def heading(self, detected_at_us: int) -> Heading:
         """Return channel, topic and CloudEvents headers; see `Result.heading`."""
-        return make_heading(self.condition, detected_at_us)
+        return make_heading(self.condition, detected_at_us, CE_TYPE)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""

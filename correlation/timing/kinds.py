@@ -27,6 +27,7 @@ from correlation.timing.final_operator import FinalOperator
 from correlation.timing.operator import TimingOperator
 from correlation.timing.plan import derive_costs, measure_chance, plan_condition
 from correlation.timing.reading import AlarmReader
+from correlation.timing.record_types import timing_records
 from correlation.timing.self_operator import SelfOperator
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ _KINDS: Mapping[str, tuple[str, tuple[Field, ...], Mapping[str, str]]] = {
     ),
 }
 
+_RECORDS = timing_records(tuple(_KINDS))
+
 
 def _make_operator(condition: TimingCondition, streams: Mapping[str, Stream]) -> Operator:
     if condition.emit != PAIRS:
@@ -169,6 +172,7 @@ def _make_kind(name: str) -> ConditionKind:
         metrics=_METRICS,
         chance=measure_chance,
         horizon_remedy="reduce the window, horizon or max_delay",
+        records=_RECORDS,
     )
 
 

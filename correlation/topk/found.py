@@ -29,6 +29,8 @@ class Found:
         Times and reasons of the block.
     before : mapping of key to pairs
         The lists of cells before the block.
+    is_read : bool
+        Whether the block has records of the condition's streams, in any slot.
 
     Attributes
     ----------
@@ -41,12 +43,23 @@ class Found:
         that were built in bulk.
     """
 
-    def __init__(self, moment: Moment, before: Pairs) -> None:
+    def __init__(self, moment: Moment, before: Pairs, *, is_read: bool) -> None:
         self.moment = moment
         self.before = before
+        self.is_read = is_read
         self.events: dict[Key, list[ListEvent]] = defaultdict(list)
         self.arrivals: list[int] = []
         self.sets = self.met = self.candidates = self.rebuilds = 0
+
+    @property
+    def may_change_lists(self) -> bool:
+        """Whether the block may change the list of a slot; equal in all slots."""
+        moment = self.moment
+        if moment.as_of_us <= UNKNOWN_WATERMARK:
+            return moment.is_lost
+        is_advanced = moment.as_of_us != moment.previous_us
+        # A late set changes the lists of its cells, while the progress stays.
+        return is_advanced or self.is_read or moment.is_lost or bool(moment.built)
 
     def note(
         self, reason: str, key: Key, before: Sequence[ListedPair], after: Sequence[ListedPair]
@@ -103,11 +116,10 @@ def share_lists(condition: TopKCondition, found: Found) -> tuple[Sequence[Share]
     Returns
     -------
     sequence of Share, int64[n]
-        The share; none while the progress is not known. Times of the n changes of the slot's list,
-        in µs.
+        The share; none while the progress is not known, and if the block cannot change the list of
+        any slot. Times of the n changes of the slot's list, in µs.
     """
-    moment = found.moment
-    if moment.as_of_us <= UNKNOWN_WATERMARK and not moment.is_lost:
+    if not found.may_change_lists:
         return (), np.zeros(0, np.int64)
     lists = [
         LocalList(
@@ -118,4 +130,4 @@ def share_lists(condition: TopKCondition, found: Found) -> tuple[Sequence[Share]
     ]
     local = merge_lists(lists, condition.k)
     ready_us = [it.time_us for it in local.steps for _ in (*it.left, *it.entered)]
-    return [make_share(SlotShare(condition, moment, local))], np.array(ready_us, np.int64)
+    return [make_share(SlotShare(condition, found.moment, local))], np.array(ready_us, np.int64)

@@ -24,7 +24,7 @@ from correlation.topk.merging import merge_shares
 from correlation.topk.operator import GAUGES, METRICS, TopKOperator
 from correlation.topk.plan import derive_costs, plan_condition
 from correlation.topk.reading import COLUMNS, ChangeReader, list_cells
-from correlation.topk.results import CHANGES, PRESENT
+from correlation.topk.results import CHANGES, PRESENT, RECORDS
 from correlation.topk.similarities import SIMILARITIES
 from correlation.topk.sizing import size_sample
 from correlation.topk.stored import withdraw_lists
@@ -159,4 +159,5 @@ TOPK_KIND = ConditionKind(
     merge_shares=merge_shares,
     horizon_remedy="reduce window or max_delay",
     measure=size_sample,
+    records=RECORDS,
 )

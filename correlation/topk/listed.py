@@ -96,27 +96,31 @@ def list_moves(
     time_us: int,
     reason: str,
     reasons: Mapping[ListedPair, str] | None = None,
+    *,
+    first_rank: int = 1,
 ) -> Iterator[Move]:
     """Yield the changes between two lists: pairs that left, then pairs that entered or moved.
 
     Parameters
     ----------
     before, after : sequence of ListedPair
-        The lists, best pair first.
+        The lists, or the same ranks of both, best pair first.
     time_us : int
         Time of the changes, in µs.
     reason : str
         Reason of the changes that `reasons` does not have.
     reasons : mapping of pair to str or None
         Reasons of pairs that entered or left.
+    first_rank : int
+        Rank of the first pair.
     """
     given = reasons or {}
-    old = {pair: rank for rank, pair in enumerate(before, start=1)}
+    old = {pair: rank for rank, pair in enumerate(before, start=first_rank)}
     new = set(after)
     for pair, rank in old.items():
         if pair not in new:
             yield Move("left", rank, pair, given.get(pair, reason), time_us)
-    for rank, pair in enumerate(after, start=1):
+    for rank, pair in enumerate(after, start=first_rank):
         if pair not in old:
             yield Move("entered", rank, pair, given.get(pair, reason), time_us)
         elif old[pair] != rank:

@@ -8,14 +8,18 @@ is the first k pairs of all local lists, at every moment (docs/proofs.md, P-TOPK
 lists before a block are merged once. The steps of the block are applied in order, those of the same
 event together, and the first k pairs before and after them are compared.
 
-Cost. O(n log n + c (n + k)) for n pairs of the local lists and c changes; memory O(n + c k).
+Only the ranks from the first to the last pair that left or entered are compared, and one step at a
+time.
+
+Cost. O(n log n + c n + m) for n pairs of the local lists, c changes and m ranks that are compared;
+memory O(n + m), of which m is for the result.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -38,12 +42,16 @@ from correlation.topk.results import KeyedMoves, TopKChanges, present_lists
 
 
 class _Change(NamedTuple):
-    """The list before and after a step that changed it, best pair first."""
+    """The ranks that a step changed, from `first_rank` on, before and after it."""
 
     order: Order
     time_us: int
+    first_rank: int
     before: list[ListedPair]
     after: list[ListedPair]
+
+
+_Place = tuple[int, int, int, ListedPair]
 
 
 class _Pool:
@@ -61,42 +69,74 @@ class _Pool:
         self._copies = Counter(present)
         self._pairs = sorted(map(self._place, self._copies))
 
-    def _place(self, pair: ListedPair) -> tuple[int, int, int, ListedPair]:
+    def _place(self, pair: ListedPair) -> _Place:
         """Return a pair as a tuple in whose order pairs are listed."""
         return -pair.key, -self._number(pair.older), self._number(pair.younger), pair
 
     def _number(self, ref: SetRef) -> int:
         return self._numbers[ref[:3]]
 
-    def apply(self, step: Step) -> None:
-        """Remove the pairs that left, and add the pairs that entered."""
-        for pair in step.left:
-            self._copies[pair] -= 1
-            if not self._copies[pair]:
-                del self._pairs[bisect_left(self._pairs, self._place(pair))]
-        for pair in step.entered:
-            self._copies[pair] += 1
-            if self._copies[pair] == 1:
-                insort(self._pairs, self._place(pair))
+    def apply(
+        self, steps: Iterable[Step], k: int
+    ) -> tuple[int, list[ListedPair], list[ListedPair]]:
+        """Apply steps of the same event.
+
+        Returns
+        -------
+        int, list of ListedPair, list of ListedPair
+            The first rank up to `k` that may have changed, from 0, and the pairs of the ranks that
+            may have changed, before and after; empty if no rank has.
+        """
+        gone, new = self._count_copies(steps)
+        first, last = self._affected(gone, new, k)
+        before = self._at(first, last)
+        for place in gone:
+            del self._pairs[bisect_left(self._pairs, place)]
+        for place in new:
+            insort(self._pairs, place)
+        return first, before, self._at(first, last)
+
+    def _count_copies(self, steps: Iterable[Step]) -> tuple[list[_Place], list[_Place]]:
+        """Count the copies of pairs; return the pairs to remove, and those to add."""
+        present: dict[ListedPair, bool] = {}
+        for step in steps:
+            for pair in step.left:
+                present.setdefault(pair, True)
+                self._copies[pair] -= 1
+            for pair in step.entered:
+                present.setdefault(pair, bool(self._copies[pair]))
+                self._copies[pair] += 1
+        gone = [it for it, was in present.items() if was and not self._copies[it]]
+        new = [it for it, was in present.items() if not was and self._copies[it]]
+        return [*map(self._place, gone)], [*map(self._place, new)]
+
+    def _affected(self, gone: Sequence[_Place], new: Sequence[_Place], k: int) -> tuple[int, int]:
+        """Return the range of ranks, from 0 and up to `k`, that a change of the pairs affects."""
+        places = [*gone, *new]
+        if not places:
+            return k, k
+        first = min(k, bisect_left(self._pairs, min(places)))
+        if len(gone) != len(new):
+            return first, k
+        # As many pairs leave as enter: the ranks behind the last of them stay.
+        return first, min(k, bisect_left(self._pairs, max(places)) + 1)
+
+    def _at(self, first: int, last: int) -> list[ListedPair]:
+        return [pair for *_, pair in self._pairs[first:last]]
 
     def best(self, k: int) -> list[ListedPair]:
         """Return the first k pairs."""
-        return [pair for *_, pair in self._pairs[:k]]
+        return self._at(0, k)
 
 
-def _merge(lists: Sequence[LocalList], k: int) -> tuple[list[ListedPair], list[_Change]]:
-    """Return the first k pairs of all lists before the block, and the steps that change them."""
-    pool = _Pool(lists)
-    first = top = pool.best(k)
-    changes = []
+def _follow(pool: _Pool, lists: Sequence[LocalList], k: int) -> Iterator[_Change]:
+    """Apply the steps of local lists to the pool; yield those that change the first k pairs."""
     steps = sorted((step for it in lists for step in it.steps), key=attrgetter("order"))
     for order, group in groupby(steps, attrgetter("order")):
-        for step in group:
-            pool.apply(step)
-        before, top = top, pool.best(k)
-        if before != top:
-            changes.append(_Change(order, step.time_us, before, top))
-    return first, changes
+        together = list(group)
+        first, before, after = pool.apply(together, k)
+        if before != after:
+            yield _Change(order, together[0].time_us, first + 1, before, after)
 
 
 def merge_lists(lists: Sequence[LocalList], k: int) -> LocalList:
@@ -109,8 +149,10 @@ def merge_lists(lists: Sequence[LocalList], k: int) -> LocalList:
     k : int
         Length of the merged list.
     """
-    first, changes = _merge(lists, k)
-    return LocalList(first, [Step(it.order, it.time_us, *_differences(it)) for it in changes])
+    pool = _Pool(lists)
+    before = pool.best(k)
+    changes = _follow(pool, lists, k)
+    return LocalList(before, [Step(it.order, it.time_us, *_differences(it)) for it in changes])
 
 
 def _differences(change: _Change) -> tuple[list[ListedPair], list[ListedPair]]:
@@ -128,16 +170,15 @@ def merge_shares(blobs: Sequence[bytes]) -> list[Result]:
     if any(it.moment.is_late for it in shares):
         moment = moment._replace(is_late=True)
         lists = [_net_list(it, moment.as_of_us) for it in lists]
-    present, changes = _merge(lists, condition.k)
+    pool = _Pool(lists)
     moves: list[Move] = []
-    for change in changes:
+    for change in _follow(pool, lists, condition.k):
         moves += _describe_change(condition, moment, change)
-        present = change.after
     results: list[Result] = []
     if moves:
         results.append(TopKChanges(condition, [KeyedMoves(None, moves)]))
     if moves or moment.is_lost:
-        results.append(present_lists(condition, moment.as_of_us, [(None, present)]))
+        results.append(present_lists(condition, moment.as_of_us, [(None, pool.best(condition.k))]))
     return results
 
 
@@ -175,4 +216,6 @@ def _describe_change(condition: TopKCondition, moment: Moment, change: _Change) 
         for it in entered:
             reasons[it] = "set" if it.younger.time_us > moment.previous_us else "expiry"
         reason = "set" if "set" in reasons.values() else "expiry"
-    return list_moves(change.before, change.after, change.time_us, reason, reasons)
+    return list_moves(
+        change.before, change.after, change.time_us, reason, reasons, first_rank=change.first_rank
+    )

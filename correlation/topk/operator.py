@@ -147,7 +147,8 @@ class TopKOperator:
         ]
         lost = self._restore(buffered)
         before = self._pairs() if self._division.has_cells else {}
-        found = Found(Moment(is_lost=bool(lost)), before)
+        read = any(name in view.read for name in condition.streams)
+        found = Found(Moment(is_lost=bool(lost)), before, is_read=read)
         state, as_of_us = self._state, self._progress(view)
         is_reset = any(name in view.reset for name in condition.streams)
         if state is not None and (as_of_us is None or is_reset):

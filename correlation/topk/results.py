@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from correlation.buffers.columns import Int64s
-from correlation.lists import ListUpdates, PresentList
+from correlation.lists import ListUpdates, PresentList, list_types
 from correlation.operators import (
     Encode,
     Heading,
@@ -18,6 +18,21 @@ from correlation.operators import (
     as_text,
     encode_json,
     make_heading,
+    result_headers,
+)
+from correlation.resources.schemas import (
+    COUNT,
+    NUMBER,
+    POSITIVE,
+    STRING,
+    TIME_US,
+    RecordType,
+    Schema,
+    choice,
+    constant,
+    described,
+    object_of,
+    tuple_of,
 )
 from correlation.resources.topics import Channel
 from correlation.topk.condition import KIND, TopKCondition
@@ -27,6 +42,7 @@ CHANGES = Channel("topk", "Changes of the lists of topk_similarity conditions.")
 PRESENT = Channel("topk.current", "Present lists of topk_similarity conditions.", compacted=True)
 # Format version of a change.
 VERSION = 1
+_CE_TYPE = "coincide.topk.v1"
 
 
 class KeyedMoves(NamedTuple):
@@ -65,7 +81,7 @@ class TopKChanges:
 
     def heading(self, detected_at_us: int) -> Heading:
         """See `Result.heading`."""
-        return make_heading(self.condition, detected_at_us, "coincide.topk.v1", CHANGES)
+        return make_heading(self.condition, detected_at_us, _CE_TYPE, CHANGES)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`: the times of the events that caused the changes."""
@@ -137,3 +153,41 @@ def present_lists(
             for key, pairs in lists
         ],
     )
+
+
+_SET = object_of({"stream": STRING, "id": STRING, "time": TIME_US})
+_PAIR: dict[str, Schema] = {
+    "similarity": described(NUMBER, "Similarity of the pair; a distance is `distance`."),
+    "distance": described(NUMBER, "Distance of the pair, instead of `similarity`."),
+    "overlap": described(COUNT, "Number of shared tokens."),
+    "sizes": described(tuple_of(COUNT, COUNT), "Sizes of the older and of the younger set."),
+    "older": _SET,
+    "younger": _SET,
+}
+_VALUES = ("similarity", "distance")
+_ONE_VALUE = [{"required": [it]} for it in _VALUES]
+_RANK = described(POSITIVE, "Rank from 1; of a pair that left, the rank before the change.")
+_CHANGE: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "kind": constant(KIND),
+    "condition": described(STRING, "Name of the condition."),
+    "version": POSITIVE,
+    "change": choice(["entered", "left", "moved"]),
+    "rank": _RANK,
+    **_PAIR,
+    "reason": choice(["set", "expiry", "condition", "reset"]),
+    "time": described(TIME_US, "Time of the event that caused the change, in µs."),
+    "key": described(STRING, "Join key, if the condition has one list per key."),
+    "detected_at": described(TIME_US, "Time at which the job found the change, in µs."),
+}
+RECORDS = (
+    RecordType(
+        "topk_change",
+        "Pair that entered or left the list of a condition, or moved in it.",
+        object_of(_CHANGE, [*_VALUES, "key"], oneOf=_ONE_VALUE),
+        "CONDITION/ and a JSON list: the join key, if any, and the ids of the pair.",
+        result_headers(_CE_TYPE),
+        CHANGES.name,
+    ),
+    *list_types(KIND, PRESENT, object_of({"rank": _RANK, **_PAIR}, _VALUES, oneOf=_ONE_VALUE)),
+)

@@ -8,6 +8,7 @@ from deploy.dashboards.expressions import (
     gauge,
     mean,
     observations,
+    rate,
     total,
 )
 from deploy.dashboards.overview import UP
@@ -20,8 +21,13 @@ def api() -> Board:
     return Board(
         "api",
         "API",
-        "How many requests the service answers, how fast, and whether it can read its topics.",
-        (Row("State", _state()), Row("Requests", _requests())),
+        "How many requests and live streams the service answers, how fast, and whether it can read "
+        "its topics.",
+        (
+            Row("State", _state()),
+            Row("Requests", _requests()),
+            Row("Live alarms", _live_alarms()),
+        ),
     )
 
 
@@ -57,4 +63,24 @@ def _requests() -> tuple[Panel, ...]:
         ),
         Panel("Durations", "Requests by duration.", (Query(buckets(name), "{{le}}"),), "s", "heat"),
         Panel("Scrape", "Time that Prometheus needs.", (Query(scraped, "scrape"),), "s"),
+    )
+
+
+def _live_alarms() -> tuple[Panel, ...]:
+    followed, dropped = "alarm_records_followed_total", "alarm_readers_dropped_total"
+    return (
+        Panel(
+            "Readers",
+            "Streams of `GET /v1/alarms`; a dropped client read too slowly.",
+            (
+                Query(gauge("alarm_readers"), "open"),
+                Query(total(dropped), "dropped since the start"),
+            ),
+        ),
+        Panel(
+            "Alarms read",
+            "Records per second that the service reads for these streams.",
+            (Query(rate(followed), "records"),),
+            "cps",
+        ),
     )

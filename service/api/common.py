@@ -205,14 +205,26 @@ def make_precondition(
 
     def check(current: Stored | None) -> None:
         found = None if current is None else etag(current.offset)
-        if if_match is not None and not _names(if_match, found):
-            raise PreconditionError(
-                f"If-Match: must be the current ETag, {found or 'not set'}; got {if_match}"
-            )
+        if if_match is not None:
+            require_tag(if_match, found)
         if if_none_match is not None and _names(if_none_match, found):
             raise PreconditionError(f"If-None-Match: must not be the current ETag, {found}")
 
     return check
+
+
+def require_tag(if_match: str, found: str | None) -> None:
+    """Check that an If-Match header names the current entity tag; None: no resource has one.
+
+    Raises
+    ------
+    PreconditionError
+        When it does not.
+    """
+    if not _names(if_match, found):
+        raise PreconditionError(
+            f"If-Match: must be the current ETag, {found or 'not set'}; got {if_match}"
+        )
 
 
 def etag(offset: int) -> str:

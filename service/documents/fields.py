@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # Unit suffixes of field names.
 DURATION_UNITS = ("us", "ms", "s")
 DURATION_PATTERN = r"^\s*[+-]?[0-9]{1,18}(\.[0-9]{1,12})?\s*(us|µs|ms|s|min|h|d)\s*$"
-_NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 _TOPIC_PATTERN = r"^[A-Za-z0-9._-]{1,249}$"
 _SHOWN = 40
 Definitions = dict[str, Any]
@@ -98,7 +98,7 @@ FieldPath = Annotated[
     ),
 ]
 ResourceName = Annotated[
-    str, AfterValidator(check_name), PydanticField(json_schema_extra={"pattern": _NAME_PATTERN})
+    str, AfterValidator(check_name), PydanticField(json_schema_extra={"pattern": NAME_PATTERN})
 ]
 TopicName = Annotated[
     str, AfterValidator(check_topic), PydanticField(json_schema_extra={"pattern": _TOPIC_PATTERN})

@@ -236,6 +236,7 @@ _CONDITIONS = condition_models()
 
 if TYPE_CHECKING:
     # Built at run time; the type checker knows only that they are documents.
+    MappingDocument = Document
     StreamDocument = Document
     ConditionDocument = Document
 else:

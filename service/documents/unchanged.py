@@ -15,13 +15,12 @@ Document = dict[str, Any]
 def is_unchanged(resource: Resource, document: Document) -> bool:
     """Return whether a document is that of a resource, by its JSON: in Python ``True == 1``."""
     old, new = (
-        orjson.dumps(it, option=orjson.OPT_SORT_KEYS)
-        for it in (_as_written_now(resource), document)
+        orjson.dumps(it, option=orjson.OPT_SORT_KEYS) for it in (as_written_now(resource), document)
     )
     return old == new
 
 
-def _as_written_now(resource: Resource) -> Document:
+def as_written_now(resource: Resource) -> Document:
     """Return the document with defaults for the fields added since it was written."""
     if resource.kind == "stream":
         return stream_to_document(resource.to_stream())

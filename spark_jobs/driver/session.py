@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -35,6 +37,8 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The kernel limits a socket's path to 107 bytes; Spark's socket names have 42 bytes.
 _SOCKET_FOLDER_BYTES = 64
 _SHORT = Path("/tmp")  # noqa: S108 - the folder made in it is for its owner only
+# A JVM that does not end by itself is killed after this time.
+_JAVA_END_SECONDS = 60
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -124,6 +128,9 @@ def is_local(location: str) -> bool:
 def open_session(settings: Settings) -> SparkSession:
     """Start Spark, or use the session that spark-submit has prepared.
 
+    A JVM that was started here ends with this process, before the temporary files are removed: its
+    state stores write files until the end.
+
     Parameters
     ----------
     settings : Settings
@@ -155,6 +162,10 @@ def open_session(settings: Settings) -> SparkSession:
         with starting:
             # The builder below would start Java with each property on the command line.
             SparkContext._ensure_initialized()  # noqa: SLF001 - the public ways take no gateway
+            gateway = SparkContext._gateway  # noqa: SLF001 - see the line above
+            if gateway is not None and gateway.proc is not None:
+                # Runs before the scratch folder is removed, which was registered earlier.
+                atexit.register(_end_java, gateway.proc)
         builder = SparkSession.builder.appName(_NAME)
         for name, value in properties.items():
             builder = builder.config(name, value)
@@ -166,3 +177,15 @@ def open_session(settings: Settings) -> SparkSession:
         raise SettingError(f"COINCIDE_SPARK_PROPERTIES: {problem}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _end_java(java: subprocess.Popen[bytes]) -> None:
+    """End the JVM of this process, and wait until it has ended."""
+    if java.stdin is not None:
+        # PySpark's gateway ends the JVM at the end of its input.
+        java.stdin.close()
+    try:
+        java.wait(_JAVA_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        java.kill()
+        java.wait()

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
 from correlation.reasons import Reason
-from correlation.resources.topics import is_internal, refusal_headers
+from correlation.resources.topics import OMITTED_HEADER, is_internal, refusal_headers
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-OMITTED_HEADER = "coincide.error.omitted_bytes"
 # A smaller record is never shortened: the limit of its topic is misconfigured.
 _SHORTEN_FROM_BYTES = 64 * 1024
 # Max length of a string that is kept in a shortened object.

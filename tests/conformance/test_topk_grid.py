@@ -37,25 +37,40 @@ PLAIN = Case(
     filtered=False,
     seed=0,
 )
+# Probability that a slot restarts if a part of them does.
+SHARE_RESTARTED = 0.5
 # What happens in a block beside its events.
-EVENTS = ["none"] * 3 + ["version", "pause", "reset", "restart", "close"]
+EVENTS = ["none"] * 3 + ["version", "pause", "reset", "restart", "part restarts", "close"]
 
 
-def read_records(outcome: Outcome) -> list[tuple[bytes, Any]]:
-    """Return the records of a block; tombstones are left out, as a list may not exist."""
+def read_records(outcome: Outcome) -> list[tuple[Any, ...]]:
+    """Return the records of a block as they are sent: topic, headers, id, key and value.
+
+    Tombstones are left out, as a list may not exist.
+    """
     return [
-        (record.key, json.loads(record.value))
+        (
+            heading.topic,
+            heading.channel,
+            dict(heading.headers),
+            record.ident,
+            record.key,
+            json.loads(record.value),
+        )
         for result in outcome.results
+        for heading in [result.heading(outcome.detected_at_us)]
         for record in result.records(outcome.detected_at_us)
         if record.value is not None
     ]
 
 
-def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, bool]]:
-    """Draw the blocks of a condition, and whether the slots restart before each."""
+def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, str]]:
+    """Draw the blocks of a condition, and what happens to the slots before each."""
     rest: Sequence[Tagged] = draw_arrivals(rng, case)
     version = 1
-    found = [(make_tag_block([], [topk_control(0, case.fields)]), False)]
+    # The changes of some conditions are written to a topic of their own.
+    own = rng.choice([{}, {"output_topic": "mine"}])
+    found = [(make_tag_block([], [topk_control(0, {**case.fields, **own})]), "none")]
     while rest:
         size = rng.choice([1, 2, 5, 20])
         taken, rest = rest[:size], rest[size:]
@@ -64,13 +79,14 @@ def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, bool]]:
         if event in {"version", "pause"}:
             version += 1
             present = replace(case, k=rng.choice([1, 2, 5]), window=rng.choice([0, 4, 9]))
-            controls = [topk_control(version, present.fields, version, paused=event == "pause")]
+            fields = {**present.fields, **own}
+            controls = [topk_control(version, fields, version, paused=event == "pause")]
         elif event == "reset":
             beats = [Heartbeat(rng.choice(STREAMS), None, RESET, None)]
         elif event == "close":
             beats = [Heartbeat(name, None, CLOSED, None) for name in STREAMS]
-        found.append((make_tag_block(taken, controls, beats), event == "restart"))
-    found.append((make_tag_block([], [Control(1000, b"condition/t", None)]), False))
+        found.append((make_tag_block(taken, controls, beats), event))
+    found.append((make_tag_block([], [Control(1000, b"condition/t", None)]), "none"))
     return found
 
 
@@ -84,10 +100,12 @@ def test_p_topk_merge_cells_write_the_records_of_one_cell(
     case = replace(case, keyed=False)
     single, cells = GridSlots(1, 1), GridSlots(*grid)
     plain, merged = WrittenLists(), WrittenLists()
-    for block, restarted in draw_blocks(rng, case):
-        if restarted:
+    for block, event in draw_blocks(rng, case):
+        if event == "restart":
             single.restart()
             cells.restart()
+        elif event == "part restarts":
+            cells.restart_part(it for it in range(grid[1]) if rng.random() < SHARE_RESTARTED)
         outcome, other = cells.advance(block), single.advance(block)
         assert read_records(outcome) == read_records(other)
         merged.apply(outcome)
@@ -121,3 +139,27 @@ def test_lists_follow_a_change_of_the_groups(
     wanted = [it for it in tagged if since <= it.time <= watermarks_of(outcome)["left"] - 1]
     expected = expected_lists(PLAIN, wanted, watermarks_of(outcome)["left"] - 1, -1)
     assert written.present == written.changed == expected
+
+
+def test_slots_return_shares_only_if_a_block_may_change_a_list() -> None:
+    rng = random.Random(8)  # noqa: S311 - a reproducible choice, no secret
+    slots = GridSlots(2, 3)
+
+    def count(tagged: Sequence[Tagged] = (), beats: Sequence[Heartbeat] = ()) -> list[int]:
+        return [len(it.shares) for it in slots.outcomes(make_tag_block(tagged, (), beats))]
+
+    sets = [
+        Tagged(it, it, frozenset(rng.sample("abcdef", 3)), partition=it % 2, offset=it // 2)
+        for it in range(30)
+    ]
+    controls = [topk_control(0, {"window_us": 50, "k": 4})]
+    begun = slots.outcomes(make_tag_block(sets, controls))
+    assert [len(it.shares) for it in begun] == [1, 1, 1]
+    # No records, and records of a stream that the condition does not read.
+    assert count() == count([replace(sets[0], stream="right")]) == [0, 0, 0]
+    # A late set is in two of the three cells; the merge needs the lists of all.
+    assert count([Tagged(30, 5, frozenset("abc"), offset=15)]) == [1, 1, 1]
+    # The time passes up to the last event.
+    closed = [Heartbeat("left", None, CLOSED, None)]
+    assert count(beats=closed) == [1, 1, 1]
+    assert count(beats=closed) == [0, 0, 0]

@@ -104,7 +104,7 @@ def test_apply_tells_what_it_created_changed_and_left(
     assert dry.stdout.splitlines() == [
         "created   stream acoustic",
         "created   stream seismic",
-        "unchecked condition near",
+        "created   condition near",
         "dry run: nothing was written",
     ]
     first = coincide("apply", "-f", file, environment=environment)
@@ -138,11 +138,42 @@ def test_apply_brings_templates_first_and_streams_take_up_their_versions(
         assert done.returncode == 0, done.stderr
         return [line for line in done.stdout.splitlines() if not line.startswith("dry run")]
 
-    assert applied("20ms", "--dry-run") == ["created   template t", "unchecked stream s"]
+    assert applied("20ms", "--dry-run") == ["created   template t", "created   stream s"]
     assert applied("20ms") == ["created   template t", "created   stream s"]
     assert applied("20ms") == ["unchanged template t", "unchanged stream s"]
-    assert applied("30ms", "--dry-run") == ["changed   template t", "unchecked stream s"]
+    assert applied("30ms", "--dry-run") == ["changed   template t", "changed   stream s"]
     assert applied("30ms") == ["changed   template t", "changed   stream s"]
+
+
+def test_export_diff_and_prune_keep_a_service_and_a_file_alike(
+    environment: dict[str, str], topic_prefix: str, tmp_path: Path
+) -> None:
+    def run(*arguments: str, given: str | None = None) -> tuple[int, list[str]]:
+        done = coincide(*arguments, environment=environment, given=given)
+        return done.returncode, done.stdout.splitlines()
+
+    file = _write_resources(tmp_path, topic_prefix)
+    created = ["created   stream acoustic", "created   stream seismic", "created   condition near"]
+    assert run("diff", "-f", file) == (1, created)
+    assert run("apply", "-f", file) == (0, created)
+    assert run("diff", "-f", file, "--prune") == (0, [])
+    exported = coincide("export", environment=environment).stdout
+    kept = tmp_path / "all.yaml"
+    assert run("export", "--output", str(kept)) == (0, [])
+    assert kept.read_text() == exported
+    changed = exported.replace("max_uncertainty_us: 100000", "max_uncertainty_us: 200000", 1)
+    assert run("diff", "-f", "-", given=changed) == (
+        1,
+        ["changed   stream acoustic", "          max_uncertainty_us: 100000 → 200000"],
+    )
+    # The JSON form of the configuration is a file too.
+    as_json = coincide("export", "--json", environment=environment).stdout
+    assert run("diff", "-f", "-", "--prune", given=as_json) == (0, [])
+    without = exported.rsplit("---\n", 1)[0]
+    assert run("apply", "-f", "-", "--prune", given=without)[1][-1] == "deleted   condition near"
+    code, (line,) = run("diff", "-f", str(kept), "--json")
+    assert (code, json.loads(line)["created"]) == (1, [{"kind": "condition", "name": "near"}])
+    assert run("diff", "-f", str(tmp_path / "missing.yaml")) == (2, [])
 
 
 def test_apply_reads_standard_input_and_says_what_the_service_refuses(
@@ -155,7 +186,7 @@ def test_apply_reads_standard_input_and_says_what_the_service_refuses(
     assert done.returncode == 6
     assert done.stdout == ""
     place = "error: standard input, document 1 (line 1), stream acoustic: "
-    assert done.stderr.startswith(f"{place}PUT /v1/streams/acoustic: 422 ")
+    assert done.stderr.startswith(f"{place}PUT /v1/config: 422 ")
     assert "max_uncertainty" in done.stderr
 
 

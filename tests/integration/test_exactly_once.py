@@ -19,12 +19,11 @@ from confluent_kafka.admin import (
 )
 
 from cli.stack.broker import EmbeddedBroker
-from correlation.resources.topics import Channel, Topics
+from correlation.resources.topics import OMITTED_HEADER, Channel, Topics
 from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
 from spark_jobs.sink import transactional_producer
 from spark_jobs.sink.marker import Marker
-from spark_jobs.sink.refusals import OMITTED_HEADER
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import Record
 from tests.support.kafka import Received, create_topics, read_committed, recreate_topic

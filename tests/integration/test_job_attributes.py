@@ -16,7 +16,7 @@ from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Sent, produce
-from tests.support.longest import TOY_CHANNELS, TOY_FOLDER
+from tests.support.longest import TOY_CHANNELS, TOY_FOLDER, TOY_KINDS
 from tests.support.workload import stream_resource
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ def _job(
 ) -> Iterator[JobUnderTest]:
     monkeypatch.setenv("PYTHONPATH", str(TOY_FOLDER))
     jars = spark_jar_paths[0].parent
-    job = JobUnderTest(kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS)
+    job = JobUnderTest(
+        kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS, kinds=TOY_KINDS
+    )
     job.add_stream(SMOKE, partitions=1)
     job.register(stream_resource(REPORT), stream_resource(REPAIR))
     pairs = {

@@ -16,7 +16,7 @@ from correlation.resources.streams import Stream
 from correlation.resources.tokens import Tokens
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
-from tests.support.longest import TOY_CHANNELS, TOY_FOLDER
+from tests.support.longest import TOY_CHANNELS, TOY_FOLDER, TOY_KINDS
 from tests.support.workload import stream_resource
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def _job(
 ) -> Iterator[JobUnderTest]:
     monkeypatch.setenv("PYTHONPATH", str(TOY_FOLDER))
     jars = spark_jar_paths[0].parent
-    job = JobUnderTest(kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS)
+    job = JobUnderTest(
+        kafka_bootstrap, PREFIX, jars, tmp_path, channels=TOY_CHANNELS, kinds=TOY_KINDS
+    )
     job.add_stream(LOG, partitions=1)
     job.register(Resource("condition", "show", 1, 0, SHOW))
     try:

@@ -149,6 +149,8 @@ def test_factored_records_expand_partition_by_partition(job: JobUnderTest) -> No
         return len(found) >= len(awaited)
 
     records = job.read(topic, complete)
+    types = {job.checker.type_of("output_topic", it) for it in records}
+    assert types == {"factored_targets", "factored_base"}
     assert sorted(found) == sorted(awaited)
     assert 4 * len(records) < len(awaited)
     assert len({it.headers["ce_id"] for it in records}) == len(records)

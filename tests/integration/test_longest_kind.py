@@ -18,7 +18,7 @@ import pytest
 from tests.support.command import COMMAND, coincide, running_service
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Received, Sent, create_topics, produce
-from tests.support.longest import TOY_FOLDER
+from tests.support.longest import TOY_FOLDER, TOY_KINDS
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -181,7 +181,9 @@ def test_service_job_and_commands_take_it(
     kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
 ) -> None:
     prefix = f"longest{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(
+        kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, kinds=TOY_KINDS
+    )
     # One partition: the watermark follows the events alone.
     create_topics(kafka_bootstrap, {f"{prefix}-doors": 1})
     with (

@@ -40,7 +40,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "tests/README.md",
-    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))),
+    *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("*.md"))),
 )
 START = "docs/getting-started.md"
 # Two screens of 45 lines, minus the height of the picture.

@@ -29,13 +29,16 @@ PROPERTIES = {
 }
 # Opens the session as the job does, says which properties are in force, and waits.
 SCRIPT = """\
-import json, sys
+import atexit, json, sys
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from spark_jobs.errors import SettingError
 from spark_jobs.driver.session import open_session
 from spark_jobs.settings import Settings
 from spark_jobs.driver.source import check_source
 settings = Settings()
+# Runs after the functions that are registered later.
+atexit.register(lambda: print("Java's exit code:", SparkContext._gateway.proc.poll()))
 try:
     session = open_session(settings)
     check_source(session, settings)
@@ -99,6 +102,12 @@ def test_properties_are_in_force_and_on_no_command_line(tmp_path: Path) -> None:
         assert not [command for command in commands if SECRET in command]
         # Gone as soon as Java has read it.
         assert not list(tmp_path.rglob("spark.properties"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_java_ends_before_the_temporary_files_are_removed(tmp_path: Path) -> None:
+    said, errors = _start(tmp_path).communicate()
+    assert said.splitlines()[-1] == "Java's exit code: 0", errors[-3000:]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.support.command import coincide, running_service
 from tests.support.job import JobUnderTest
 from tests.support.kafka import Sent, produce
+from tests.support.longest import TOY_KINDS
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def test_replay_evaluates_it(tmp_path: Path) -> None:
 def test_service_job_and_commands_take_it(
     kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path
 ) -> None:
-    job = JobUnderTest(kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, tmp_path)
+    job = JobUnderTest(
+        kafka_bootstrap, PREFIX, spark_jar_paths[0].parent, tmp_path, kinds=TOY_KINDS
+    )
     with running_service(kafka_bootstrap, PREFIX, tmp_path) as url:
         environment = {
             "COINCIDE_URL": url,

@@ -12,6 +12,7 @@ import httpx
 import uvicorn
 
 from service.app import create_app
+from service.main import Server
 from service.settings import Settings
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
@@ -30,9 +31,9 @@ class Service(NamedTuple):
 def running(settings: Settings) -> Iterator[Service]:
     """Run the service in a thread, on a free port, until the block ends."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(settings), log_config=None, access_log=False, lifespan="on")
-    )
+    app = create_app(settings)
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
+    server = Server(config, app.state.plane)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     port = listening.getsockname()[1]

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import read_committed
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.records import built_in_checker
 
 if TYPE_CHECKING:
     import httpx
@@ -102,6 +103,7 @@ def test_delete_is_final_and_versions_go_on(service: Service) -> None:
     config = service.settings.topics.config
     key = path.removeprefix("/v1/").replace("streams/", "stream/").encode()
     records = read_committed(service.settings.bootstrap, config)
+    built_in_checker().check(service.settings.prefix, records)
     (deletion,) = (record for record in records if record.key == key and record.value is None)
     # Compaction leaves nothing else of the name.
     assert deletion.headers == {"coincide.version": b"1"}

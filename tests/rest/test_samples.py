@@ -142,6 +142,35 @@ def test_the_newest_records_of_a_topic_are_a_sample(service: Service) -> None:
     assert answer["derived"]["expected_buffered_events"] == {name: 11}
 
 
+def test_rate_is_right_if_busy_partitions_are_cut(kafka_bootstrap: str) -> None:
+    """Two records of each partition are read, of up to six of the sample."""
+    with running(fresh_settings(kafka_bootstrap, explain_records=6)) as service:
+        name, topic = put_topic(service, partitions=3)
+        # Partitions 0 and 1 have two events per second each, partition 2 has one in 10 s.
+        sent = [
+            Sent(json.dumps(event(at / 2, id=f"{part}.{at}")).encode(), None, part, 500 * at + 1)
+            for part in (0, 1)
+            for at in range(61)
+        ]
+        sent += [
+            Sent(json.dumps(event(at, id=f"2.{at}")).encode(), None, 2, 1000 * at + 1)
+            for at in (10, 20)
+        ]
+        send(service, topic, sent)
+        answer = ask(service, {"condition": topk(name)}, **FROM_TOPIC)
+        found = answer["sample"]["streams"][name]
+        assert (found["records"], found["first_time"]) == (6, 10 * SECOND)
+        assert (found["events_per_second"], found["arrivals_per_second"]) == (4.1, 4.1)
+        assert answer["sample"]["warnings"][0] == (
+            f"{topic}: 2 partitions have more records in the time of the sample than were read, so "
+            "the rate is the sum of the rates of the partitions; use fewer records for the sample, "
+            "or increase COINCIDE_EXPLAIN_RECORDS"
+        )
+        # The newest three records are complete.
+        answer = ask(service, {"condition": topk(name)}, **FROM_TOPIC, sample_records=3)
+        assert [it for it in answer["sample"]["warnings"] if "EXPLAIN_RECORDS" in it] == []
+
+
 def test_streams_of_one_topic_read_it_once(service: Service) -> None:
     topic = f"{service.settings.prefix}-{fresh('topic')}"
     create_topics(service.settings.bootstrap, {topic: 1})

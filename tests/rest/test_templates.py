@@ -12,6 +12,7 @@ from correlation.resources.records import Resource
 from tests.rest.running import Service, fresh_settings, running
 from tests.rest.test_resources import head, pair, problem, put_stream, stream
 from tests.support.kafka import Sent, produce, read_committed
+from tests.support.records import built_in_checker
 
 if TYPE_CHECKING:
     import httpx
@@ -140,6 +141,7 @@ def test_stream_takes_the_present_version_and_keeps_it_until_it_is_written_again
     assert client.get(path).json()["used_by"] == {name: 2}
     # The record holds all that the job needs.
     records = read_committed(service.settings.bootstrap, service.settings.topics.config)
+    built_in_checker().check(service.settings.prefix, records)
     values = [it.value for it in records if it.key == f"stream/{name}".encode()]
     streams = [Resource.from_record(orjson.loads(it or b"")).to_stream() for it in values]
     assert [it.templates[0].histogram.length_us for it in streams] == [40, 30]

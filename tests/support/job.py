@@ -10,17 +10,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cli.stack.processes import ChildProcess
-from correlation.kinds import CHANNELS
+from correlation.kinds import CHANNELS, KINDS
 from correlation.resources.records import Resource
 from correlation.resources.topics import Channel, Topics
 from tests.support.kafka import Received, Sent, create_topics, produce, read_committed
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS
+from tests.support.records import RecordChecker
 from tests.support.workload import Occurrence, alarm_pairs, stream_resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from correlation.condition_kind import ConditionKind
     from correlation.resources.streams import Stream
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
@@ -42,8 +44,11 @@ class JobUnderTest:
     streams: dict[str, Stream] = field(default_factory=dict)
     # Channels of the kinds that the job has.
     channels: tuple[Channel, ...] = CHANNELS
+    # Kinds whose records `read` checks.
+    kinds: tuple[ConditionKind, ...] = tuple(KINDS.values())
 
     def __post_init__(self) -> None:
+        self.checker = RecordChecker(self.kinds)
         self.topics = Topics(self.prefix, self.channels)
         one = (self.topics.config, self.topics.heartbeats, self.topics.metrics)
         create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
@@ -111,8 +116,10 @@ class JobUnderTest:
     def read(
         self, topic: str, until: Callable[[list[Received]], bool] | None = None
     ) -> list[Received]:
-        """Read a topic from its beginning, committed records only."""
-        return read_committed(self.bootstrap, topic, until, timeout_seconds=PATIENCE_SECONDS)
+        """Read a topic from its beginning, committed records only, and check their schemas."""
+        found = read_committed(self.bootstrap, topic, until, timeout_seconds=PATIENCE_SECONDS)
+        self.checker.check(self.prefix, found)
+        return found
 
     def alarms(self, *conditions: str, awaited: Iterable[tuple[str, str, str]] = ()) -> Pairs:
         """Return the pairs of conditions, with repeats, once they contain the awaited pairs."""

@@ -167,7 +167,13 @@ def produce_in_transaction(
     producer.init_transactions(PATIENCE_SECONDS)
     producer.begin_transaction()
     for record in records:
-        producer.produce(topic, record.value, record.key, partition=record.partition)
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=record.partition,
+            headers=list(record.headers),
+        )
     if aborted:
         assert producer.flush(PATIENCE_SECONDS) == 0
         producer.abort_transaction(PATIENCE_SECONDS)

@@ -12,6 +12,7 @@ import correlation.engine.conditions
 import correlation.engine.registered
 import correlation.kinds
 from correlation.resources.topics import Channel
+from tests.toy import longest_kind, toy_kind
 
 if TYPE_CHECKING:
     import pytest
@@ -25,6 +26,8 @@ TOY_CHANNELS = (
     Channel("longest", "Changes of the lists of the longest events."),
     Channel("longest.current", "Lists of the longest events.", compacted=True),
 )
+# Kinds of such a job.
+TOY_KINDS = (*correlation.kinds.KINDS.values(), *toy_kind.KINDS, *longest_kind.KINDS)
 
 
 def register_longest_kind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from tests.oracle.emit import best_target
 from tests.oracle.filters import matches
 from tests.oracle.intervals import Window, is_satisfied
 from tests.support.filters import TYPES, columns
+from tests.support.records import built_in_checker
 
 LONGEST, DELAY = 12, 9
 # Id of the best B of each A, or None.
@@ -285,12 +286,9 @@ def control_records(algorithm: str) -> list[Control]:
 
 
 def read_alarms(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return the alarms that an outcome would publish."""
-    return [
-        json.loads(record.value or b"")
-        for result in outcome.results
-        for record in result.records(outcome.detected_at_us)
-    ]
+    """Return the alarms that an outcome would publish; their schemas are checked."""
+    records = built_in_checker().records_of(outcome)
+    return [json.loads(record.value or b"") for _, record in records]
 
 
 def point(name: str, time: int, offset: int = 0) -> Arrival:

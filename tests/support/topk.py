@@ -20,6 +20,7 @@ from correlation.resources.tokens import TOKENS_COLUMN, Tokens
 from correlation.shares import merge_shares
 from correlation.topk.local import SlotShare
 from tests.support.query_slots import QuerySlot
+from tests.support.records import built_in_checker
 from tests.support.slots import control_record
 
 DELAY = 4
@@ -155,7 +156,12 @@ class GridSlots:
             self.streams = make_tag_streams(keyed=False, groups=groups)
         for slot in self.slots:
             slot.streams = self.streams
-            slot.restart()
+        self.restart_part(range(len(self.slots)))
+
+    def restart_part(self, numbers: Iterable[int]) -> None:
+        """Restore some slots from their stored states, as after the end of a worker."""
+        for number in numbers:
+            self.slots[number].restart()
 
 
 def check_moments(outcomes: Sequence[Outcome]) -> None:
@@ -179,14 +185,12 @@ class WrittenLists:
     def apply(self, outcome: Outcome) -> None:
         """Read the records of a block; `changes` are those of this block."""
         self.changes = []
-        for result in outcome.results:
-            channel = result.heading(0).channel
-            for record in result.records(outcome.detected_at_us):
-                if channel == "topk":
-                    assert record.value is not None
-                    self.changes.append(json.loads(record.value))
-                else:
-                    self._read_list(record.key, record.value)
+        for heading, record in built_in_checker().records_of(outcome):
+            if heading.channel == "topk":
+                assert record.value is not None
+                self.changes.append(json.loads(record.value))
+            else:
+                self._read_list(record.key, record.value)
         self._follow()
 
     def _read_list(self, record_key: bytes, value: bytes | None) -> None:

@@ -21,7 +21,7 @@ from correlation.engine.heartbeats import CLOSED
 from correlation.errors import InvalidFieldError
 from correlation.explaining import FindList, GivenRecord, read_given
 from correlation.limits import UNKNOWN_WATERMARK
-from correlation.lists import Lists, ListUpdates, PresentList
+from correlation.lists import Lists, ListUpdates, PresentList, list_types
 from correlation.operators import (
     Encode,
     Evaluation,
@@ -31,14 +31,26 @@ from correlation.operators import (
     as_text,
     encode_json,
     make_heading,
+    result_headers,
 )
 from correlation.resources.records import require
+from correlation.resources.schemas import (
+    COUNT,
+    POSITIVE,
+    STRING,
+    TIME_US,
+    RecordType,
+    choice,
+    constant,
+    object_of,
+)
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Channel
 
 NAME = "longest_events"
 CHANGES = Channel("longest", "Changes of the lists of the longest events.")
 PRESENT = Channel("longest.current", "Lists of the longest events.", compacted=True)
+CE_TYPE = "coincide.longest.v1"
 MICRO = 1_000_000
 # Place, from 1, and length of each listed event, by id; and the lists by key.
 List = dict[str, tuple[int, int]]
@@ -88,7 +100,7 @@ class Changes:
 
     def heading(self, detected_at_us: int) -> Heading:
         """See `Result.heading`."""
-        return make_heading(self.condition, detected_at_us, "coincide.longest.v1", CHANGES)
+        return make_heading(self.condition, detected_at_us, CE_TYPE, CHANGES)
 
     def ready_us(self) -> Int64s:
         """See `Result.ready_us`."""
@@ -308,6 +320,19 @@ def _explain(
     }
 
 
+_CHANGE = {
+    "v": constant(1),
+    "kind": constant(NAME),
+    "condition": STRING,
+    "version": POSITIVE,
+    "change": choice(["entered", "left", "moved"]),
+    "place": POSITIVE,
+    "id": STRING,
+    "length_us": COUNT,
+    "reason": choice(["condition", "progress", "reset"]),
+    "key": STRING,
+    "detected_at": TIME_US,
+}
 KINDS = [
     ConditionKind(
         name=NAME,
@@ -356,5 +381,20 @@ KINDS = [
             lambda item: (str(item["place"]), item["id"], f"{item['length_us'] / MICRO:g}"),
         ),
         withdraw=_withdraw,
+        records=(
+            RecordType(
+                "longest_change",
+                "Change of the list of the longest events.",
+                object_of(_CHANGE, ["key"]),
+                "CONDITION/ID",
+                result_headers(CE_TYPE),
+                CHANGES.name,
+            ),
+            *list_types(
+                NAME,
+                PRESENT,
+                object_of({"place": POSITIVE, "id": STRING, "length_us": COUNT}),
+            ),
+        ),
     )
 ]

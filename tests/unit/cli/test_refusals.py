@@ -44,27 +44,36 @@ def service(monkeypatch: pytest.MonkeyPatch) -> None:
             names = _STREAMS if place == "/v1/streams" else ["footsteps"]
             page = {"items": [{"name": name} for name in names], "next": None}
             return httpx.Response(200, json=page, request=request)
-        if (method, place) == ("PUT", "/v1/conditions/near"):
-            error = {"field": "b", "problem": "no such stream", "remedy": "register it first"}
-            return httpx.Response(422, json={"errors": [error]}, request=request)
-        if method == "PUT":
-            return httpx.Response(201, json={}, request=request)
+        if (method, place) == ("PUT", "/v1/config"):
+            errors = [
+                {"resource": key, "field": field, "problem": problem, "remedy": remedy}
+                for key, field, problem, remedy in (
+                    ("condition/near", "b", "no such stream", "register it first"),
+                    ("condition/near", "window", "is missing", "add it"),
+                    ("stream/sensor", "max_delay", "is missing", "add it"),
+                )
+            ]
+            return httpx.Response(422, json={"errors": errors}, request=request)
         return httpx.Response(404, json={"detail": "there is none"}, request=request)
 
     monkeypatch.setattr(httpx.Client, "request", answer)
 
 
-def test_apply_names_file_document_and_line_of_a_refusal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("command", "exit_code"), [("apply", 6), ("diff", 2)])
+def test_refusal_names_file_document_and_line_of_each_resource(
+    command: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "resources.yaml"
     file.write_text(_RESOURCES)
-    assert _run("apply", "-f", str(file)) == 6
+    assert _run(command, "-f", str(file)) == exit_code
     said = capsys.readouterr()
-    assert said.out.split() == ["created", "stream", "sensor"]
+    assert said.out == ""
     assert said.err == (
-        f"error: {file}, document 2 (line 6), condition near: PUT /v1/conditions/near: 422 "
-        "b: no such stream: register it first; did you mean seismic instead of sesmic?\n"
+        f"error: {file}, document 2 (line 6), condition near: PUT /v1/config: 422 "
+        "b: no such stream: register it first; window: is missing: add it; "
+        "did you mean seismic instead of sesmic?\n"
+        f"{file}, document 1 (line 1), stream sensor: PUT /v1/config: 422 "
+        "max_delay: is missing: add it\n"
     )
 
 

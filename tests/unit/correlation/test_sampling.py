@@ -81,6 +81,65 @@ def test_rate_of_less_than_two_times_is_not_known(seconds: tuple[int, ...]) -> N
     assert warning.startswith("tags: the rate is not known")
 
 
+# Nineteen events in 18 s, and one with another time.
+STEADY = [*range(19)]
+LEFT_OUT = (
+    "tags: {} of {} events have times far from those of the others, and are left out of the rate; "
+    "correct the producer: a time in the future makes later events late"
+)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rate", "outliers"),
+    [
+        # The inner range is from 1 s to 18 s; times up to 17 s from it count.
+        ([*STEADY, 35], 19 / 35, 0),
+        ([*STEADY, 36], 1.0, 1),
+        ([*STEADY, 4_000_000_000], 1.0, 1),
+        ([-17, *STEADY], 19 / 35, 0),
+        ([-4_000_000, *STEADY], 1.0, 1),
+        # One event in twenty at each end.
+        ([-4_000_000, *range(40), 4_000_000], 1.0, 2),
+        # Of less than ten events all count, and all if the others have the same time.
+        ([*range(8), 4_000], 8 / 4_000, 0),
+        ([5] * 19 + [4_000], 19 / 3_995, 0),
+    ],
+)
+def test_times_far_from_the_others_are_left_out_of_the_rate(
+    seconds: list[int], rate: float, outliers: int
+) -> None:
+    found = read(*map(record, seconds))
+    assert found.rate == pytest.approx(rate, rel=1e-12)
+    wanted = [LEFT_OUT.format(outliers, len(seconds))] if outliers else []
+    assert list(found.warnings()) == wanted
+
+
+def test_rate_of_a_cut_sample_is_the_sum_of_the_partitions() -> None:
+    """Partition 0 has ten events per second, of which 11 were read; partition 1 has one in 10 s."""
+    busy = [
+        record(99 + at / 10)._replace(offset=at, record_timestamp_us=(at + 2_000) * S)
+        for at in range(11)
+    ]
+    quiet = [
+        record(10 * at)._replace(partition=1, offset=at, record_timestamp_us=(at + 2_000) * S)
+        for at in range(11)
+    ]
+    single = record(50)._replace(partition=2, record_timestamp_us=2_000 * S)
+    records = [*busy, *quiet, single]
+    assert read(*records).rate == pytest.approx(22 / 100)
+    cut = read_sample(STREAM, records, is_cut=True)
+    assert cut.rate == pytest.approx(10 + 1 / 10)
+    assert cut.arrival_rate == pytest.approx(2)
+    # The times of each partition are judged alone.
+    wrong = record(1_000)._replace(partition=1, offset=11, record_timestamp_us=2_011 * S)
+    cut = read_sample(STREAM, [*records, wrong], is_cut=True)
+    assert cut.rate == pytest.approx(10 + 1 / 10)
+    assert LEFT_OUT.format(1, 24) in cut.warnings()
+    # Without two times in a partition, the partitions count together.
+    ones = [record(at)._replace(partition=at) for at in range(5)]
+    assert read_sample(STREAM, ones, is_cut=True).rate == 1.0
+
+
 def test_rejected_records_are_counted_by_reason() -> None:
     unread = SampleRecord(None, b"{", problem=Problem(Reason.MALFORMED_JSON, "a brace"), offset=3)
     found = read(

@@ -32,10 +32,10 @@ from correlation.topk.condition import KIND as TOPK
 from service.api.explain import ExplainRequest
 from service.api.stream_status import StreamReport
 from service.api.validation import ValidationRequest
+from service.checks import checked_stream
 from service.definitions import DEFINITIONS
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
-from service.registry import checked_stream
 from tests.oracle.intervals import Window, is_satisfied, probability
 
 DOCS = Path(__file__).parents[3] / "docs"

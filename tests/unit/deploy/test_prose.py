@@ -74,7 +74,7 @@ def test_docstrings_and_comments_of_tests_use_plain_words() -> None:
 
 
 def test_documents_use_plain_words() -> None:
-    paths = [*(ROOT / name for name in DOCUMENTS), *sorted((ROOT / "docs").glob("*.md"))]
+    paths = [*(ROOT / name for name in DOCUMENTS), *sorted((ROOT / "docs").rglob("*.md"))]
     found = [
         Text(f"{path.relative_to(ROOT)}:1", path.read_text(encoding="utf-8")) for path in paths
     ]

@@ -25,8 +25,8 @@ from correlation.event_query.picture import draw_constraints
 from correlation.event_query.plan import plan_query
 from correlation.event_query.reading import QueryResultReader
 from correlation.resources.streams import Stream
+from service.checks import checked_stream
 from service.documents.models import StreamDocument
-from service.registry import checked_stream
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "queries.md").read_text(encoding="utf-8")

@@ -41,9 +41,9 @@ from correlation.resources.tokens import TOKENS_COLUMN
 from correlation.topk.kind import TOPK_KIND
 from correlation.topk.similarities import SIMILARITIES, Similarity
 from service.api.validation import ValidationRequest
+from service.checks import checked_stream
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument
-from service.registry import checked_stream
 from service.sampling import Sampler, SampleRequest
 from service.settings import Settings
 from tests.support.slots import control_record

@@ -47,3 +47,23 @@ def test_memory_is_bounded_by_number_and_size(monkeypatch: pytest.MonkeyPatch) -
     # Of large records, fewer are kept.
     assert places(read(5, *(record(at, 0, at, size=5) for at in range(9)))) == [(0, 7), (0, 8)]
     assert places(read(5, record(0, 0, 0, size=11))) == []
+
+
+def test_partitions_with_records_that_were_not_read_are_found() -> None:
+    """Partitions 0 and 1 have older records, of which those of 0 are in the time of the sample."""
+    busy = [record(stamp, 0, at) for at, stamp in enumerate((50, 51, 52), start=9)]
+    quiet = [record(stamp, 1, at) for at, stamp in enumerate((10, 30, 52), start=9)]
+    full = [record(stamp, 2, at) for at, stamp in enumerate((40, 41))]
+
+    def cut(most: int, *records: Message) -> list[int]:
+        found = NewestRecords(most, {0, 1})
+        for it in records:
+            found.add(it)
+        found.prune()
+        return found.cut
+
+    assert cut(100, *busy, *quiet, *full) == [0]
+    assert cut(100, *busy, *full) == [0]
+    assert cut(100, *full) == cut(100, *quiet) == cut(100) == []
+    # The newest three records are from 51 on: all of this time were read.
+    assert cut(3, *busy, *quiet, *full) == []

@@ -12,13 +12,14 @@ from correlation.errors import InvalidFieldError, UnknownRecordVersionError
 from correlation.newest_records import deletion_headers
 from correlation.resources.records import Resource, stream_to_document
 from correlation.resources.streams import Stream
+from service.checks import checked_condition
 from service.errors import (
     DependedUponError,
     InvalidDocumentError,
     TemplateInUseError,
 )
 from service.log import LogRecord
-from service.registry import Registry, checked_condition
+from service.registry import Registry
 
 STREAM = {"topic": "t", "max_uncertainty_us": 200_000, "max_delay_us": 1_000_000}
 PAIR = {"kind": "mutual_deadline", "a": "x", "b": "y", "window_us": 5, "threshold": "0.5"}

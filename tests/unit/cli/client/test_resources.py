@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,7 +48,6 @@ def test_read_resources_puts_streams_first(tmp_path: Path) -> None:
         ResourceFile("stream", "acoustic", stream),
         ResourceFile("condition", "near", condition),
     ]
-    assert [resource.path for resource in read] == ["/v1/streams/acoustic", "/v1/conditions/near"]
 
 
 def test_read_resources_puts_templates_before_the_streams_that_name_them(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_read_resources_puts_templates_before_the_streams_that_name_them(tmp_pat
         ("condition", "near"),
     ]
     assert read[0].document == {"buckets": [["0s", "20ms", 1]]}
-    assert read[0].path == "/v1/templates/t"
+    assert read[0].kind == "template"
     assert [it.needs for it in read] == [
         set(),
         set(),
@@ -133,10 +133,6 @@ def test_a_key_may_stand_beside_the_same_one_that_is_merged(tmp_path: Path) -> N
     assert read_resources([file])[0].document["m"] == {"b": 3, "c": 2}
 
 
-def test_a_name_is_one_part_of_the_path() -> None:
-    assert ResourceFile("stream", "a/b?c", {}).path == "/v1/streams/a%2Fb%3Fc"
-
-
 def test_read_resources_says_so_when_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_resources([tmp_path / "gone.yaml"])
@@ -151,3 +147,20 @@ def test_place_names_file_document_and_line(tmp_path: Path) -> None:
         "acoustic": f"{file}, document 2 (line 11)",
         "t": f"{file}, document 3 (line 17)",
     }
+
+
+def test_read_resources_takes_a_configuration_and_pauses(tmp_path: Path) -> None:
+    file = tmp_path / "all.json"
+    stream = {"kind": "stream", "name": "s", "topic": "t"}
+    condition = {"kind": "within", "name": "c", "paused": True, "a": "s"}
+    file.write_text(json.dumps({"resources": [condition, stream]}))
+    read = read_resources([file])
+    assert read == [
+        ResourceFile("stream", "s", {"topic": "t"}),
+        ResourceFile("condition", "c", {"kind": "within", "a": "s"}, paused=True),
+    ]
+    assert [it.to_document() for it in read] == [stream, condition]
+    assert read[1].place == f"{file}, document 1, resource 1 (line 1)"
+    file.write_text('{"resources": {}}')
+    with pytest.raises(UsageError, match="document 1: resources: must be a list"):
+        read_resources([file])

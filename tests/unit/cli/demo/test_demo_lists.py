@@ -133,6 +133,19 @@ def test_right_lists_and_changes_are_accepted() -> None:
         (0, _list(3 * S, M12._replace(similarity=0.6)), "the present list as of"),
         (0, _list(3 * S, M12._replace(overlap=3)), "the present list as of"),
         (3, _list(11 * S, M26, M25), "the last present list as of 1970-01-01T00:00:16Z differs"),
+        (1, {"items": None}, "changes as of 1970-01-01T00:00:07Z lead to 2 pairs, but a withdraw"),
+        # Right at its time, but no change has it.
+        (1, _list(8 * S, M26, M12), "changes as of 1970-01-01T00:00:07Z lead to 2 pairs, but a li"),
+        (
+            1,
+            {"as_of": 7 * S, "items": [_item(1, M26), _item(3, M12)]},
+            "the present list as of 1970-01-01T00:00:07Z has the ranks [1, 3]",
+        ),
+        (
+            1,
+            {"as_of": 7 * S, "items": [_item(2, M26), _item(1, M12)]},
+            "the present list as of 1970-01-01T00:00:07Z has the ranks [2, 1]",
+        ),
     ],
 )
 def test_wrong_present_list_is_found(place: int, changed: dict[str, Any], problem: str) -> None:
@@ -146,12 +159,63 @@ def test_wrong_present_list_is_found(place: int, changed: dict[str, Any], proble
 @pytest.mark.parametrize(
     ("mutate", "problem"),
     [
+        # A list is missing, or written twice.
+        (lambda it: it.pop(0), "as of 1970-01-01T00:00:03Z lead to 1 pairs, but a list as of 1970"),
+        (
+            lambda it: it.pop(1),
+            "1970-01-01T00:00:07Z lead to 2 pairs, but a list as of 1970-01-01T",
+        ),
+        (lambda it: it.pop(), "the last present list as of 1970-01-01T00:00:16Z differs"),
+        (lambda it: it.insert(1, it[0]), "as of 1970-01-01T00:00:07Z lead to 2 pairs, but a list"),
+        # The list is withdrawn in between, or twice.
+        (lambda it: it.insert(1, {"items": None}), "lead to 2 pairs, but a withdrawal was written"),
+        (lambda it: it.append({"items": None}), "was written without a change: a withdrawal"),
+        # Lists are in another order.
+        (lambda it: it.insert(0, it.pop(1)), "as of 1970-01-01T00:00:03Z lead to 1 pairs, but a "),
+    ],
+)
+def test_missing_repeated_and_withdrawn_lists_are_found(
+    mutate: Callable[[list[dict[str, Any]]], object], problem: str
+) -> None:
+    lists = deepcopy(WRITTEN)
+    mutate(lists)
+    with pytest.raises(VerificationError) as raised:
+        _verify(lists, CHANGES)
+    assert problem in str(raised.value)
+
+
+def test_lists_that_are_all_missing_are_found() -> None:
+    """Also if the last list has no pairs."""
+    changes = [_change(3 * S, "entered", 1, M12), _change(13 * S, "left", 1, M12)]
+    assert _verify([_list(3 * S, M12), {"items": None}], changes) == 5
+    with pytest.raises(VerificationError, match="no list was written as of 1970-01-01T00:00:03Z"):
+        _verify([], changes)
+
+
+@pytest.mark.parametrize(
+    ("mutate", "problem"),
+    [
         (lambda it: it.pop(3), "follows from the changes as of 1970-01-01T00:00:07Z differs"),
         (lambda it: it.pop(2), "a pair moved, but it is not in the list: Listed(older='m1'"),
-        (lambda it: it.append(it[2]), "a pair entered, but it is already in the list"),
+        (
+            lambda it: it.append(it[2]),
+            "a pair entered, but it changes twice as of 1970-01-01T00:00:03",
+        ),
+        (
+            lambda it: it.append(_change(12 * S, "entered", 1, M26)),
+            "a pair entered, but it is already in the list",
+        ),
+        # The rank of a pair that left is that before; a pair that moved has another one.
+        (lambda it: it[4].update(rank=1), "a pair left, but it has the rank 2, not 1: Listed("),
+        (
+            lambda it: it.append(_change(12 * S, "moved", 1, M26)),
+            "a pair moved, but it has the rank 1 already: Listed(older='m2'",
+        ),
+        (lambda it: it[3].update(rank=3), "as of 1970-01-01T00:00:07Z differs"),
         (lambda it: it.pop(1), "follows from the changes as of 1970-01-01T00:00:13Z differs"),
         (lambda it: it[5].update(rank=3), "as of 1970-01-01T00:00:11Z differs"),
-        (lambda it: it[5].update(older={"id": "m3"}), "a pair left, but it is not in the list"),
+        (lambda it: it[5].update(older={"id": "m3"}), "as of 1970-01-01T00:00:11Z differs"),
+        (lambda it: it[6].update(older={"id": "m3"}), "a pair left, but it is not in the list"),
         (lambda it: it[5].update(time=12 * S), "as of 1970-01-01T00:00:11Z differs"),
         (lambda it: it[5].update(rank=1), ", None], not [Listed("),
     ],
@@ -199,6 +263,9 @@ def test_lists_of_a_replay_are_those_of_the_judge(tmp_path: Path) -> None:
     end_us = messages[-1].latest_us
     assert len(judge.list_at(end_us)) == STORED["k"]
     assert {it["change"] for it in changes} == {"entered", "left", "moved"}
+    # A replay shows the last list alone.
+    before = [_list(at, *filter(None, pairs)) for at, pairs in follow_changes(changes)][:-1]
+    lists = [*before, *lists]
     verify_lists(judge, lists, changes, end_us)
     # The older message of the best pair is another one.
     lists[-1]["items"][0]["older"] = lists[-1]["items"][1]["older"]

@@ -1,4 +1,4 @@
-"""The commands of docs/replay.md, run in order in one folder."""
+"""The commands of docs/replay.md and of the pages of tasks, run in order in one folder."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[4]
 BINARIES = Path(sys.executable).parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPEED = re.compile(r"in [\d.]+ s, [\d,]+ events/s")
-SHOWN_OUTPUTS = 5
+# Number of outputs that each page shows.
+SHOWN_OUTPUTS = {
+    "docs/replay.md": 5,
+    "docs/tasks/absence.md": 1,
+    "docs/tasks/batches.md": 1,
+    "docs/tasks/clocks.md": 2,
+    "docs/tasks/repeats.md": 1,
+}
 
 
 def _run(commands: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -42,10 +51,16 @@ def _without_speed(text: str) -> str:
     return SPEED.sub("in a moment", text)
 
 
-def test_commands_of_the_manual_write_what_it_shows(tmp_path: Path) -> None:
+def test_every_page_of_tasks_is_run() -> None:
+    tasks = {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "tasks").iterdir()}
+    assert tasks == set(SHOWN_OUTPUTS) - {"docs/replay.md"}
+
+
+@pytest.mark.parametrize("page", SHOWN_OUTPUTS)
+def test_commands_of_the_manual_write_what_it_shows(page: str, tmp_path: Path) -> None:
     done = None
     compared = 0
-    for mark, block in _blocks("docs/replay.md"):
+    for mark, block in _blocks(page):
         if mark == "sh":
             done = _run(block, tmp_path)
             assert done.returncode == 0, done.stderr
@@ -59,7 +74,7 @@ def test_commands_of_the_manual_write_what_it_shows(tmp_path: Path) -> None:
         else:
             assert done.stdout == block
         compared += 1
-    assert compared == SHOWN_OUTPUTS
+    assert compared == SHOWN_OUTPUTS[page]
 
 
 def test_commands_of_getting_started_run_on_the_files_of_the_manual(tmp_path: Path) -> None:

@@ -1,0 +1,174 @@
+"""Types of the records of the topics of heartbeats and metrics.
+
+The slot's record is written by `Program` (`Totals`, `Conditions`, `Watermarks`, `ContractFacts`);
+the job's record by spark_jobs.driver.reports, heartbeats by `heartbeat_to_record`.
+"""
+
+from __future__ import annotations
+
+from correlation.config_records import MAX_LISTED
+from correlation.engine.contract import BUCKETS_SECONDS
+from correlation.engine.heartbeats import READ_UP_TO
+from correlation.limits import TIME_LIMIT_US
+from correlation.reasons import Reason
+from correlation.resources.record_types import FILTER, RESOURCE_NAME
+from correlation.resources.records import VERSION
+from correlation.resources.schemas import (
+    ANY_OBJECT,
+    COUNT,
+    INTEGER,
+    NUMBER,
+    POSITIVE,
+    STRING,
+    TIME_US,
+    RecordType,
+    Schema,
+    choice,
+    constant,
+    described,
+    list_of,
+    map_of,
+    nullable,
+    object_of,
+    tuple_of,
+)
+
+HEARTBEATS, METRICS = "heartbeats", "metrics"
+# States of the job, and of a condition in a slot.
+JOB_STATES = ("starting", "running", "restarting", "failing", "stopping", "stopped", "failed")
+CONDITION_STATES = ("running", "paused", "waiting", "failed", "unreadable")
+_OPTIONAL_TIME: Schema = {"type": ["integer", "null"], "description": "Time in µs; null: none yet."}
+_LABELS = map_of(STRING)
+_BY_PARTITION = described(
+    map_of(map_of(COUNT, {"pattern": "^[0-9]+$"})), "Number of records, by topic and partition."
+)
+
+
+def _heartbeat(read_up_to: Schema) -> Schema:
+    fields: dict[str, Schema] = {
+        "v": constant(VERSION),
+        "stream": described(RESOURCE_NAME, "Name of the stream."),
+        "partition": described(nullable(COUNT), "Partition; null or missing: all."),
+        "read_up_to": read_up_to,
+        "offset": described(
+            nullable(COUNT), "Offset up to which the partition must be read first; null: none."
+        ),
+    }
+    return object_of(fields, ["v", "partition", "offset"])
+
+
+HEARTBEAT = RecordType(
+    "heartbeat",
+    "Statement that a partition of a stream has been read up to a time.",
+    _heartbeat(
+        described(
+            {
+                "anyOf": [
+                    {"type": "integer", "minimum": -TIME_LIMIT_US, "maximum": TIME_LIMIT_US},
+                    choice(READ_UP_TO),
+                ]
+            },
+            "Time in µs since 1970; end: closes the partition; reset: unknown from now on.",
+        )
+    ),
+    "The name of the stream.",
+    topic=HEARTBEATS,
+)
+_SPREAD = nullable(
+    list_of(
+        INTEGER,
+        minItems=len(BUCKETS_SECONDS) + 3,
+        maxItems=len(BUCKETS_SECONDS) + 3,
+        description="Min and max in µs, then the number of values in each bucket.",
+    )
+)
+_LIMITS = ("min_uncertainty_us", "max_uncertainty_us", "min_length_us", "max_length_us")
+_DECLARED: dict[str, Schema] = {
+    **dict.fromkeys(_LIMITS, nullable(INTEGER)),
+    "max_delay_us": COUNT,
+    "clock": STRING,
+    "spread_us": nullable(COUNT),
+    "attributes": ANY_OBJECT,
+    "where": FILTER,
+    "tokens": STRING,
+}
+_CONTRACT: dict[str, Schema] = {
+    "declared": object_of(_DECLARED, [*_LIMITS, "attributes", "where", "tokens"]),
+    "events": COUNT,
+    "late": COUNT,
+    "rejected": map_of(COUNT, choice([it.value for it in Reason])),
+    "near": described(map_of(COUNT), "Number of events within a tenth of each limit."),
+    "lengths": _SPREAD,
+    "delays": _SPREAD,
+}
+_CONDITION: dict[str, Schema] = {
+    "version": COUNT,
+    "state": choice(CONDITION_STATES),
+    "detail": nullable(STRING),
+    "config_offset": INTEGER,
+    "last_alarm_at": _OPTIONAL_TIME,
+}
+_WATERMARK: dict[str, Schema] = {
+    "watermark": _OPTIONAL_TIME,
+    "refused_heartbeats": COUNT,
+    "partitions": map_of(_OPTIONAL_TIME, {"pattern": "^[0-9]+$"}),
+}
+_BUCKETS: dict[str, Schema] = {
+    "buckets": list_of(tuple_of({"type": ["number", "string"]}, COUNT)),
+    "sum": NUMBER,
+}
+_SLOT: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "at": described(TIME_US, "Time of the batch, in µs."),
+    "config_offset": described(INTEGER, "Offset of the newest config record applied; -1: none."),
+    "counters": described(
+        list_of(tuple_of(STRING, _LABELS, COUNT)), "Name, labels and total since the slot began."
+    ),
+    "histograms": described(
+        list_of(tuple_of(STRING, _LABELS, object_of(_BUCKETS))),
+        "Name, labels and cumulative buckets: upper bound in seconds, or +Inf, and number.",
+    ),
+    "contracts": described(
+        map_of(object_of(_CONTRACT), RESOURCE_NAME), "Observations of each stream."
+    ),
+    "gauges": described(
+        list_of(tuple_of(STRING, _LABELS, NUMBER)), "Name, labels and value after the batch."
+    ),
+    "conditions": map_of(object_of(_CONDITION)),
+    "watermarks": map_of(object_of(_WATERMARK), RESOURCE_NAME),
+    "slot": described(COUNT, "Number of the slot, from 0."),
+    "slots": described(POSITIVE, "Number of slots of the checkpoint."),
+}
+SLOT = RecordType(
+    "slot_metrics",
+    "Totals and facts of a slot after a batch; the newest record of a key is sufficient.",
+    object_of(_SLOT),
+    "slot/NUMBER",
+    topic=METRICS,
+)
+_JOB: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "at": described(TIME_US, "Time of the record, in µs."),
+    "checkpoint": described(nullable(STRING), "Id of the checkpoint."),
+    "query_id": described(nullable(STRING), "Id of the Spark query."),
+    "batch": described(nullable(COUNT), "Number of the newest batch."),
+    "state": choice(JOB_STATES),
+    "input_rate": described(nullable(NUMBER), "Records read per second."),
+    "batch_events": described(nullable(COUNT), "Records of the newest batch."),
+    "lag": _BY_PARTITION,
+    "durations": described(map_of(NUMBER), "Seconds of the newest batch, by phase."),
+    "exception": described(nullable(STRING), "Last exception that stopped the query."),
+    "applied_config_offset": nullable(INTEGER),
+    "streams": list_of(RESOURCE_NAME, description="Streams that are read."),
+    "waiting_streams": list_of(RESOURCE_NAME, description="Streams without a topic."),
+    "lost": described(nullable(_BY_PARTITION), "Lost records; null: not known yet."),
+    "missing_topics": list_of(STRING, description="Output topics that do not exist."),
+    "unreadable_records": list_of(
+        object_of({"key": STRING, "offset": COUNT, "problem": STRING}),
+        maxItems=MAX_LISTED,
+        description="First unreadable records of the config topic.",
+    ),
+    "unreadable_records_total": COUNT,
+    "recreated_topics": map_of(object_of({"former_id": STRING, "id": STRING, "at": TIME_US})),
+}
+JOB = RecordType("job_metrics", "State of the job.", object_of(_JOB), "job", topic=METRICS)

@@ -1,0 +1,76 @@
+"""Types of JSON Schema in words, for cells of Markdown tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The page that has a section for each named schema.
+DOCUMENTS_PAGE = "rest-documents"
+_SPECIAL = re.compile(r"([\\*_<>\[\]|])")
+_ALTERNATIVES = ("anyOf", "oneOf")
+
+
+def type_of(schema: Mapping[str, Any]) -> str:
+    """Return the type of a schema in words, as Markdown.
+
+    Parameters
+    ----------
+    schema : mapping
+        A schema of an OpenAPI document; a reference becomes a link.
+    """
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name.lstrip('_')}]({DOCUMENTS_PAGE}.md#{anchor_of(name)})"
+    for alternatives in _ALTERNATIVES:
+        if alternatives in schema:
+            return " or ".join(dict.fromkeys(type_of(it) for it in schema[alternatives]))
+    if "const" in schema:
+        return code(json.dumps(schema["const"], ensure_ascii=False))
+    if "enum" in schema:
+        return " or ".join(code(json.dumps(it, ensure_ascii=False)) for it in schema["enum"])
+    return _plain_type(schema)
+
+
+def _plain_type(schema: Mapping[str, Any]) -> str:
+    """Return the type of a schema that has at most the keyword `type`."""
+    match schema.get("type"):
+        case "array":
+            return f"list of {type_of(schema.get('items', {}))}"
+        case "object":
+            return _object_type(schema)
+        case list() as names:
+            return " or ".join(names)
+        case str() as name:
+            return name
+        case _:
+            return "any value"
+
+
+def _object_type(schema: Mapping[str, Any]) -> str:
+    if "properties" in schema:
+        return f"object with {', '.join(code(name) for name in schema['properties'])}"
+    values = schema.get("additionalProperties")
+    return f"object of {type_of(values)}" if isinstance(values, dict) else "object"
+
+
+def anchor_of(name: str) -> str:
+    """Return the anchor of a named schema."""
+    return name.lstrip("_").lower()
+
+
+def code(text: str) -> str:
+    """Return a code span for a cell of a table."""
+    return f"`{text.replace('|', chr(92) + '|')}`"
+
+
+def plain(text: str) -> str:
+    """Escape a description, except its code spans, for a cell of a table."""
+    parts = " ".join(text.split()).split("`")
+    for place in range(0, len(parts), 2):
+        parts[place] = _SPECIAL.sub(r"\\\1", parts[place])
+    return "`".join(parts)

@@ -1,0 +1,1 @@
+"""Recent results of conditions, and live streams of them."""

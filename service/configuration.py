@@ -1,0 +1,364 @@
+"""Plan of a configuration write: checks of all resources together, and the changes.
+
+The resources are checked in the state that the write would leave. A condition may therefore name a
+stream of the same configuration, and both may change at once. The rules are those of the routes of
+single resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import orjson
+
+from correlation.errors import InvalidFieldError
+from correlation.kinds import KINDS, condition_from_document, to_condition
+from correlation.resources.records import (
+    Resource,
+    ResourceKind,
+    stream_to_document,
+    template_to_document,
+)
+from service.checks import ResourceChecks
+from service.documents.configuration import KIND_ORDER
+from service.documents.fields import name_as_written
+from service.documents.unchanged import as_written_now, is_unchanged
+from service.errors import (
+    DocumentErrors,
+    FieldProblem,
+    InvalidConfigurationError,
+    ServiceError,
+    first_problems,
+)
+from service.topic_rules import TOPIC_FIELDS
+
+if TYPE_CHECKING:
+    from service.registry import Registry
+
+Key = tuple[ResourceKind, str]
+Document = dict[str, Any]
+_ADD = "add it to the configuration, or register it first"
+_PRUNED = "add it to the configuration: prune deletes all resources that it does not contain"
+
+
+class Wanted(NamedTuple):
+    """A resource of a configuration.
+
+    Parameters
+    ----------
+    kind, name
+        Kind and name of the resource.
+    document : dict
+        The document, with durations in µs and all defaults; `written` if problems were found.
+    paused : bool or None
+        Whether the condition is paused; None: as it is, a new condition runs.
+    written : mapping
+        The document as the user sent it.
+    problems : tuple of FieldProblem
+        Problems of the document, found without other resources.
+    """
+
+    kind: ResourceKind
+    name: str
+    document: Document
+    paused: bool | None
+    written: Mapping[str, Any]
+    problems: tuple[FieldProblem, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Kind and name."""
+        return self.kind, self.name
+
+
+class FieldChange(NamedTuple):
+    """A field whose value changes; None: the field does not exist."""
+
+    field: str
+    old: object
+    new: object
+
+
+class Change(NamedTuple):
+    """The change of a resource; `resource` is the resource after it, for a deletion before it."""
+
+    change: Literal["created", "changed", "unchanged", "deleted"]
+    resource: Resource
+    fields: tuple[FieldChange, ...] = ()
+
+
+class Plan(NamedTuple):
+    """Changes, sorted by kind and name, and topics that must be created, each with its user."""
+
+    changes: tuple[Change, ...]
+    topics: Mapping[str, ResourceKind]
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Plans the write of a configuration.
+
+    Parameters
+    ----------
+    registry : Registry
+        The resources in force.
+    check_topic : callable
+        Checks the topic that a document of a kind names; returns it if it must be created.
+    """
+
+    registry: Registry
+    check_topic: Callable[[ResourceKind, str | None], str | None]
+
+    def plan(self, wanted: Iterable[Wanted], now_us: int, *, prune: bool) -> Plan:
+        """Check a configuration and compute its changes.
+
+        Parameters
+        ----------
+        wanted : iterable of Wanted
+            Resources with different keys, including those whose documents have problems.
+        now_us : int
+            Time of the write, in µs since 1970.
+        prune : bool
+            Whether resources that the configuration does not contain are deleted.
+
+        Raises
+        ------
+        InvalidConfigurationError
+            When resources are not valid; names each resource and field.
+        BrokerError, TopicRefusedError
+            When the broker does not answer or refuses to describe a topic.
+        """
+        draft = _Draft(self.registry, list(wanted), now_us, prune=prune)
+        for kind in KIND_ORDER:
+            draft.read(kind)
+        draft.check()
+        changes, topics = draft.changes, {}
+        for it in changes:
+            topic = draft.check_topic(it, self.check_topic)
+            if topic is not None:
+                topics[topic] = it.resource.kind
+        draft.raise_problems()
+        return Plan(changes, topics)
+
+
+class _Draft:
+    """The state that a configuration would leave, and the problems found so far."""
+
+    def __init__(
+        self, registry: Registry, wanted: list[Wanted], now_us: int, *, prune: bool
+    ) -> None:
+        self._registry = registry
+        self._wanted = {it.key: it for it in wanted}
+        self._now_us = now_us
+        self._present = {(it.kind, it.name): it for it in registry.configuration()}
+        self._before = registry.checks()
+        # Problems by resource; a resource with problems is missing in `_after` if it is not usable.
+        self._problems: dict[Key, tuple[FieldProblem, ...]] = {
+            it.key: it.problems for it in wanted if it.problems
+        }
+        self._after = {
+            key: it for key, it in self._present.items() if key in self._wanted or not prune
+        }
+        self._deleted = [it for key, it in self._present.items() if key not in self._after]
+        for key in self._problems:
+            self._after.pop(key, None)
+        # Resources that refer to others with problems: their references to those are not checked.
+        self._partly: list[Wanted] = []
+        self._remedy = _PRUNED if prune else _ADD
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes, sorted by kind and name."""
+        found = [
+            _change_of(self._present.get(key), it)
+            for key, it in self._after.items()
+            if key in self._wanted
+        ]
+        found += [Change("deleted", it) for it in self._deleted]
+        return tuple(
+            sorted(found, key=lambda it: (KIND_ORDER.index(it.resource.kind), it.resource.name))
+        )
+
+    def read(self, kind: ResourceKind) -> None:
+        """Build the resources of a kind from their documents; those of earlier kinds are known."""
+        checks = self._checks()
+        for it in self._of(kind):
+            if self._refers_to_unread(it):
+                self._after.pop(it.key, None)
+                self._partly.append(it)
+                continue
+            document, errors = it.document, DocumentErrors()
+            with errors:
+                version = self._registry.next_version(kind, it.name)
+                if kind == "template":
+                    found = Resource(kind, it.name, version, 0, document).to_template()
+                    document = template_to_document(found)
+                elif kind == "stream":
+                    document = stream_to_document(checks.read_stream(it.name, document))
+                else:
+                    condition_from_document(it.name, version, document)
+            if errors.problems:
+                self._add(it, errors.problems)
+                self._after.pop(it.key, None)
+            else:
+                self._after[it.key] = self._next(it, document)
+
+    def check(self) -> None:
+        """Check streams and conditions against each other, and documents with problems."""
+        checks = self._checks()
+        conditions = {it.name for it in self._of("condition")}
+        for it in self._of("stream"):
+            if it.key in self._after:
+                self._run(
+                    it, checks.check_stream, checks.streams[it.name], self._before, conditions
+                )
+        for it in self._of("condition"):
+            if it.key in self._after:
+                version = self._after[it.key].version
+                self._run(it, checks.check_condition, it.name, version, it.document)
+        for it in [*self._partly, *(it for it in self._wanted.values() if it.problems)]:
+            self._add(it, checks.further_problems(it.kind, it.written, it.problems))
+
+    def check_topic(
+        self, change: Change, check: Callable[[ResourceKind, str | None], str | None]
+    ) -> str | None:
+        """Check the topic of a resource that remains; return it if it must be created."""
+        if change.change == "deleted":
+            return None
+        kind, name, document = change.resource.kind, change.resource.name, change.resource.document
+        errors = DocumentErrors()
+        with errors:
+            return check(kind, document.get(TOPIC_FIELDS[kind]))
+        self._add(self._wanted[kind, name], errors.problems)
+        return None
+
+    def raise_problems(self) -> None:
+        """Raise the problems, in the order of the configuration.
+
+        Raises
+        ------
+        InvalidConfigurationError
+            When problems were found.
+        """
+        found = [
+            replace(problem, resource="/".join(key))
+            for key in self._wanted
+            for problem in self._problems.get(key, ())
+        ]
+        if found:
+            first = found[0]
+            raise InvalidConfigurationError(
+                f"{first.resource}: {first.field or 'document'}: {first.problem}",
+                first_problems(found),
+            )
+
+    def _of(self, kind: ResourceKind) -> list[Wanted]:
+        """Return the wanted resources of a kind without known problems."""
+        return [
+            it for it in self._wanted.values() if it.kind == kind and it.key not in self._problems
+        ]
+
+    def _run(self, it: Wanted, check: Callable[..., object], *arguments: object) -> None:
+        """Run a check and collect its problems."""
+        try:
+            check(*arguments)
+        except (InvalidFieldError, ServiceError) as error:
+            if not error.problems:
+                raise
+            self._add(
+                it,
+                [
+                    FieldProblem.of(found) if isinstance(found, InvalidFieldError) else found
+                    for found in error.problems
+                ],
+            )
+
+    def _add(self, it: Wanted, problems: Iterable[FieldProblem]) -> None:
+        named = tuple(
+            replace(found, field=name_as_written(found.field, it.written)) for found in problems
+        )
+        if named:
+            self._problems[it.key] = (*self._problems.get(it.key, ()), *named)
+
+    def _next(self, it: Wanted, document: Document) -> Resource:
+        """Return the resource after the write; the present one if nothing changes."""
+        current = self._present.get(it.key)
+        if current is None:
+            version = self._registry.next_version(it.kind, it.name)
+            return Resource(it.kind, it.name, version, self._now_us, document, bool(it.paused))
+        paused = current.paused if it.paused is None else it.paused
+        if not is_unchanged(current, document):
+            version = self._registry.next_version(it.kind, it.name)
+            return Resource(it.kind, it.name, version, self._now_us, document, paused)
+        if paused == current.paused:
+            return current
+        return replace(current, updated_at_us=self._now_us, paused=paused)
+
+    def _unread(self) -> frozenset[Key]:
+        return frozenset(self._wanted.keys() - self._after.keys())
+
+    def _refers_to_unread(self, it: Wanted) -> bool:
+        """Return whether a document refers to resources that could not be read."""
+        named: set[Key] = set()
+        if it.kind == "stream":
+            named = {("template", name) for name in it.document["templates"]}
+        elif it.kind == "condition":
+            kind = KINDS[it.document["kind"]]
+            named = {("stream", found.stream) for found in kind.streams_named(it.document)}
+        return bool(named & self._unread())
+
+    def _checks(self) -> ResourceChecks:
+        """Return the state after the write, as far as it is known."""
+        after = self._after
+        return ResourceChecks(
+            {it.name: it for it in after.values() if it.kind == "template"},
+            {it.name: it.to_stream() for it in after.values() if it.kind == "stream"},
+            tuple(to_condition(it) for it in after.values() if it.kind == "condition"),
+            self._before.max_buffered_events,
+            self._unread(),
+            self._remedy,
+        )
+
+
+def _change_of(current: Resource | None, resource: Resource) -> Change:
+    if current is None:
+        return Change("created", resource)
+    if current is resource:
+        return Change("unchanged", resource)
+    old, new = _flat(_shown(current)), _flat(_shown(resource))
+    fields = tuple(
+        FieldChange(field, old.get(field), new.get(field))
+        for field in sorted(old.keys() | new.keys())
+        if field not in old or field not in new or not _is_equal(old[field], new[field])
+    )
+    return Change("changed", resource, fields)
+
+
+def _is_equal(old: object, new: object) -> bool:
+    """Return whether two values have the same JSON: in Python ``True == 1``."""
+    first, second = (orjson.dumps(it, option=orjson.OPT_SORT_KEYS) for it in (old, new))
+    return first == second
+
+
+def _shown(resource: Resource) -> Document:
+    """Return the fields that a change shows."""
+    document = as_written_now(resource)
+    if resource.kind == "condition":
+        return document | {"paused": resource.paused}
+    if resource.kind == "stream":
+        used = [{"name": it["name"], "version": it["version"]} for it in document["templates"]]
+        return document | {"templates": used}
+    return document
+
+
+def _flat(document: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return the fields of a document, those of inner objects with dots."""
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping) and value:
+            found |= _flat(value, f"{above}{name}.")
+        else:
+            found[f"{above}{name}"] = value
+    return found

@@ -1,0 +1,165 @@
+"""Writes of a whole configuration: one plan, one Kafka transaction, all or nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from correlation.newest_records import deletion_headers
+from service.configuration import Planner
+from service.documents.configuration import KIND_ORDER
+from service.transactions import NewRecord, Transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from service.configuration import Change, Wanted
+    from service.log import TopicLog
+    from service.registry import Registry
+    from service.settings import Settings
+    from service.topic_rules import TopicRules
+    from service.turns import Turns
+
+
+class WrittenConfiguration(NamedTuple):
+    """The result of a write.
+
+    Parameters
+    ----------
+    changes : tuple of Change
+        Its changes, sorted by kind and name.
+    offset : int or None
+        Offset of its last record; None when no record was written.
+    applied : bool
+        Whether its records were read back in time; also true when no record was needed.
+    """
+
+    changes: tuple[Change, ...]
+    offset: int | None = None
+    applied: bool = True
+
+
+class ConfigurationWrites:
+    """Writes configurations.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the service.
+    registry : Registry
+        The resources in force.
+    topic_rules : TopicRules
+        Checks and creates the topics that documents name.
+    log : TopicLog
+        Log of the config topic.
+    turns : Turns
+        Lock for all writes of the config topic.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        topic_rules: TopicRules,
+        log: TopicLog,
+        turns: Turns,
+    ) -> None:
+        self._settings = settings
+        self._topic_rules = topic_rules
+        self._planner = Planner(registry, topic_rules.check)
+        self._log = log
+        self._turns = turns
+        self._transactions = Transactions(settings, settings.topics.config)
+
+    def settle(self) -> None:
+        """End a transaction that an earlier process has left open; see `Transactions.settle`."""
+        self._transactions.settle()
+
+    def catch_up(self) -> None:
+        """Read every record that has been written; the caller holds the turn.
+
+        Raises
+        ------
+        BrokerError, LogStoppedError
+            When the broker does not answer, or the log has stopped.
+        """
+        self._transactions.settle()
+        self._log.read_to_end(self._settings.broker_timeout_seconds)
+
+    def put(
+        self,
+        wanted: Iterable[Wanted],
+        precondition: Callable[[], None],
+        now_us: int,
+        *,
+        prune: bool = False,
+        dry_run: bool = False,
+    ) -> WrittenConfiguration:
+        """Register all resources of a configuration, or none of them.
+
+        Missing topics are created first, also for unchanged resources.
+
+        Parameters
+        ----------
+        wanted : iterable of Wanted
+            The resources.
+        precondition : callable
+            Raises PreconditionError for a current state that the caller did not expect.
+        now_us : int
+            Time of the write, in µs since 1970.
+        prune : bool
+            Delete the resources that the configuration does not contain.
+        dry_run : bool
+            Run all checks, write nothing.
+
+        Raises
+        ------
+        ServiceError
+            When the write is rejected or Kafka does not answer.
+        """
+        with self._turns.take():
+            self.catch_up()
+            precondition()
+            plan = self._planner.plan(wanted, now_us, prune=prune)
+            if dry_run:
+                return WrittenConfiguration(plan.changes)
+            for topic, kind in plan.topics.items():
+                self._topic_rules.create(kind, topic)
+            records = records_of(plan.changes)
+            if not records:
+                return WrittenConfiguration(plan.changes)
+            timeout = self._settings.write_timeout_seconds
+            deadline = time.monotonic() + timeout
+            offset = self._transactions.write(records, timeout)
+            applied = self._log.wait_for(offset, max(0.0, deadline - time.monotonic()))
+            return WrittenConfiguration(plan.changes, offset, applied)
+
+
+def in_order_of_writing(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes that need a record, so that references hold after each record if possible.
+
+    Deleted conditions are first. Templates, streams and conditions follow, then deleted streams
+    and deleted templates.
+    """
+
+    def place(change: Change) -> tuple[int, int, str]:
+        kind = KIND_ORDER.index(change.resource.kind)
+        if change.change != "deleted":
+            return 1, kind, change.resource.name
+        return 0 if change.resource.kind == "condition" else 2, -kind, change.resource.name
+
+    return sorted((it for it in changes if it.change != "unchanged"), key=place)
+
+
+def records_of(changes: Iterable[Change]) -> list[NewRecord]:
+    """Return the records of changes, in the order of writing."""
+    return [_record_of(it) for it in in_order_of_writing(changes)]
+
+
+def _record_of(change: Change) -> NewRecord:
+    resource = change.resource
+    if change.change == "deleted":
+        return NewRecord(resource.key, None, deletion_headers(resource.version))
+    return NewRecord(resource.key, orjson.dumps(resource.to_record()))

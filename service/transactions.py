@@ -1,0 +1,207 @@
+"""Writes of several records of the config topic in one Kafka transaction.
+
+Either all records of a transaction are read or none of them. Every record except the last one has
+a header that announces the next one, so that readers apply the records together: a consumer does
+not see where a transaction ends.
+
+If the service ends between the first record and the commit, the transaction stays open, and nothing
+behind it is read. The next service with the same transactional id ends it (`settle`); otherwise the
+broker ends it after the timeout of the transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+
+from correlation.limits import CONFIG_RECORD_BYTES
+from correlation.resources.record_types import CONTINUED_HEADER
+from kafka_client.partition_offsets import Edge, list_offsets
+from service.errors import BrokerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from service.settings import Settings
+
+# The client's broker id of a bootstrap address.
+_BOOTSTRAP = -1
+_SHORTEST_SECONDS = 1.0
+
+
+class NewRecord(NamedTuple):
+    """A record to write: key, value (None deletes) and headers."""
+
+    key: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def is_continued(headers: Iterable[tuple[str, bytes | None]]) -> bool:
+    """Return whether further records of the same transaction follow a record."""
+    return any(name == CONTINUED_HEADER for name, _ in headers)
+
+
+class Transactions:
+    """Writes records of a topic with one partition, in transactions.
+
+    Parameters
+    ----------
+    settings : Settings
+        Broker address and timeouts.
+    topic : str
+        The topic; also the transactional id.
+    """
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self._settings = settings
+        self._topic = topic
+        # A transaction of this id may be open: of an earlier process, or after an error.
+        self._is_settled = False
+
+    def settle(self) -> None:
+        """End a transaction of this id that an earlier process, or an error, has left open.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer.
+        """
+        if self._is_settled:
+            return
+        seconds = self._settings.broker_timeout_seconds
+        place = (self._topic, 0)
+        try:
+            admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+            ends = [
+                list_offsets(admin, [place], edge, seconds)[place]
+                for edge in (Edge.COMMITTED_END, Edge.END)
+            ]
+            if ends[0] != ends[1]:
+                self._open(seconds)
+        except KafkaException as error:
+            raise BrokerError(
+                f"an open transaction on {self._topic} could not be ended: {_sentence(error)}"
+            ) from error
+        self._is_settled = True
+
+    def write(self, records: Sequence[NewRecord], timeout_seconds: float) -> int:
+        """Write records in one transaction.
+
+        Parameters
+        ----------
+        records : sequence of NewRecord
+            One or more records, in this order.
+        timeout_seconds : float
+            Max time until the transaction is committed.
+
+        Returns
+        -------
+        int
+            Offset of the last record.
+
+        Raises
+        ------
+        BrokerError
+            When the transaction was aborted, or the broker did not confirm its commit in time.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        self._is_settled = False
+        try:
+            producer = self._open(timeout_seconds)
+            producer.begin_transaction()
+        except KafkaException as error:
+            raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+        try:
+            offset = self._produce(producer, records, deadline)
+        except (KafkaException, BufferError) as error:
+            self._abort(producer)
+            raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+        try:
+            producer.commit_transaction(_left(deadline))
+        except KafkaException as error:
+            if error.args[0].txn_requires_abort():
+                self._abort(producer)
+                raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+            raise BrokerError(
+                "Kafka did not confirm the transaction in time: either all changes will be in "
+                f"force, or none of them; compare with GET /v1/config ({_sentence(error)})"
+            ) from error
+        self._is_settled = True
+        return offset
+
+    def _open(self, timeout_seconds: float) -> Producer:
+        """Return a new producer; this ends an open transaction of the same id."""
+        deadline = time.monotonic() + timeout_seconds
+        timeout_ms = max(1000, int(self._settings.write_timeout_seconds * 1000))
+        producer = Producer(
+            {
+                **self._settings.client_properties("coincide-service"),
+                "transactional.id": self._topic,
+                # After a crash, readers wait for the end of the transaction up to this time.
+                "transaction.timeout.ms": timeout_ms,
+                "message.timeout.ms": timeout_ms,
+                "linger.ms": 0,
+                # The record of a stream contains its templates.
+                "message.max.bytes": CONFIG_RECORD_BYTES,
+            }
+        )
+        # While the client knows only bootstrap addresses it does not find its coordinator, and
+        # tries again after half a second.
+        while producer.list_topics(self._topic, _left(deadline)).orig_broker_id == _BOOTSTRAP:
+            if time.monotonic() > deadline:
+                break
+        producer.init_transactions(_left(deadline))
+        return producer
+
+    def _produce(self, producer: Producer, records: Sequence[NewRecord], deadline: float) -> int:
+        """Send the records and wait until the broker has them; return the offset of the last."""
+        failures: list[KafkaError] = []
+        offsets: list[int] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+            else:
+                offsets.append(message.offset() or 0)
+
+        for place, record in enumerate(records, start=1):
+            headers: list[tuple[str, str | bytes | None]] = list(record.headers)
+            if place < len(records):
+                headers.append((CONTINUED_HEADER, b"1"))
+            producer.produce(
+                self._topic,
+                record.value,
+                record.key,
+                partition=0,
+                headers=headers,
+                on_delivery=delivered,
+            )
+        left = producer.flush(_left(deadline))
+        if failures:
+            raise KafkaException(failures[0])
+        if left:
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, "the broker did not answer in time")  # noqa: SLF001  librdkafka's own codes carry the underscore
+            )
+        return max(offsets)
+
+    def _abort(self, producer: Producer) -> None:
+        """Abort the transaction; if the broker does not answer, `settle` ends it later."""
+        try:
+            producer.abort_transaction(self._settings.broker_timeout_seconds)
+        except KafkaException:
+            return
+        self._is_settled = True
+
+
+def _left(deadline: float) -> float:
+    return max(_SHORTEST_SECONDS, deadline - time.monotonic())
+
+
+def _sentence(error: Exception) -> str:
+    found = error.args[0] if error.args else None
+    return found.str() if isinstance(found, KafkaError) else str(error)

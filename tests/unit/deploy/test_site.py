@@ -1,0 +1,154 @@
+"""The documentation can be built as a site: links, anchors, navigation, REST reference, offline."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.site.build import DOCS, build
+from deploy.site.rest import describe_documents, describe_operations
+from deploy.site.types import plain, type_of
+from service.app import create_app
+from service.settings import Settings
+
+# What a browser loads, by element; links that a reader may follow are not loaded.
+LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
+IMPORTED = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
+
+
+class Loads(HTMLParser):
+    """Collects the addresses that a page loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        address = dict(attrs).get(LOADED.get(tag, ""))
+        if address is not None:
+            self.addresses.append(address)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built without a warning."""
+    folder = tmp_path_factory.mktemp("site") / "html"
+    assert build(folder) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def openapi() -> dict[str, Any]:
+    """Return the OpenAPI document of the service."""
+    return create_app(Settings()).openapi()
+
+
+def test_site_has_every_page_and_the_search_index(site: Path) -> None:
+    pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    assert len(pages) > 20
+    assert {page for page in pages if not (site / page).is_file()} == set()
+    assert "satisfaction" in (site / "searchindex.js").read_text(encoding="utf-8")
+
+
+def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
+    loaded = []
+    for path in site.rglob("*.html"):
+        page = Loads()
+        page.feed(path.read_text(encoding="utf-8"))
+        loaded += page.addresses
+    for path in site.rglob("*.css"):
+        loaded += [one or other for one, other in IMPORTED.findall(path.read_text("utf-8"))]
+    assert len(loaded) > 100
+    assert [it for it in loaded if re.match(r"(?!data:)(?:\w+:|//)", it)] == []
+
+
+def test_reference_has_every_operation_and_document(site: Path, openapi: dict[str, Any]) -> None:
+    operations = (site / "rest.html").read_text(encoding="utf-8")
+    text = re.sub(r"<[^>]+>", "", operations)
+    for path, methods in openapi["paths"].items():
+        for method in methods:
+            assert f"{method.upper()} {path}" in text
+    documents = (site / "rest-documents.html").read_text(encoding="utf-8")
+    for name in openapi["components"]["schemas"]:
+        assert f'id="{name.lstrip("_").lower()}"' in documents
+
+
+@pytest.mark.parametrize(
+    ("added", "problem"),
+    [
+        ("[x](streams.md#no-such-heading)", "no-such-heading"),
+        ("[x](no-such-page.md)", "no-such-page"),
+        ("![x](images/no-such-picture.svg)", "no-such-picture"),
+        ("```{toctree}\nno-such-page\n```", "no-such-page"),
+    ],
+)
+def test_build_fails_at_a_broken_link(
+    added: str, problem: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    docs = _small_docs(tmp_path, f"# Home\n\n{added}\n\n```{{toctree}}\nstreams\n```\n")
+    assert build(tmp_path / "html", docs) != 0
+    assert problem in capfd.readouterr().err
+
+
+def test_build_fails_if_a_page_is_missing_in_the_navigation(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    docs = _small_docs(tmp_path, "# Home\n\n[Streams](streams.md#a-stream)\n")
+    assert build(tmp_path / "html", docs) != 0
+    assert "streams.md: WARNING: document isn't included in any toctree" in capfd.readouterr().err
+    with (docs / "index.md").open("a", encoding="utf-8") as page:
+        page.write("\n```{toctree}\nstreams\n```\n")
+    assert build(tmp_path / "html", docs) == 0
+
+
+def _small_docs(folder: Path, index: str) -> Path:
+    docs = folder / "docs"
+    docs.mkdir()
+    (docs / "index.md").write_text(index, encoding="utf-8")
+    (docs / "streams.md").write_text("# Streams\n\n## A stream\n", encoding="utf-8")
+    return docs
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [
+        ({"type": "integer"}, "integer"),
+        ({"type": ["string", "null"]}, "string or null"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string or null"),
+        ({"anyOf": [{"type": "string", "minLength": 1}, {"type": "string"}]}, "string"),
+        ({"type": "array", "items": {"type": "string"}}, "list of string"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "object of number"),
+        ({"type": "object", "properties": {"a": {}, "b": {}}}, "object with `a`, `b`"),
+        ({"type": "string", "enum": ["key", "a|b"]}, '`"key"` or `"a\\|b"`'),
+        ({"const": "within"}, '`"within"`'),
+        ({"$ref": "#/components/schemas/_Place"}, "[Place](rest-documents.md#place)"),
+        ({}, "any value"),
+    ],
+)
+def test_type_is_written_in_words(schema: dict[str, Any], shown: str) -> None:
+    assert type_of(schema) == shown
+
+
+def test_description_is_escaped_outside_of_its_code() -> None:
+    assert plain("a*b | `a*b` <c>\n[d]") == r"a\*b \| `a*b` \<c\> \[d\]"
+
+
+def test_fields_of_one_duration_are_one_row(openapi: dict[str, Any]) -> None:
+    rows = describe_documents(openapi).splitlines()
+    assert "| `window` | duration | required | Max time between A and B. |" in rows
+    assert (
+        "| `min_uncertainty` | duration |  | Min length of an event's interval; default: 0. |"
+        in rows
+    )
+    assert not [row for row in rows if "`window_ms`" in row]
+
+
+def test_errors_of_an_operation_are_one_row(openapi: dict[str, Any]) -> None:
+    _, _, text = describe_operations(openapi).partition("### `GET /v1/conditions/{name}/plan`\n")
+    section, _, _ = text.partition("###")
+    assert "| `200` | Successful Response | object; string (image/svg+xml) |" in section
+    assert "| `404`, `406`, `422` | Error | [Problem](rest-documents.md#problem) |" in section
