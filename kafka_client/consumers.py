@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafka_client.partition_offsets import timed_out
+from kafka_client.rights import with_right
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,8 +64,16 @@ def is_record(message: Message) -> bool:
     """
     error = message.error()
     if error is not None and error.code() != END_OF_PARTITION:
-        raise KafkaException(error)
+        raise KafkaException(reading_error(message, error))
     return error is None
+
+
+def reading_error(message: Message, error: KafkaError) -> KafkaError:
+    """Return the error of a message; a missing right is named."""
+    # librdkafka also asks for the coordinator of a group that has no members.
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return with_right(error, "Describe", None)
+    return with_right(error, "Read", message.topic())
 
 
 def read_ranges(

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from kafka_client.rights import right_exception
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
@@ -123,7 +125,7 @@ def _take_offsets(
         except KafkaException as error:
             if skip_unknown and error.args[0].code() in _UNKNOWN:
                 continue
-            raise
+            raise right_exception(error, "Describe", place.topic) from error
         # When a request times out, librdkafka reports an invalid offset (-1001) and no error.
         if offset < 0:
             raise timed_out(key, late)
@@ -156,7 +158,10 @@ def list_ranges(
     for place in places:
         ask = partial(consumer.get_watermark_offsets, TopicPartition(*place))
         left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
-        ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left))
+        try:
+            ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left))
+        except KafkaException as error:
+            raise right_exception(error, "Describe", place[0]) from error
     return ranges
 
 

@@ -25,8 +25,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from correlation.limits import CONFIG_RECORD_BYTES
-from kafka_client.consumers import END_OF_PARTITION, open_consumer
+from kafka_client.consumers import END_OF_PARTITION, open_consumer, reading_error
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
@@ -273,7 +274,8 @@ class TopicLog:
             return None
         error_code, message = answers[0]
         if error_code is not None:
-            raise BrokerError(f"the record was not written: {error_code.str()}")
+            refused = with_right(error_code, "Write", self._partition.topic)
+            raise BrokerError(f"the record was not written: {refused.str()}")
         return message.offset()
 
     def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
@@ -331,9 +333,10 @@ class TopicLog:
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
             # Usually the topic was created again; that check raises the better message.
             self._check_identity()
-            raise LogStoppedError(error.str())
+            raise LogStoppedError(reading_error(message, error).str())
         elif error is not None:
-            _LOGGER.warning("reading %s: %s", self._partition.topic, error.str())
+            problem = reading_error(message, error).str()
+            _LOGGER.warning("reading %s: %s", self._partition.topic, problem)
 
     def _move(self, position: int) -> None:
         with self._moved:

@@ -29,6 +29,7 @@ from correlation.parsing.event_reader import compile_id_reader
 from correlation.resources.mapping import EventMapping
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import OffsetRange, is_timeout, list_ranges
+from kafka_client.rights import with_right
 from service.errors import BrokerError, FieldProblem, NotReadyError
 from service.newest_records import NewestRecords
 
@@ -270,7 +271,7 @@ class _Search:
         if described.error is not None:
             if described.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return {}
-            raise KafkaException(described.error)
+            raise KafkaException(with_right(described.error, "Describe", topic))
         places = [(topic, number) for number in sorted(described.partitions)]
         return list_ranges(self._consumer, places, self._left())
 

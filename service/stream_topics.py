@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from correlation.engine.heartbeats import RESET, Heartbeat, heartbeat_to_record
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from service.errors import BrokerError, ServiceError
 
 if TYPE_CHECKING:
@@ -134,7 +135,11 @@ class StreamTopics:
                 on_delivery=note,
             )
         unsent = producer.flush(seconds)
-        refused = next((error.str() for error in answers if error is not None), None)
+        topic = self._settings.topics.heartbeats
+        refused = next(
+            (with_right(error, "Write", topic).str() for error in answers if error is not None),
+            None,
+        )
         if unsent or refused is not None:
             raise BrokerError(
                 f"the reset was not written: {refused or 'the broker did not answer in time'}"

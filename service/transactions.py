@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from correlation.limits import CONFIG_RECORD_BYTES
 from correlation.resources.record_types import CONTINUED_HEADER
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import find_unwritable, right_exception
 from service.errors import BrokerError
 
 if TYPE_CHECKING:
@@ -154,7 +155,10 @@ class Transactions:
         while producer.list_topics(self._topic, _left(deadline)).orig_broker_id == _BOOTSTRAP:
             if time.monotonic() > deadline:
                 break
-        producer.init_transactions(_left(deadline))
+        try:
+            producer.init_transactions(_left(deadline))
+        except KafkaException as error:
+            raise right_exception(error, "Write", self._topic) from error
         return producer
 
     def _produce(self, producer: Producer, records: Sequence[NewRecord], deadline: float) -> int:
@@ -182,12 +186,20 @@ class Transactions:
             )
         left = producer.flush(_left(deadline))
         if failures:
+            self._check_right()
             raise KafkaException(failures[0])
         if left:
+            self._check_right()
             raise KafkaException(
                 KafkaError(KafkaError._TIMED_OUT, "the broker did not answer in time")  # noqa: SLF001  librdkafka's own codes carry the underscore
             )
         return max(offsets)
+
+    def _check_right(self) -> None:
+        """Raise KafkaException if records were not sent because a right is missing."""
+        admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+        for error in find_unwritable(admin, [self._topic], self._settings.broker_timeout_seconds):
+            raise KafkaException(error)
 
     def _abort(self, producer: Producer) -> None:
         """Abort the transaction; if the broker does not answer, `settle` ends it later."""

@@ -194,7 +194,10 @@ def wait_for_topics(
     while not stop.is_set():
         try:
             missing = sorted(set(needed) - set(offsets.partitions()))
-            reason = f"topics {', '.join(missing)} are missing; the service creates them"
+            reason = (
+                f"topics {', '.join(missing)} are missing, or the Kafka user of the job does not "
+                "have rights to them; the service creates them"
+            )
         except KafkaException as error:
             missing = list(needed)
             cause = explain_silence(properties) or error.args[0].str()

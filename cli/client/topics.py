@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from cli.errors import BrokerError, UsageError
 from cli.settings import options_to
 from kafka_client.connection import explain_silence
+from kafka_client.rights import is_missing_right, with_right
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,11 +118,13 @@ def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Pl
     BrokerError
         The topic does not exist; the message names similar topics, or how to create it.
     KafkaException
-        The broker does not answer.
+        The broker does not answer, or the user does not have the right to describe the topic.
     """
     found = consumer.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
     if found.error is None:
         return [(topic, number) for number in sorted(found.partitions)]
+    if is_missing_right(found.error):
+        raise KafkaException(with_right(found.error, "Describe", topic))
     there = [name for name in consumer.list_topics(timeout=METADATA_SECONDS).topics if name]
     raise BrokerError(
         f"topic {topic} does not exist at {settings.bootstrap}; {_remedy(settings, topic, there)}"

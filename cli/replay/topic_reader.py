@@ -81,7 +81,11 @@ class TopicReader:
         """
         if stream.topic not in self._counts:
             similar = difflib.get_close_matches(stream.topic, self._counts)
-            remedy = f"similar ones: {', '.join(similar)}" if similar else "check --bootstrap"
+            remedy = (
+                f"similar ones: {', '.join(similar)}"
+                if similar
+                else ("check --bootstrap, and whether the Kafka user may describe the topic")
+            )
             raise BrokerError(
                 f"stream {stream.name}: topic {stream.topic} does not exist at "
                 f"{self._settings.bootstrap}; {remedy}"

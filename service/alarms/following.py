@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_client.consumers import END_OF_PARTITION, open_consumer, place_of
+from kafka_client.consumers import END_OF_PARTITION, open_consumer, place_of, reading_error
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from kafka_client.topic_ids import read_topic_id
 from service.alarms.memory import Start
 from service.alarms.positions import make_key, make_tag
@@ -146,7 +147,8 @@ class Follower:
         """
         self._look()
         properties = self._settings.client_properties(_CLIENT)
-        consumer = open_consumer(properties, _CLIENT, auto_offset_reset="error")
+        group = f"{self._settings.prefix}.service"
+        consumer = open_consumer(properties, group, auto_offset_reset="error")
         try:
             self._assign(consumer)
             next_look = time.monotonic() + _LOOK_SECONDS
@@ -208,7 +210,7 @@ class Follower:
             except FutureTimeoutError:
                 problem = "the broker does not answer"
             except KafkaException as error:
-                problem = error.args[0].str()
+                problem = with_right(error.args[0], "Describe", topic).str()
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     problem = "the topic does not exist"
                     self._forget(topic)
@@ -259,7 +261,9 @@ class Follower:
             if error is not None and error.code() in _MOVED:
                 moved.add(topic)
             elif error is not None and error.code() != END_OF_PARTITION:
-                self.state.report(topic, _FETCH, error.str())
+                self.state.report(topic, _FETCH, reading_error(message, error).str())
+                # A topic that cannot be read does not delay the start of the service.
+                self._behind.discard(place)
             elif offset is not None:
                 self.state.report(topic, _FETCH, None)
                 positions[place] = offset

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from correlation.config_records import list_unreadable
 from correlation.engine.heartbeats import heartbeat_to_record
+from kafka_client.rights import with_right
 from spark_jobs.driver.checkpoint import parse_offsets
 
 if TYPE_CHECKING:
@@ -212,4 +213,5 @@ def describe(error: BaseException) -> str:
 
 def _on_delivery(error: KafkaError | None, message: Message) -> None:
     if error is not None:
-        _log.warning("a record of the job for %s was not written: %s", message.topic(), error)
+        refused = with_right(error, "Write", message.topic())
+        _log.warning("a record of the job for %s was not written: %s", message.topic(), refused)

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from correlation.reasons import Reason
 from correlation.resources.topics import OMITTED_HEADER, is_internal, refusal_headers
+from kafka_client.rights import find_unwritable, is_missing_right
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _SHORTEN_FROM_BYTES = 64 * 1024
 # Max length of a string that is kept in a shortened object.
 _SHORT_CHARACTERS = 1_000
 _METADATA_SECONDS = 10.0
+_NO_RIGHT = "the Kafka user of the job does not have the right Write"
 _INTERNAL_TOPIC = "it is an internal topic of Kafka"
 # A refused topic is tried again after this time.
 _RETRY_SECONDS = 30.0
@@ -114,7 +116,7 @@ class OutputTopics:
         """Record that Kafka refused a record; return whether its topic is avoided from now on."""
         if topic in self._own or error.code() not in _REFUSALS:
             return False
-        self._refuse(topic, error.str())
+        self._refuse(topic, _detail(error))
         return True
 
     def refuse_large(self, topic: str) -> bool:
@@ -140,8 +142,17 @@ class OutputTopics:
                 missing.add(topic)
         return missing
 
+    def find_unwritable(self, topics: set[str]) -> list[KafkaError]:
+        """Return an error for each own topic among `topics` that the job may not write."""
+        return find_unwritable(self._admin(), self._own & topics, _METADATA_SECONDS)
+
+    def _admin(self) -> AdminClient:
+        if self._client is None:
+            self._client = AdminClient({"log_level": 2, **self._properties})
+        return self._client
+
     def _refuse(self, topic: str, detail: str) -> None:
-        _log.error("%s: %s; its records go to %s", topic, detail, self._dead_letter)
+        _log.error("topic %s: %s; its records go to %s", topic, detail, self._dead_letter)
         self._writable.discard(topic)
         self._refused[topic] = (detail, time.monotonic() + _RETRY_SECONDS)
 
@@ -149,25 +160,31 @@ class OutputTopics:
         """Query the broker; return the reason why a topic cannot be written, or None."""
         if is_internal(topic):
             return _INTERNAL_TOPIC
-        if self._client is None:
-            self._client = AdminClient({"log_level": 2, **self._properties})
         try:
-            found = self._client.describe_topics(
-                TopicCollection([topic]),
-                include_authorized_operations=True,
-                request_timeout=_METADATA_SECONDS,
-            )[topic].result()
+            found = (
+                self._admin()
+                .describe_topics(
+                    TopicCollection([topic]),
+                    include_authorized_operations=True,
+                    request_timeout=_METADATA_SECONDS,
+                )[topic]
+                .result()
+            )
         except KafkaException as error:
             if error.args[0].code() in _REFUSALS:
-                return str(error.args[0].str())
+                return _detail(error.args[0])
             raise
         if found.is_internal:
             return _INTERNAL_TOPIC
         allowed = found.authorized_operations
         # A broker without an authorizer returns no operations.
         if allowed and AclOperation.WRITE not in allowed:
-            return "the job is not allowed to write to it"
+            return _NO_RIGHT
         return None
+
+
+def _detail(error: KafkaError) -> str:
+    return _NO_RIGHT if is_missing_right(error) else str(error.str())
 
 
 def shorten(
