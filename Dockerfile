@@ -58,6 +58,7 @@ COPY --from=build /opt/coincide /opt/coincide
 COPY --from=build --chown=10001:10001 /var/cache/coincide /var/cache/coincide
 
 # Folder of the checkpoint: mount a volume here, or set a URL that Spark can read.
+# The service starts on all addresses only with access control, or COINCIDE_OPEN_TO_EVERYONE=true.
 ENV COINCIDE_CHECKPOINT=/var/lib/coincide/checkpoint \
     COINCIDE_HOST=0.0.0.0
 WORKDIR /var/lib/coincide

@@ -20,7 +20,7 @@ SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars pins dashboards docs check static test demo bench clean purge
+.PHONY: help setup jars pins dashboards docs sbom check static test demo bench clean purge
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -49,6 +49,11 @@ dashboards: setup ## generate the dashboards and the recording rules again
 
 docs: setup ## build the documentation as a site, into build/site
 	$(BIN)/python -m deploy.site
+
+sbom: setup ## write a software bill of materials (CycloneDX) of the runtime packages
+	@mkdir -p build
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	  --output-file build/sbom.json requirements/runtime.txt
 
 check: static ## lint, types, import contracts and the fast tests
 	$(PARALLEL) -m "not ($(STACKED) or slow)"

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 
 from cli.errors import UsageError
 from kafka_client.secret_files import MAYBE_SECRET
@@ -38,8 +38,8 @@ def _service_url(value: str) -> str:
 
 def shown_url(url: str) -> str:
     """Return a URL without the user name and password that it may contain."""
-    found = urlsplit(url)
-    return found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
+    netloc = urlsplit(url).netloc
+    return url.replace(netloc, netloc.rpartition("@")[2], 1)
 
 
 class Settings(ClientSettings):
@@ -49,6 +49,17 @@ class Settings(ClientSettings):
         default="http://127.0.0.1:8080",
         repr=False,
         description="URL of the service, for apply, produce, reset-watermark, explain and doctor.",
+    )
+    api_key: Annotated[SecretStr | None, MAYBE_SECRET] = Field(
+        default=None,
+        description="API key, or token, that commands send to the service.",
+    )
+    ca_file: Path | None = Field(
+        default=None,
+        description="Certificates, PEM, that commands trust for https, instead of the system's.",
+    )
+    keys_file: Path | None = Field(
+        default=None, description="File of API keys, which `coincide keys` writes."
     )
     jars: Path = Field(
         default=Path(".cache/jars"),

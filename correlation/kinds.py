@@ -50,7 +50,7 @@ def channels_of(kinds: Iterable[ConditionKind]) -> tuple[Channel, ...]:
         When the name of a channel is not valid in a topic.
     """
     found: dict[str, Channel] = {}
-    taken = {_as_metric(it) for it in Topics("").common()}
+    taken = {_as_metric(it) for it in (*Topics("").common(), Topics("").audit)}
     for kind in kinds:
         for channel in kind.channels:
             check_topic(channel.name, f"{kind.name}: channel")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -45,7 +45,8 @@ def explain_silence(properties: Properties, seconds: float = _SECONDS) -> str | 
         the broker answers now.
     """
     errors: list[KafkaError] = []
-    client = AdminClient({**properties, "log_level": 0, "error_cb": errors.append})
+    options: dict[str, Any] = {**properties, "log_level": 0, "error_cb": errors.append}
+    client = AdminClient(options)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kafka_client.settings import Properties
-
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -37,7 +35,7 @@ _SINGLE: dict[str, Callable[[str], dict[str, str]]] = {
 }
 
 
-def untranslated(properties: Properties) -> list[str]:
+def untranslated(properties: Mapping[str, object]) -> list[str]:
     """Return the security properties that `java_security` cannot translate, sorted."""
     known = {*_SINGLE, *_MECHANISMS, *_LOGIN}
     found = {name for name in properties if name.startswith(_PREFIXES)} - known
@@ -47,7 +45,7 @@ def untranslated(properties: Properties) -> list[str]:
     return sorted(found)
 
 
-def java_security(properties: Properties) -> dict[str, str]:
+def java_security(properties: Mapping[str, object]) -> dict[str, str]:
     """Return the security properties of the Java client.
 
     Parameters
@@ -66,7 +64,7 @@ def java_security(properties: Properties) -> dict[str, str]:
     return found
 
 
-def _mechanism(properties: Properties) -> str | None:
+def _mechanism(properties: Mapping[str, object]) -> str | None:
     return next((str(properties[name]) for name in _MECHANISMS if name in properties), None)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
+from service.access.authentication import Authenticator
 from service.api import (
     alarms,
     asyncapi,
@@ -23,6 +24,8 @@ from service.api import (
     validation,
 )
 from service.api.body import new_limiter
+from service.api.guard import Guard
+from service.api.openapi import describe_access
 from service.api.problems import MEDIA_TYPE, install
 from service.api.query import check_query
 from service.exposition import make_registry
@@ -50,13 +53,19 @@ class CoincideApp(FastAPI):
         """Return the OpenAPI schema."""
         if self.openapi_schema is None:
             schema = super().openapi()
+            if self.state.plane.settings.is_protected:
+                describe_access(schema, self.state.plane.settings)
             for path in schema["paths"].values():
                 for operation in path.values():
                     _describe_problems(operation["responses"])
         return super().openapi()
 
 
-def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    now_us: Callable[[], int] | None = None,
+    seconds: Callable[[], float] = time.monotonic,
+) -> FastAPI:
     """Build the application.
 
     Parameters
@@ -65,6 +74,13 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
         Settings of the service.
     now_us : callable, optional
         Returns the time in µs since 1970; the system clock by default.
+    seconds : callable
+        Returns a monotonic time in seconds, for limits of requests.
+
+    Raises
+    ------
+    AccessSettingsError
+        When the file of keys cannot be used.
     """
     plane = ControlPlane(settings, now_us or _system_now_us)
 
@@ -88,16 +104,20 @@ def create_app(settings: Settings, now_us: Callable[[], int] | None = None) -> F
         redoc_url=None,
     )
     registry, requests = make_registry(plane)
+    authenticator = Authenticator(settings, plane.now_us, seconds)
     app.state.plane = plane
+    app.state.authenticator = authenticator
     app.state.metrics_registry = registry
     app.state.parsing = new_limiter()
-    app.state.monitoring = health.Monitoring(plane)
+    app.state.monitoring = health.Monitoring(plane, authenticator)
     install(app)
     for module in (
         *(streams, stream_status, templates),
         *(validation, conditions, explain, present_list, alarms, configuration, asyncapi, health),
     ):
         app.include_router(module.router)
+    # The last one is the outermost: it observes refused requests too.
+    app.add_middleware(Guard, settings=settings, authenticator=authenticator)
     app.add_middleware(_Timed, histogram=requests)
     return app
 

@@ -25,6 +25,7 @@ from correlation.resources.topics import (
     REFUSED_RESULT,
     omitted_value,
 )
+from service.audit import AUDIT
 from service.topics import own_topics
 
 if TYPE_CHECKING:
@@ -89,6 +90,12 @@ _USES: Mapping[str, _Use] = {
         (_SERVICE,),
         "Read the metrics of the service instead: the records may change.",
     ),
+    "audit": _Use(
+        "Writes by REST while access control is on: who, when, from where, before and after.",
+        (_SERVICE,),
+        (),
+        "Auditors read it.",
+    ),
     event_types.TOPIC: _Use(
         "Topic of a registered stream. The service reads it for explanations and samples.",
         (),
@@ -130,7 +137,7 @@ def record_types(kinds: Iterable[ConditionKind]) -> dict[str, tuple[RecordType, 
     results = list(chain.from_iterable(_results(kind) for kind in kinds))
     types = [
         *(STREAM, TEMPLATE, *map(document_type, kinds), DELETED, HEARTBEAT, SLOT, JOB),
-        *(*results, LATE, DEAD_LETTER, REFUSED_RESULT),
+        *(AUDIT, *results, LATE, DEAD_LETTER, REFUSED_RESULT),
         *(omitted_value(name) for name in (*appended, "late", "dead-letter")),
         *(*CANONICAL_EVENTS, MAPPED_EVENT),
     ]
@@ -234,7 +241,7 @@ def _channel(
 
 
 def _number(value: str) -> str | int:
-    return int(value) if value.isdecimal() else value
+    return int(value) if value.removeprefix("-").isdecimal() else value
 
 
 def _message(found: RecordType) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from correlation.newest_records import deletion_headers
+from service.access.callers import ANYBODY, Caller
+from service.audit import Effect, audit_records, effect_of
 from service.configuration import Planner
 from service.documents.configuration import KIND_ORDER
-from service.transactions import NewRecord, Transactions
+from service.transactions import NewRecord, Others, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from service.configuration import Change, Wanted
     from service.log import TopicLog
@@ -68,6 +70,7 @@ class ConfigurationWrites:
     ) -> None:
         self._settings = settings
         self._topic_rules = topic_rules
+        self._registry = registry
         self._planner = Planner(registry, topic_rules.check)
         self._log = log
         self._turns = turns
@@ -96,6 +99,7 @@ class ConfigurationWrites:
         *,
         prune: bool = False,
         dry_run: bool = False,
+        by: Caller = ANYBODY,
     ) -> WrittenConfiguration:
         """Register all resources of a configuration, or none of them.
 
@@ -113,6 +117,8 @@ class ConfigurationWrites:
             Delete the resources that the configuration does not contain.
         dry_run : bool
             Run all checks, write nothing.
+        by : Caller
+            Who writes; needs the right to every resource that changes.
 
         Raises
         ------
@@ -123,18 +129,70 @@ class ConfigurationWrites:
             self.catch_up()
             precondition()
             plan = self._planner.plan(wanted, now_us, prune=prune)
+            for it in plan.changes:
+                if it.change != "unchanged":
+                    by.require_name(it.resource.kind, it.resource.name)
             if dry_run:
                 return WrittenConfiguration(plan.changes)
             for topic, kind in plan.topics.items():
                 self._topic_rules.create(kind, topic)
-            records = records_of(plan.changes)
-            if not records:
+            changes = in_order_of_writing(plan.changes)
+            if not changes:
                 return WrittenConfiguration(plan.changes)
             timeout = self._settings.write_timeout_seconds
             deadline = time.monotonic() + timeout
-            offset = self._transactions.write(records, timeout)
+            effects = [self._effect_of(it) for it in changes]
+            offset = self.write(records_of(plan.changes), effects, by, now_us)
             applied = self._log.wait_for(offset, max(0.0, deadline - time.monotonic()))
             return WrittenConfiguration(plan.changes, offset, applied)
+
+    def write(
+        self,
+        records: Sequence[NewRecord],
+        effects: Sequence[Effect],
+        by: Caller,
+        now_us: int,
+    ) -> int:
+        """Write config records in one transaction, with access control also their audit records.
+
+        The caller holds the turn.
+
+        Parameters
+        ----------
+        records : sequence of NewRecord
+            Records of the config topic; empty: only audit records are written.
+        effects : sequence of Effect
+            Effects of the write, one for each record if there are records.
+        by : Caller
+            Who writes.
+        now_us : int
+            Time of the write, in µs since 1970.
+
+        Returns
+        -------
+        int
+            Offset of the last config record; -1: no records were given.
+
+        Raises
+        ------
+        BrokerError
+            When the transaction was aborted, or its commit was not confirmed in time.
+        """
+
+        def audited(offsets: Sequence[int]) -> Iterable[NewRecord]:
+            return audit_records(effects, by, now_us, offsets or [None] * len(effects))
+
+        others = Others(self._settings.topics.audit, audited)
+        return self._transactions.write(
+            records,
+            self._settings.write_timeout_seconds,
+            others if self._settings.is_protected else None,
+        )
+
+    def _effect_of(self, change: Change) -> Effect:
+        stored = self._registry.get(change.resource.kind, change.resource.name)
+        before = None if stored is None else stored.resource
+        return effect_of(before, None if change.change == "deleted" else change.resource)
 
 
 def in_order_of_writing(changes: Iterable[Change]) -> list[Change]:

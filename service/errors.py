@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -94,6 +94,56 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.problems = problems
+        # Headers of the response.
+        self.headers: Mapping[str, str] = {}
+
+
+class UnauthenticatedError(ServiceError):
+    """The request has no credentials, or they are not valid.
+
+    Parameters
+    ----------
+    detail : str
+        A sentence for the user.
+    challenge : str
+        Value of the header WWW-Authenticate.
+    """
+
+    def __init__(self, detail: str, challenge: str) -> None:
+        super().__init__(detail)
+        self.headers = {"WWW-Authenticate": challenge}
+
+
+class ForbiddenError(ServiceError):
+    """The caller lacks the role or the right that the request needs."""
+
+
+class ForeignHostError(ServiceError):
+    """The Host header of a request does not name this service."""
+
+
+class ForeignOriginError(ServiceError):
+    """A page of another site sends the request."""
+
+
+class TooManyRequestsError(ServiceError):
+    """The caller sends requests faster than the limit.
+
+    Parameters
+    ----------
+    detail : str
+        A sentence for the user.
+    seconds : int
+        Time until a request will be accepted.
+    """
+
+    def __init__(self, detail: str, seconds: int) -> None:
+        super().__init__(detail)
+        self.headers = {"Retry-After": str(seconds)}
+
+
+class AccessSettingsError(ServiceError):
+    """Settings of access control are not valid, or a file that they name cannot be used."""
 
 
 class NotFoundError(ServiceError):
@@ -220,6 +270,10 @@ class BodyError(ServiceError):
     """The body of a request cannot be parsed as JSON."""
 
 
+class BodyTimeoutError(ServiceError):
+    """The body of a request did not arrive in time."""
+
+
 class BodyTooLargeError(ServiceError):
     """The body of a request exceeds the max size."""
 
@@ -246,6 +300,10 @@ class TopicRefusedError(ServiceError):
 
 class LogStoppedError(ServiceError):
     """The reader of the config topic stopped: a record cannot be read, or the log is broken."""
+
+
+class IssuerError(ServiceError):
+    """The issuer of tokens has never answered with its keys."""
 
 
 class NotReadyError(ServiceError):

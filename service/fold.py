@@ -11,10 +11,12 @@ import orjson
 from correlation.config_records import Unreadable, read_key
 from correlation.errors import UnreadableRecordError
 from correlation.newest_records import NewestRecords
+from correlation.resources.record_types import CONTINUED_HEADER
 from correlation.resources.records import Resource, ResourceKind, resource_key
-from service.transactions import is_continued
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from service.log import LogRecord
 
 _LOGGER = logging.getLogger(__name__)
@@ -25,6 +27,11 @@ class Stored(NamedTuple):
 
     resource: Resource
     offset: int
+
+
+def is_continued(headers: Iterable[tuple[str, bytes | None]]) -> bool:
+    """Return whether further records of the same transaction follow a record."""
+    return any(name == CONTINUED_HEADER for name, _ in headers)
 
 
 class ConfigFold:

@@ -14,16 +14,21 @@ from correlation.errors import CorrelationError
 from kafka_client.connection import explain_silence
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe
+from service.access.startup import access_problems
 from service.app import create_app
+from service.connections import connection_options
 from service.errors import BrokerError, ServiceError
 from service.settings import Settings
 
 if TYPE_CHECKING:
     from socket import socket
 
+    from fastapi import FastAPI
+
     from service.plane import ControlPlane
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_LOGGER = logging.getLogger(__name__)
 FAILED = 1
 WRONG_SETTING = 2
 
@@ -49,6 +54,31 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def server_config(settings: Settings, app: FastAPI) -> uvicorn.Config:
+    """Return uvicorn's configuration of the service.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the service.
+    app : FastAPI
+        Its application.
+    """
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Writes are answered within these times; a client that reads nothing is cut off then.
+        timeout_graceful_shutdown=ceil(
+            settings.write_timeout_seconds + settings.broker_timeout_seconds
+        ),
+        **connection_options(settings),
+    )
+
+
 def serve(settings: Settings) -> int:
     """Run the service until a signal stops it.
 
@@ -61,11 +91,17 @@ def serve(settings: Settings) -> int:
     -------
     int
         Exit code: 0 after an orderly stop; 1 when the broker cannot be reached at the start, the
-        port is taken, or a newer version of the software wrote a record of the config topic.
+        port is taken, or a newer version of the software wrote a record of the config topic; 2
+        when settings of access control are missing or not valid.
     """
     logging.basicConfig(level=settings.log_level.upper())
     for handler in logging.getLogger().handlers:
         handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))
+    problems = access_problems(settings)
+    if problems:
+        for sentence in problems:
+            _say(sentence)
+        return WRONG_SETTING
     app = create_app(settings)
     plane: ControlPlane = app.state.plane
     try:
@@ -75,21 +111,9 @@ def serve(settings: Settings) -> int:
         cause = explain_silence(settings.client_properties("coincide-service")) if silent else None
         _say(f"the service could not start: {error}{f': {cause}' if cause else ''}")
         return FAILED
-    server = Server(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            # Writes are answered within these times; a client that reads nothing is cut off then.
-            timeout_graceful_shutdown=ceil(
-                settings.write_timeout_seconds + settings.broker_timeout_seconds
-            ),
-        ),
-        plane,
-    )
+    if settings.open_to_everyone:
+        _LOGGER.warning("access control is off: everyone who reaches the service may change it")
+    server = Server(server_config(settings, app), plane)
     plane.on_failure = lambda: setattr(server, "should_exit", True)
     try:
         server.run()

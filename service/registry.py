@@ -6,9 +6,9 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from correlation.kinds import to_condition
-from correlation.resources.records import Resource, ResourceKind
+from correlation.resources.records import Resource, ResourceKind, resource_key
 from service.checks import ResourceChecks
-from service.errors import FieldProblem, TemplateInUseError
+from service.errors import FieldProblem, NotFoundError, TemplateInUseError
 from service.fold import ConfigFold, Stored
 
 if TYPE_CHECKING:
@@ -52,6 +52,26 @@ class Registry:
     def get(self, kind: ResourceKind, name: str) -> Stored | None:
         """Return a resource, or None."""
         return self._fold.get(kind, name)
+
+    def find(self, kind: ResourceKind, name: str) -> Stored:
+        """Return a resource.
+
+        Raises
+        ------
+        NotFoundError
+            When no resource has this name, or its newest record cannot be read.
+        """
+        stored = self.get(kind, name)
+        if stored is not None:
+            return stored
+        key = resource_key(kind, name)
+        found = next((it for it in self.unreadable() if it.key == key), None)
+        if found is None:
+            raise NotFoundError(f"{kind} {name!r} does not exist")
+        raise NotFoundError(
+            f"{kind} {name!r} is not in force: its newest record, at offset {found.offset}, cannot "
+            f"be read: {found.problem}; PUT it again, or remove the record: coincide repair-config"
+        )
 
     def page(self, kind: ResourceKind, limit: int, after: str) -> tuple[list[Stored], str | None]:
         """Return up to `limit` resources with names after `after`, and the next `after`."""

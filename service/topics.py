@@ -66,6 +66,8 @@ _VERBS = {
 }
 # Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
 _STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
+# The owner of the installation decides when audit records may be removed.
+_FOR_EVER = {"retention.ms": "-1"}
 # A record of 10 MB must fit, with the headers of a dead-letter record.
 _ANY_RECORD = {"max.message.bytes": str(CONFIG_RECORD_BYTES)}
 
@@ -134,6 +136,13 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
             1,
             deleted | _STAMPED_BY_KAFKA,
             policy | frozenset(_STAMPED_BY_KAFKA),
+            one_partition=True,
+        ),
+        TopicSpec(
+            topics.audit,
+            1,
+            deleted | _ANY_RECORD | _FOR_EVER,
+            any_record,
             one_partition=True,
         ),
         TopicSpec(topics.alarms, many, deleted, policy),

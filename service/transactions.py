@@ -12,6 +12,7 @@ broker ends it after the timeout of the transaction.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -24,7 +25,7 @@ from kafka_client.rights import find_unwritable, right_exception
 from service.errors import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator
 
     from service.settings import Settings
 
@@ -41,9 +42,11 @@ class NewRecord(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-def is_continued(headers: Iterable[tuple[str, bytes | None]]) -> bool:
-    """Return whether further records of the same transaction follow a record."""
-    return any(name == CONTINUED_HEADER for name, _ in headers)
+class Others(NamedTuple):
+    """Records of another topic with one partition, made from the offsets of the first records."""
+
+    topic: str
+    make: Callable[[Sequence[int]], Iterable[NewRecord]]
 
 
 class Transactions:
@@ -89,20 +92,27 @@ class Transactions:
             ) from error
         self._is_settled = True
 
-    def write(self, records: Sequence[NewRecord], timeout_seconds: float) -> int:
+    def write(
+        self,
+        records: Sequence[NewRecord],
+        timeout_seconds: float,
+        others: Others | None = None,
+    ) -> int:
         """Write records in one transaction.
 
         Parameters
         ----------
         records : sequence of NewRecord
-            One or more records, in this order.
+            The records, in this order.
         timeout_seconds : float
             Max time until the transaction is committed.
+        others : Others or None
+            Records of another topic in the same transaction.
 
         Returns
         -------
         int
-            Offset of the last record.
+            Offset of the last record; -1: no records were given.
 
         Raises
         ------
@@ -117,7 +127,9 @@ class Transactions:
         except KafkaException as error:
             raise BrokerError(f"nothing was written: {_sentence(error)}") from error
         try:
-            offset = self._produce(producer, records, deadline)
+            offsets = self._produce(producer, self._topic, _announced(records), deadline)
+            if others is not None:
+                self._produce(producer, others.topic, others.make(offsets), deadline)
         except (KafkaException, BufferError) as error:
             self._abort(producer)
             raise BrokerError(f"nothing was written: {_sentence(error)}") from error
@@ -132,7 +144,7 @@ class Transactions:
                 f"force, or none of them; compare with GET /v1/config ({_sentence(error)})"
             ) from error
         self._is_settled = True
-        return offset
+        return max(offsets, default=-1)
 
     def _open(self, timeout_seconds: float) -> Producer:
         """Return a new producer; this ends an open transaction of the same id."""
@@ -161,8 +173,10 @@ class Transactions:
             raise right_exception(error, "Write", self._topic) from error
         return producer
 
-    def _produce(self, producer: Producer, records: Sequence[NewRecord], deadline: float) -> int:
-        """Send the records and wait until the broker has them; return the offset of the last."""
+    def _produce(
+        self, producer: Producer, topic: str, records: Iterable[NewRecord], deadline: float
+    ) -> list[int]:
+        """Send records and wait until the broker has them; return their offsets."""
         failures: list[KafkaError] = []
         offsets: list[int] = []
 
@@ -172,12 +186,10 @@ class Transactions:
             else:
                 offsets.append(message.offset() or 0)
 
-        for place, record in enumerate(records, start=1):
+        for record in records:
             headers: list[tuple[str, str | bytes | None]] = list(record.headers)
-            if place < len(records):
-                headers.append((CONTINUED_HEADER, b"1"))
             producer.produce(
-                self._topic,
+                topic,
                 record.value,
                 record.key,
                 partition=0,
@@ -193,7 +205,7 @@ class Transactions:
             raise KafkaException(
                 KafkaError(KafkaError._TIMED_OUT, "the broker did not answer in time")  # noqa: SLF001  librdkafka's own codes carry the underscore
             )
-        return max(offsets)
+        return offsets
 
     def _check_right(self) -> None:
         """Raise KafkaException if records were not sent because a right is missing."""
@@ -208,6 +220,13 @@ class Transactions:
         except KafkaException:
             return
         self._is_settled = True
+
+
+def _announced(records: Sequence[NewRecord]) -> Iterator[NewRecord]:
+    """Yield records with the header that announces the next one."""
+    for place, record in enumerate(records, start=1):
+        more = ((CONTINUED_HEADER, b"1"),) if place < len(records) else ()
+        yield record._replace(headers=(*record.headers, *more))
 
 
 def _left(deadline: float) -> float:

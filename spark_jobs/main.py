@@ -98,7 +98,9 @@ def run(settings: Settings, stop: threading.Event) -> int:
         offsets = opened.enter_context(
             closing(KafkaOffsets(settings.client, f"{settings.prefix}.job"))
         )
-        if not wait_for_topics(offsets, topics.all(), stop, settings.client):
+        # The audit topic is the service's alone.
+        used = tuple(it for it in topics.all() if it != topics.audit)
+        if not wait_for_topics(offsets, used, stop, settings.client):
             return 0
         reporter = opened.enter_context(
             closing(Reporter(settings.client, topics, wall_clock_us, settings.secrets.hide))

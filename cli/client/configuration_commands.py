@@ -52,7 +52,7 @@ def apply(
 
     resources = read_resources(file)
     console = Console(highlight=False, soft_wrap=True)
-    with ServiceClient(read_settings(url=url).url, _TIMEOUT_SECONDS) as service:
+    with ServiceClient.of(read_settings(url=url), _TIMEOUT_SECONDS) as service:
         difference = put_configuration(service, resources, prune=prune, dry_run=dry_run)
     for applied in changes_of(difference, resources):
         if as_json:
@@ -84,7 +84,7 @@ def diff(
 
     try:
         resources = read_resources(file)
-        with ServiceClient(read_settings(url=url).url, _TIMEOUT_SECONDS) as service:
+        with ServiceClient.of(read_settings(url=url), _TIMEOUT_SECONDS) as service:
             difference = put_configuration(service, resources, prune=prune, dry_run=True)
     except (CliError, OSError) as error:
         raise DifferenceError("\n".join(describe_error(error)[0])) from error
@@ -112,7 +112,7 @@ def export(
     # Imported here: slow to import, and --help does not need it.
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
-    with ServiceClient(read_settings(url=url).url) as service:
+    with ServiceClient.of(read_settings(url=url)) as service:
         if as_json:
             found = service.get("/v1/config")
             content = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -52,7 +52,7 @@ def explain(
     pair = {role: text for role, text in (("a", a), ("b", b)) if text is not None}
     request = read_request(pair, since, until, _read_events(event or ()))
     with (
-        ServiceClient(read_settings(url=url).url) as service,
+        ServiceClient.of(read_settings(url=url)) as service,
         suggesting(service, {("condition", condition)}),
     ):
         answer = service.post(f"/v1/conditions/{quote(condition, safe='')}/explain", request)

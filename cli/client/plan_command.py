@@ -40,7 +40,7 @@ def plan(
         raise typer.BadParameter("--svg cannot be combined with --json")
     path = f"/v1/conditions/{quote(condition, safe='')}/plan"
     with (
-        ServiceClient(read_settings(url=url).url) as service,
+        ServiceClient.of(read_settings(url=url)) as service,
         suggesting(service, {("condition", condition)}),
     ):
         if svg is not None:

@@ -151,7 +151,7 @@ def _send_file(
 def _find_streams(settings: Settings, names: set[str]) -> dict[str, Stream]:
     """Read streams from the service."""
     streams = {}
-    with ServiceClient(settings.url) as service:
+    with ServiceClient.of(settings) as service:
         for name in sorted(names):
             with suggesting(service, {("stream", name)}):
                 found = service.get(f"/v1/streams/{quote(name, safe='')}")

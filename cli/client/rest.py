@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
@@ -13,10 +14,13 @@ from cli.settings import shown_url
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from cli.settings import Settings
+
 _TIMEOUT_SECONDS = 30
 _READY_SECONDS = 5
 _NOT_FOUND = 404
 _FIRST_ERROR = 400
+_REMEDIES = {401: "; set COINCIDE_API_KEY to a key that is valid"}
 # Max page size of a list.
 _MAX_NAMES = 1000
 Document = dict[str, Any]
@@ -31,17 +35,38 @@ class ServiceClient:
         URL of the service, for instance ``http://127.0.0.1:8080``.
     timeout_seconds
         Timeout of one request.
+    settings
+        API key, and certificates to trust; None: neither.
+
+    Raises
+    ------
+    UsageError
+        The URL, the API key or the file of certificates is not valid.
     """
 
-    def __init__(self, url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        settings: Settings | None = None,
+    ) -> None:
         # Shown in messages: without a user name and password.
         self.url = shown_url(url.rstrip("/"))
+        headers = {} if settings is None else _credentials(settings)
+        verify = True if settings is None else _trusted(settings)
         try:
-            self._client = httpx.Client(base_url=url.rstrip("/"), timeout=timeout_seconds)
+            self._client = httpx.Client(
+                base_url=url.rstrip("/"), timeout=timeout_seconds, headers=headers, verify=verify
+            )
         except httpx.InvalidURL as error:
             raise UsageError(
                 f"{self.url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
             ) from error
+
+    @classmethod
+    def of(cls, settings: Settings, timeout_seconds: float = _TIMEOUT_SECONDS) -> Self:
+        """Return a client of the service of the settings; errors as in the constructor."""
+        return cls(settings.url, timeout_seconds, settings)
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +185,33 @@ class ServiceClient:
         problem = _problem_of(answer)
         found = [] if problem is None else _problems_in(problem)
         described = answer.text[:200] if problem is None else _describe_problem(problem, found)
+        described += _REMEDIES.get(status, "")
         raise RefusedError(f"{request}: {status} {described}", status, found)
+
+
+def _credentials(settings: Settings) -> dict[str, str]:
+    """Return the header with the API key, if there is one; errors do not repeat the key."""
+    if settings.api_key is None:
+        return {}
+    key = settings.api_key.get_secret_value().strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(
+            "COINCIDE_API_KEY: is empty, or has characters that no key has; copy the key again"
+        )
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _trusted(settings: Settings) -> ssl.SSLContext | bool:
+    """Return the certificates to trust; True: those of the system."""
+    if settings.ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file)
+    except OSError as error:
+        raise UsageError(
+            f"COINCIDE_CA_FILE: {settings.ca_file} cannot be used ({error.strerror or error}); "
+            "use a file of certificates in PEM"
+        ) from error
 
 
 def _as_body(document: Document) -> dict[str, Any]:

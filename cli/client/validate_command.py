@@ -78,7 +78,7 @@ def validate(
     options = ValidateOptions(samples, from_topic, records, read_rates(rate or ()), keys)
     resources = read_resources(file)
     valid = True
-    with ServiceClient(read_settings(url=url).url, _TIMEOUT_SECONDS) as service:
+    with ServiceClient.of(read_settings(url=url), _TIMEOUT_SECONDS) as service:
         for name, answer in validate_conditions(service, resources, options):
             valid &= answer["valid"]
             if as_json:

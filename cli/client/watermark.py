@@ -26,7 +26,7 @@ def reset_watermark(
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
     with (
-        ServiceClient(read_settings(url=url).url) as service,
+        ServiceClient.of(read_settings(url=url)) as service,
         suggesting(service, {("stream", stream)}),
     ):
         answer = service.post(f"/v1/streams/{quote(stream, safe='')}/reset-watermark", {})

@@ -96,7 +96,11 @@ def run_demo(days: int, messages: int, rate: float, console: Console) -> dict[st
         soft_wrap=True,
     )
     options = StackOptions(data=None, broker_port=0, service_port=0)
-    with terminable(), LocalStack(options, console) as stack, ServiceClient(stack.url) as service:
+    with (
+        terminable(),
+        LocalStack(options, console) as stack,
+        ServiceClient.of(stack.settings) as service,
+    ):
         _register(service, stack, console)
         _replay(run, stack, service, rate, console)
         ratios = {name: _status(service, name)["hit_ratio"] for name in CONDITIONS}

@@ -171,7 +171,7 @@ def _addresses(settings: Settings) -> Iterator[Check]:
             found += f"; {_port_state(_BROKER_PORT)}"
         found += "; use another address with --bootstrap or COINCIDE_BOOTSTRAP"
         yield Check("broker", ok=False, essential=False, found=found)
-    with ServiceClient(settings.url, _ASK_SECONDS) as client:
+    with ServiceClient.of(settings, _ASK_SECONDS) as client:
         if client.ready():
             yield Check("service", ok=True, essential=False, found=f"ready at {client.url}")
             return

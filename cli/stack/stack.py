@@ -19,6 +19,7 @@ from cli.stack.options import StackOptions
 from cli.stack.ports import check_ports
 from cli.stack.processes import ChildProcess
 from kafka_client.connection import explain_silence
+from service.access.startup import access_problems
 from service.settings import Settings as ServiceSettings
 from spark_jobs.driver.scratch import ScratchFolder
 
@@ -52,9 +53,11 @@ def check_start(options: StackOptions) -> None:
     Raises
     ------
     CliError
-        Java is missing, a port is in use, or the external broker does not answer.
+        Java is missing, settings of access control are missing or not valid, a port is in use, or
+        the external broker does not answer.
     """
     find_java()
+    _check_access(ServiceSettings())
     check_ports(options)
     settings = Settings()
     if options.bootstrap is not None:
@@ -64,6 +67,15 @@ def check_start(options: StackOptions) -> None:
             "COINCIDE_KAFKA_PROPERTIES: security.protocol is set, but the embedded broker has no "
             "security; remove it, or use a secured Kafka with --bootstrap"
         )
+
+
+def _check_access(service: ServiceSettings) -> None:
+    problems = access_problems(service)
+    if not problems and service.is_protected and Settings().api_key is None:
+        missing = "COINCIDE_API_KEY: is missing; set a key, with which `up` reads the job's state"
+        problems = [missing]
+    if problems:
+        raise UsageError("\n".join(problems))
 
 
 def _check_broker(bootstrap: str) -> None:
@@ -105,8 +117,9 @@ class LocalStack:
             )
         self.bootstrap = options.bootstrap or (self._broker.bootstrap if self._broker else "")
         self._service_port = options.service_port or free_port()
-        host = ServiceSettings().host
-        self.url = f"http://{_EVERY_INTERFACE.get(host, host)}:{self._service_port}"
+        service = ServiceSettings()
+        host, scheme = service.host, "http" if service.tls_certificate is None else "https"
+        self.url = f"{scheme}://{_EVERY_INTERFACE.get(host, host)}:{self._service_port}"
         self._service = self._child("service", "serve")
         self._job = self._child("job", "job")
 
@@ -136,7 +149,7 @@ class LocalStack:
             broker_jars(self._options.jars)
         with self._step(f"broker at {self.bootstrap}"):
             self._start_broker()
-        with self._step(f"service at {self.url}"), ServiceClient(self.url) as client:
+        with self._step(f"service at {self.url}"), ServiceClient.of(self.settings) as client:
             if client.ready():
                 raise ServiceError(
                     f"another program answers at {self.url}; use another port with --port"
@@ -207,7 +220,7 @@ class LocalStack:
 
     def _job_runs(self, begun_us: int) -> bool:
         """Return whether this job, not an earlier job, has reported that it runs."""
-        with ServiceClient(self.url) as client:
+        with ServiceClient.of(self.settings) as client:
             job = client.find("/v1/job") or {}
         return job.get("state") == "running" and int(job.get("at") or 0) >= begun_us
 

@@ -98,6 +98,11 @@ class Topics:
         """Topic of totals and facts of the slots and the job (compacted)."""
         return f"{self.prefix}.metrics"
 
+    @property
+    def audit(self) -> str:
+        """Topic of the writes by REST, which only the service writes."""
+        return f"{self.prefix}.audit"
+
     def of(self, channel: Channel) -> str:
         """Return the topic of a channel."""
         return f"{self.prefix}.{channel.name}"
@@ -126,7 +131,7 @@ class Topics:
         return frozenset(self.all()) - {self.alarms}
 
     def common(self) -> tuple[str, ...]:
-        """Return the topics that every installation has, whatever kinds of conditions it has."""
+        """Return the topics that service and job share, whatever kinds of conditions exist."""
         return (
             self.config,
             self.heartbeats,
@@ -138,7 +143,7 @@ class Topics:
 
     def all(self) -> tuple[str, ...]:
         """Return all topics of the installation."""
-        return (*self.common(), *map(self.of, self.channels))
+        return (*self.common(), self.audit, *map(self.of, self.channels))
 
 
 def error_headers(

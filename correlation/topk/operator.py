@@ -96,7 +96,7 @@ class TopKOperator:
         # State of the operator before, until its lists are built again.
         self._before: StoredState | None = None
         self._since_us = UNKNOWN_WATERMARK
-        # Progress when the condition began.
+        # Progress when the condition began; unknown after a reset.
         self._begun_us = UNKNOWN_WATERMARK
         self._lists: dict[Key, KeyedList] = {}
         # Heap of the time of the oldest valid set, and the key; a list may have older entries.
@@ -154,6 +154,8 @@ class TopKOperator:
         if state is not None and (as_of_us is None or is_reset):
             lowest = [view.buffers[name].forgotten_below for name in condition.streams]
             self._since_us = max(self._since_us, *lowest)
+            # A slot that restarts before the progress is known again does not know it either.
+            self._begun_us = UNKNOWN_WATERMARK
             self._begin_lists(found, as_of_us, [*buffered, *fresh], "reset")
         elif as_of_us is not None:
             if state is None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -17,6 +19,7 @@ from service.alarms.positions import FIELD, MAX_ID_LENGTH
 from service.alarms.readers import Reader, Readers
 from service.alarms.records import Age, Selection
 from service.api.body import JsonRoute
+from service.api.callers import CallerOf
 from service.api.common import MAX_ON_A_PAGE, Plane, prefers
 from service.api.problems import responses
 from service.documents.fields import ResourceName
@@ -80,10 +83,10 @@ class AlarmPage(BaseModel):
 
 
 class AlarmStream(EventSourceResponse):
-    """The events of a reader, until the client disconnects or the reader ends."""
+    """The events of a reader, until the client disconnects, or the reader or its rights end."""
 
-    def __init__(self, reader: Reader, readers: Readers) -> None:
-        super().__init__(reader.events(), headers=_STREAM_HEADERS)
+    def __init__(self, reader: Reader, readers: Readers, is_allowed: Callable[[], bool]) -> None:
+        super().__init__(_while(is_allowed, reader.events()), headers=_STREAM_HEADERS)
         self._reader = reader
         self._readers = readers
 
@@ -112,6 +115,7 @@ class AlarmStream(EventSourceResponse):
 async def get_alarms(
     request: Request,
     plane: Plane,
+    caller: CallerOf,
     condition: Annotated[
         ResourceName | None, Query(description="Only alarms of this condition.")
     ] = None,
@@ -169,7 +173,18 @@ async def get_alarms(
     readers = plane.alarms.readers
     # Nothing may wait between this line and the response, which removes the reader.
     readers.add(reader, asyncio.get_running_loop())
-    return AlarmStream(reader, readers)
+    valid = partial(request.app.state.authenticator.is_valid, caller)
+    return AlarmStream(reader, readers, valid)
+
+
+async def _while(
+    is_allowed: Callable[[], bool], events: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """Yield events until they are not allowed any more; events come every few seconds."""
+    async for event in events:
+        if not is_allowed():
+            return
+        yield event
 
 
 def _write_age(age: Age) -> str:

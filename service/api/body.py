@@ -11,12 +11,19 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from service.api.callers import require_role
 from service.api.query import refuse_query
-from service.errors import BodyError, BodyTooLargeError, FieldProblem, MediaTypeError
+from service.errors import (
+    BodyError,
+    BodyTimeoutError,
+    BodyTooLargeError,
+    FieldProblem,
+    MediaTypeError,
+)
 
 # Max nesting of a body. The JSON form of an event query is the deepest document: 32 levels of its
 # formula are up to 64 levels of lists and objects.
@@ -125,7 +132,10 @@ def new_limiter() -> CapacityLimiter:
 
 
 class JsonRoute(APIRoute):
-    """A route that rejects unknown query parameters and parses its body with `parse_json`."""
+    """A route that checks the role of the caller, and parses query and body strictly.
+
+    Unknown query parameters are rejected; `parse_json` parses the body.
+    """
 
     # Fields of the body with limits of their own (`parse_json`).
     own: ClassVar[Mapping[str, Allowance]] = _NO_FIELDS
@@ -134,13 +144,13 @@ class JsonRoute(APIRoute):
         super().__init__(path, refuse_query(endpoint), **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, which runs after the body is parsed."""
+        """Return the handler, which runs after the role is checked and the body is parsed."""
         handle = super().get_route_handler()
-        if self.body_field is None:
-            return handle
+        has_body = self.body_field is not None
 
         async def handle_parsed(request: Request) -> Response:
-            return await handle(await _parsed(request, self.own))
+            require_role(request)
+            return await handle(await _parsed(request, self.own) if has_body else request)
 
         return handle_parsed
 
@@ -176,10 +186,15 @@ async def _parsed(request: Request, own: Mapping[str, Allowance]) -> _ParsedRequ
     state = request.app.state
     limit = state.plane.settings.max_body_bytes
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            raise BodyTooLargeError(f"the body must have at most {limit} bytes")
+    seconds = state.plane.settings.request_timeout_seconds
+    try:
+        with fail_after(seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > limit:
+                    raise BodyTooLargeError(f"the body must have at most {limit} bytes")
+    except TimeoutError:
+        raise BodyTimeoutError(f"the body must arrive within {seconds:g} s") from None
     found = _ParsedRequest(request.scope, request.receive)
     # Parsed in a thread, so that other requests are answered meanwhile.
     found.parsed = await to_thread.run_sync(parse_json, bytes(body), own, limiter=state.parsing)

@@ -7,12 +7,14 @@ from fastapi import Depends, Header, Path, Query, Request, Response, status
 from pydantic import BaseModel, Field
 
 from correlation.resources.records import ResourceKind
+from service.api.callers import CallerOf
 from service.api.problems import responses
 from service.documents.fields import ResourceName
 from service.errors import PreconditionError
 from service.fold import Stored
 from service.metrics import MetricsView
-from service.plane import ControlPlane, Written
+from service.plane import ControlPlane
+from service.writes import Written
 
 MAX_ON_A_PAGE = 1000
 
@@ -114,11 +116,13 @@ class Write:
     def __init__(
         self,
         plane: Plane,
+        caller: CallerOf,
         check: Preconditions,
         response: Response,
         dry_run: DryRun = "false",
     ) -> None:
         self._plane = plane
+        self._caller = caller
         self._check = check
         self._response = response
         self._dry_run = dry_run == "true"
@@ -143,7 +147,9 @@ class Write:
         ServiceError, InvalidFieldError
             When the write is rejected or Kafka does not answer.
         """
-        written = self._plane.put(kind, name, document, self._check, dry_run=self._dry_run)
+        written = self._plane.writes.put(
+            kind, name, document, self._check, dry_run=self._dry_run, by=self._caller
+        )
         describe(self._response, written, f"/v1/{kind}s/{name}")
         return Stored(written.resource, written.offset or 0)
 
@@ -155,7 +161,9 @@ class Write:
         Response
             A response without a body.
         """
-        written = self._plane.delete(kind, name, self._check, dry_run=self._dry_run)
+        written = self._plane.writes.delete(
+            kind, name, self._check, dry_run=self._dry_run, by=self._caller
+        )
         response = Response(status_code=status.HTTP_204_NO_CONTENT)
         describe(response, written, f"/v1/{kind}s/{name}")
         return response

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from correlation.kinds import to_condition
 from service.api.body import JsonRoute
+from service.api.callers import CallerOf
 from service.api.common import (
     After,
     Limit,
@@ -31,12 +32,15 @@ from service.errors import (
     NotAcceptableError,
 )
 from service.fold import Stored
-from service.plane import Written
+from service.writes import Written
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _JSON, _SVG = "application/json", "image/svg+xml"
 # For browsers that open the picture as a page.
-_NO_SCRIPTS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+_NO_SCRIPTS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'"
+}
 _DOCUMENT: TypeAdapter[Document] = TypeAdapter(ConditionDocument)
 
 
@@ -111,9 +115,11 @@ def delete_condition(name: Name, write: Writing) -> Response:
     status_code=status.HTTP_202_ACCEPTED,
     responses=responses(404, 422, 503),
 )
-def pause_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
+def pause_condition(
+    name: Name, plane: Plane, caller: CallerOf, response: Response
+) -> StoredCondition:
     """Pause a condition; a paused condition stays paused."""
-    return _switched(name, plane.pause(name, paused=True), response)
+    return _switched(name, plane.writes.pause(name, paused=True, by=caller), response)
 
 
 @router.put(
@@ -121,9 +127,11 @@ def pause_condition(name: Name, plane: Plane, response: Response) -> StoredCondi
     status_code=status.HTTP_202_ACCEPTED,
     responses=responses(404, 422, 503),
 )
-def resume_condition(name: Name, plane: Plane, response: Response) -> StoredCondition:
+def resume_condition(
+    name: Name, plane: Plane, caller: CallerOf, response: Response
+) -> StoredCondition:
     """Resume a paused condition; a running condition keeps running."""
-    return _switched(name, plane.pause(name, paused=False), response)
+    return _switched(name, plane.writes.pause(name, paused=False, by=caller), response)
 
 
 @router.get(

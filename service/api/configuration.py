@@ -14,6 +14,7 @@ from correlation.errors import InvalidFieldError
 from correlation.resources.checks import check_name
 from correlation.resources.records import ResourceKind
 from service.api.body import Allowance, JsonRoute
+from service.api.callers import CallerOf
 from service.api.common import DryRun, Plane, prefers, require_tag
 from service.api.problems import responses
 from service.api.wording import field_problems
@@ -135,6 +136,7 @@ def get_configuration(
 def put_configuration(
     body: Configuration,
     plane: Plane,
+    caller: CallerOf,
     response: Response,
     prune: Annotated[
         Literal["true", "false"],
@@ -158,6 +160,7 @@ def put_configuration(
         plane.now_us(),
         prune=prune == "true",
         dry_run=dry_run == "true",
+        by=caller,
     )
     if written.offset is not None:
         response.headers["X-Config-Offset"] = str(written.offset)

@@ -11,13 +11,17 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 
 from correlation.config_records import list_unreadable
+from service.access.authentication import Authenticator
+from service.access.callers import Role
 from service.api.body import JsonRoute
+from service.api.callers import CallerOf
 from service.api.common import Plane, WrongTopic
 from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
 from service.plane import ControlPlane
 
 _BROKER_SECONDS = 3.0
+_HIDDEN_EXCEPTION = "the query was stopped by an exception, which the role admin can read"
 # One thread asks the broker, the others serve the scrapes of several Prometheus servers.
 _THREADS = 4
 router = APIRouter(tags=["state"], route_class=JsonRoute)
@@ -52,6 +56,9 @@ class Ready(BaseModel):
     )
     unreadable_records_total: int = Field(
         description="Number of config records that cannot be read."
+    )
+    access_problem: str | None = Field(
+        description="Problem of the file of API keys; null: it is valid, or not used."
     )
 
 
@@ -108,10 +115,13 @@ class Monitoring:
     ----------
     plane : ControlPlane
         Control plane of the service.
+    authenticator : Authenticator
+        Access control of the service.
     """
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, authenticator: Authenticator) -> None:
         self._plane = plane
+        self._authenticator = authenticator
         self._looking: asyncio.Task[Ready] | None = None
         self.threads = CapacityLimiter(_THREADS)
 
@@ -124,7 +134,8 @@ class Monitoring:
             When the service is not ready.
         """
         if self._looking is None or self._looking.done():
-            look = to_thread.run_sync(_readiness, self._plane, limiter=self.threads)
+            problem = self._authenticator.problem
+            look = to_thread.run_sync(_readiness, self._plane, problem, limiter=self.threads)
             self._looking = asyncio.create_task(look)
         # A client may disconnect while others still wait for the same check.
         return await asyncio.shield(self._looking)
@@ -143,7 +154,7 @@ async def get_readiness(request: Request) -> Ready:
     return await monitoring.readiness()
 
 
-def _readiness(plane: ControlPlane) -> Ready:
+def _readiness(plane: ControlPlane, access_problem: str | None) -> Ready:
     position = plane.log.position
     try:
         plane.log.wait_for(-1, 0)
@@ -162,6 +173,7 @@ def _readiness(plane: ControlPlane) -> Ready:
         topic_problems=[WrongTopic(**it._asdict()) for it in plane.topic_problems],
         unreadable_records=[UnreadableRecord(**it) for it in list_unreadable(unreadable)],
         unreadable_records_total=len(unreadable),
+        access_problem=access_problem,
     )
 
 
@@ -179,9 +191,15 @@ async def get_metrics(request: Request) -> Response:
 
 
 @router.get("/v1/job", responses=responses(422))
-async def get_job(plane: Plane) -> JobState:
-    """Return the last reported state of the streaming job."""
+async def get_job(plane: Plane, caller: CallerOf) -> JobState:
+    """Return the last reported state of the streaming job.
+
+    The text of an exception, with its paths, is shown to the role admin only.
+    """
     found = plane.metrics.job() or {}
+    exception = found.get("exception")
+    if exception is not None and caller.role < Role.ADMIN:
+        exception = _HIDDEN_EXCEPTION
     return JobState(
         up=plane.job_is_up(),
         state=found.get("state", "unknown"),
@@ -196,7 +214,7 @@ async def get_job(plane: Plane) -> JobState:
         unreadable_records_total=found.get("unreadable_records_total", 0),
         recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
-        exception=found.get("exception"),
+        exception=exception,
         applied_config_offset=found.get("applied_config_offset"),
         config_head_offset=plane.log.position - 1,
     )

@@ -48,6 +48,12 @@ TABLE: Mapping[type[Exception], Entry] = {
     InvalidQueryError: Entry(422, 42206, "A query parameter is not valid"),
     errors.InvalidPositionError: Entry(422, 42207, "The position is not valid"),
     errors.InvalidConfigurationError: Entry(422, 42208, "The configuration is not valid"),
+    errors.UnauthenticatedError: Entry(401, 40101, "Credentials are missing or not valid"),
+    errors.ForbiddenError: Entry(403, 40301, "The role or right is missing"),
+    errors.ForeignOriginError: Entry(403, 40302, "A page of another site sends the request"),
+    errors.ForeignHostError: Entry(421, 42101, "The host is not a name of this service"),
+    errors.TooManyRequestsError: Entry(429, 42901, "Too many requests"),
+    errors.BodyTimeoutError: Entry(408, 40801, "The body did not arrive in time"),
     errors.BodyTooLargeError: Entry(413, 41301, "The body is too large"),
     errors.NotAcceptableError: Entry(406, 40601, "The media type is not available"),
     errors.MediaTypeError: Entry(415, 41501, "The body must be JSON"),
@@ -65,6 +71,7 @@ TABLE: Mapping[type[Exception], Entry] = {
     errors.NotReadyError: Entry(503, 50303, "Not ready"),
     errors.BusyError: Entry(503, 50304, "Too many concurrent writes"),
     errors.TooManyReadersError: Entry(503, 50305, "Too many readers of alarms"),
+    errors.IssuerError: Entry(503, 50306, "The issuer of tokens does not answer"),
     ServiceError: Entry(500, 50001, "Internal error"),
     CorrelationError: Entry(500, 50001, "Internal error"),
 }
@@ -221,6 +228,11 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     return _answer(Entry(status, code, title), detail, headers=headers)
 
 
+def answer_error(error: ServiceError) -> JSONResponse:
+    """Return the response to an error that is raised outside the routes."""
+    return _answer(_entry(error), error.detail, error.problems, error.headers)
+
+
 async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
     entry, document = _entry(error), getattr(request.state, "document", None)
     if isinstance(error, InvalidFieldError):
@@ -228,13 +240,13 @@ async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
         return _answer(entry, f"{problems[0].field}: {problems[0].problem}", problems)
     if isinstance(error, ServiceError):
         problems = first_problems(problem_of_field(it, document) for it in error.problems)
-        return _answer(entry, error.detail, problems)
-    _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
+        return _answer(entry, error.detail, problems, error.headers)
+    _LOGGER.error("%s %a failed: %s", request.method, request.url.path, error)
     return _answer(entry, "the service failed; see its log")
 
 
 async def _on_anything(request: Request, error: Exception) -> JSONResponse:
-    _LOGGER.error("%s %s failed: %s", request.method, request.url.path, error)
+    _LOGGER.error("%s %a failed: %s", request.method, request.url.path, error)
     return _answer(_INTERNAL, "the service failed; see its log")
 
 

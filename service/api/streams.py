@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, Field
 
 from service.api.body import JsonRoute
+from service.api.callers import CallerOf
 from service.api.common import (
     After,
     Limit,
@@ -110,14 +111,15 @@ def delete_stream(name: Name, write: Writing) -> Response:
     status_code=status.HTTP_202_ACCEPTED,
     responses=responses(404, 422, 503),
 )
-def reset_watermark(name: Name, plane: Plane, response: Response) -> WatermarkReset:
+def reset_watermark(
+    name: Name, plane: Plane, caller: CallerOf, response: Response
+) -> WatermarkReset:
     """Reset the watermark of a stream that a wrong clock or heartbeat moved ahead.
 
     The job applies the reset in order with the heartbeats. The watermark is then unknown until
     each partition has an event or heartbeat after the offsets in the response.
     """
-    stream = plane.find("stream", name).resource.to_stream()
-    ends = plane.stream_topics.reset_watermark(stream)
+    ends = plane.writes.reset_watermark(name, by=caller)
     response.headers["Location"] = f"/v1/streams/{name}/status"
     return WatermarkReset(name=name, partitions={str(it): end for it, end in ends.items()})
 

@@ -163,3 +163,23 @@ def test_slots_return_shares_only_if_a_block_may_change_a_list() -> None:
     closed = [Heartbeat("left", None, CLOSED, None)]
     assert count(beats=closed) == [1, 1, 1]
     assert count(beats=closed) == [0, 0, 0]
+
+
+def test_slots_that_restart_after_a_reset_begin_like_the_others() -> None:
+    """The slots agree on the times of a merge; only one of them remembers when it began."""
+    slots, single = GridSlots(2, 2), GridSlots(1, 1)
+    tagged = [Tagged(it, it, frozenset("ab"), partition=it % 2, offset=it // 2) for it in range(20)]
+    reset = [Heartbeat("left", None, RESET, None)]
+    blocks = [
+        make_tag_block(tagged[:6]),
+        make_tag_block(tagged[6:10], [topk_control(0, {"window_us": 50, "k": 4})]),
+        # The progress is unknown until both partitions have events again.
+        make_tag_block(tagged[10:11], (), reset),
+        make_tag_block(tagged[11:]),
+    ]
+    for number, block in enumerate(blocks):
+        if number == 3:
+            slots.restart_part([1])
+        found, wanted = slots.advance(block), single.advance(block)
+        assert read_records(found) == read_records(wanted)
+    assert read_records(wanted)

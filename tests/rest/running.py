@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
-import uvicorn
 
 from service.app import create_app
-from service.main import Server
+from service.main import Server, server_config
 from service.settings import Settings
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
@@ -32,13 +31,13 @@ def running(settings: Settings) -> Iterator[Service]:
     """Run the service in a thread, on a free port, until the block ends."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = create_app(settings)
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
-    server = Server(config, app.state.plane)
+    server = Server(server_config(settings, app), app.state.plane)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
-    port = listening.getsockname()[1]
+    scheme = "http" if settings.tls_certificate is None else "https"
+    url = f"{scheme}://127.0.0.1:{listening.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
+        with httpx.Client(base_url=url, timeout=PATIENCE_SECONDS) as client:
             wait_until(lambda: server.started or not thread.is_alive())
             assert server.started, "the service did not start"
             yield Service(settings, client)

@@ -50,11 +50,11 @@ class Found(NamedTuple):
 @pytest.fixture
 def app(kafka_bootstrap: str, request: pytest.FixtureRequest) -> Iterator[FastAPI]:
     """Return an application that is started, with the streams and the condition of the examples."""
-    found = create_app(fresh_settings(kafka_bootstrap))
+    found = create_app(fresh_settings(kafka_bootstrap, allowed_hosts=("*",)))
     plane = found.state.plane
     plane.start()
     buckets = {"buckets": [[0, 20, "0.5"], [20, 30, "0.5"]]}
-    plane.put("template", "acoustic", buckets, make_precondition(None, None))
+    plane.writes.put("template", "acoustic", buckets, make_precondition(None, None))
     for name in ("acoustic", "seismic"):
         document: dict[str, Any] = {
             "topic": name,
@@ -63,9 +63,9 @@ def app(kafka_bootstrap: str, request: pytest.FixtureRequest) -> Iterator[FastAP
         }
         if name == "seismic":
             document |= {"templates": ["acoustic"]}
-        plane.put("stream", name, document, make_precondition(None, None))
+        plane.writes.put("stream", name, document, make_precondition(None, None))
     condition = CONDITIONS[request.param]
-    plane.put("condition", "acoustic", condition, make_precondition(None, None))
+    plane.writes.put("condition", "acoustic", condition, make_precondition(None, None))
     yield found
     found.state.plane.stop()
 

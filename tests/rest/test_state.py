@@ -51,6 +51,7 @@ def test_own_topics_are_created_with_the_right_settings(service: Service) -> Non
         topics.config: 1,
         topics.metrics: 1,
         topics.heartbeats: 1,
+        topics.audit: 1,
         topics.alarms: 2,
         topics.late: 2,
         topics.dead_letter: 2,

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 MANUAL = Path(__file__).parents[2] / "docs" / "configuration.md"
 EVENT_TOPICS, OUTPUT_TOPICS = "event topics", "output topics"
 _ROW = re.compile(r"^\| (\w+) \| (topic|group|transactional-id) \| (.+) \| (.+) \|$", re.MULTILINE)
+_ASK_SECONDS = 0.5
 _TEN_YEARS_MS = str(10 * 365 * 24 * 3600 * 1000)
 
 
@@ -220,11 +221,17 @@ def _follow(settings: ClientSettings, topic: str, group: str) -> None:
     with closing(open_consumer(properties, group)) as consumer:
         place = TopicPartition(topic, 0, 0)
         consumer.assign([place])
-        # The client reports a missing right to the group before it answers this request.
-        with suppress(KafkaException):
-            consumer.committed([place], PATIENCE_SECONDS)
-        while (message := consumer.poll(0)) is not None:
-            is_record(message)
+
+        def is_answered() -> bool:
+            # Without the right the client does not answer this request, and reports the right.
+            with suppress(KafkaException):
+                consumer.committed([place], _ASK_SECONDS)
+                return True
+            while (message := consumer.poll(0)) is not None:
+                is_record(message)
+            return False
+
+        wait_until(is_answered)
 
 
 def _write_in_transaction(place: Installation, topic: str) -> None:

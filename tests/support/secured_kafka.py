@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
 from cryptography.hazmat.primitives.serialization import (
@@ -234,7 +235,7 @@ class SecuredBroker:
         }
 
     def _add_scram_users(self) -> None:
-        added = [
+        added: list[UserScramCredentialAlteration] = [
             UserScramCredentialUpsertion(
                 it.name,
                 ScramCredentialInfo(SCRAM_MECHANISMS[it.mechanism], _ITERATIONS),

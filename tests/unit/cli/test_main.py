@@ -173,3 +173,14 @@ def test_interrupt_inside_an_extension_module_is_an_interrupt(
     with pytest.raises(SystemError if exit_code is None else SystemExit) as ended:
         main(["jars"])
     assert getattr(ended.value, "code", None) == exit_code
+
+
+@pytest.mark.parametrize("key", ["", " ", "planted secret", "planted\nsecret", "plantedß"])
+def test_key_that_cannot_be_sent_is_named_and_not_shown(
+    key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COINCIDE_API_KEY", key)
+    assert _run("export", "--url", "http://127.0.0.1:1") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: COINCIDE_API_KEY: is empty, or has characters that no key has")
+    assert "planted" not in error

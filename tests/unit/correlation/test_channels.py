@@ -65,7 +65,11 @@ def test_lists_without_a_compacted_channel_are_refused(channels: tuple[Channel, 
 
 
 def test_topics_include_the_channels() -> None:
-    assert set(TOPICS.all()) - set(TOPICS.common()) == {"p.best", "p.best.current"}
+    assert set(TOPICS.all()) - set(TOPICS.common()) == {
+        "p.audit",
+        "p.best",
+        "p.best.current",
+    }
     assert {"p.best", "p.best.current"} < TOPICS.reserved()
     assert TOPICS.compacted_channels() == {"p.best.current"}
     assert TOPICS.channel_topic("alarms") == "p.alarms"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import yaml
 
 from cli.main import app
 from cli.settings import Settings as CliSettings
+from service.access.startup import access_problems
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 
@@ -108,6 +110,23 @@ def test_compose_opens_ports_to_this_machine_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith(LOOPBACK) for port in ports)
+
+
+def test_containers_have_memory_limits_and_rotate_their_logs() -> None:
+    for service in SERVICES.values():
+        assert re.fullmatch(r"[0-9]+[mg]", service["mem_limit"])
+        assert service["logging"]["driver"] == "json-file"
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
+
+
+def test_service_of_compose_starts_and_accepts_its_clients() -> None:
+    environment = SERVICES["service"]["environment"]
+    (host,) = json.loads(environment["COINCIDE_ALLOWED_HOSTS"])
+    assert SERVICES["cli"]["environment"]["COINCIDE_URL"].startswith(f"http://{host}:")
+    assert PROMETHEUS["scrape_configs"][0]["static_configs"][0]["targets"][0].startswith(host)
+    given = {name.removeprefix("COINCIDE_").lower(): it for name, it in environment.items()}
+    values = {**given, "allowed_hosts": (host,), "host": "0.0.0.0"}  # noqa: S104 - not bound
+    assert access_problems(ServiceSettings.model_validate(values)) == []
 
 
 def test_compose_waits_only_for_services_with_a_health_check() -> None:

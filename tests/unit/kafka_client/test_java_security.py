@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from pydantic import ValidationError
 
 from kafka_client.java_security import java_security, untranslated
 from kafka_client.settings import describe
 from spark_jobs.settings import Settings
+
+if TYPE_CHECKING:
+    from kafka_client.settings import Properties
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -51,9 +56,7 @@ TLS = {"security.protocol": "SASL_SSL", "ssl.ca.location": "/ca.pem"}
         ),
     ],
 )
-def test_security_is_translated(
-    given: dict[str, str | int | float | bool], translated: dict[str, str]
-) -> None:
+def test_security_is_translated(given: Properties, translated: dict[str, str]) -> None:
     assert untranslated(given) == []
     assert java_security(given) == translated
 
@@ -64,7 +67,10 @@ def test_other_security_properties_are_found() -> None:
 
 
 def test_security_that_cannot_be_translated_is_refused_by_name() -> None:
-    unverified = {"security.protocol": "SSL", "enable.ssl.certificate.verification": False}
+    unverified: Properties = {
+        "security.protocol": "SSL",
+        "enable.ssl.certificate.verification": False,
+    }
     with pytest.raises(ValidationError) as found:
         Settings(kafka_properties=unverified)
     assert describe(found.value) == [

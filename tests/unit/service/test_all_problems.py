@@ -87,7 +87,7 @@ APP = create_app(Settings(bootstrap="127.0.0.1:1"))
 def answer_of(method: str, target: str, document: object) -> dict[str, Any]:
     async def asked() -> httpx.Response:
         transport = httpx.ASGITransport(APP)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, target, json=document)
 
     body: dict[str, Any] = asyncio.run(asked()).json()

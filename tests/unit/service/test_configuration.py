@@ -21,9 +21,9 @@ from service.configuration import FieldChange, Plan, Planner
 from service.configuration_writes import in_order_of_writing, records_of
 from service.documents.configuration import tag_of, to_documents
 from service.errors import InvalidConfigurationError
+from service.fold import is_continued
 from service.log import LogRecord
 from service.registry import Registry
-from service.transactions import is_continued
 
 Document = dict[str, Any]
 LIMIT = 10**9

@@ -16,9 +16,9 @@ from correlation.kinds import KINDS
 from correlation.reasons import Reason
 from correlation.resources.records import Resource, stream_to_document, template_to_document
 from correlation.resources.topics import Channel, Topics, error_headers, refusal_headers
+from service.checks import checked_stream
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument, StreamDocument, TemplateDocument
-from service.registry import checked_stream
 from spark_jobs.sink.refusals import Refused, shorten
 from spark_jobs.worker.envelope import Record
 from tests.support.records import built_in_checker

@@ -126,7 +126,7 @@ def test_answer_lists_the_first_of_many_problems(
     async def asked() -> httpx.Response:
         # The lifespan does not begin: nothing asks for Kafka.
         transport = httpx.ASGITransport(create_app(Settings(bootstrap="127.0.0.1:1")))
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, json=document)
 
     problems = asyncio.run(asked()).json()["errors"]
@@ -140,7 +140,7 @@ def test_service_answers_while_bodies_are_parsed() -> None:
 
     async def asked() -> None:
         async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://test"
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
         ) as client:
             # As if that many bodies were being parsed in threads.
             for place in range(PARSED_AT_ONCE):

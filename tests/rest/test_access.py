@@ -1,0 +1,268 @@
+"""Access control on a running service: rights to names, audit records, revocation, limits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import httpx
+import pytest
+
+from service.access.keys import new_key, write_keys
+from tests.rest.running import Service, fresh_settings, running
+from tests.support.event_stream import listening
+from tests.support.issuer import AUDIENCE, Issuer, running_issuer
+from tests.support.kafka import create_topics, produce, read_committed
+from tests.support.records import built_in_checker
+from tests.support.results import result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.kafka import Received
+
+pytestmark = pytest.mark.kafka
+NOW_US = 1_767_225_600_000_000
+
+
+class Protected(NamedTuple):
+    """A service with access control, and clients of its roles."""
+
+    service: Service
+    issuer: Issuer
+    viewer: httpx.Client
+    editor: httpx.Client
+    admin: httpx.Client
+
+
+@pytest.fixture(scope="module")
+def protected(
+    kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Protected]:
+    """Run a service with keys and an issuer of tokens; the editor has rights to `a-`."""
+    path = tmp_path_factory.mktemp("access") / "keys.json"
+    made = {
+        "viewer": new_key("vera", "viewer", (), NOW_US),
+        "editor": new_key("edgar", "editor", ["a-"], NOW_US),
+        "admin": new_key("ada", "admin", (), NOW_US),
+    }
+    write_keys(path, [key for key, _ in made.values()])
+    with running_issuer() as issuer:
+        settings = fresh_settings(
+            kafka_bootstrap,
+            keys_file=path,
+            oidc_issuer=issuer.url,
+            oidc_audience=AUDIENCE,
+            requests_per_second=0,
+        )
+        with running(settings) as service:
+            url, patience = service.client.base_url, service.client.timeout
+            clients = {
+                role: httpx.Client(
+                    base_url=url, timeout=patience, headers={"Authorization": f"Bearer {text}"}
+                )
+                for role, (_, text) in made.items()
+            }
+            yield Protected(service, issuer, **clients)
+            for client in clients.values():
+                client.close()
+
+
+def stream(topic: str) -> dict[str, Any]:
+    return {"topic": topic, "max_uncertainty": "200ms", "max_delay": "1s"}
+
+
+def pair(stream_name: str) -> dict[str, Any]:
+    return {
+        "kind": "mutual_deadline",
+        "a": stream_name,
+        "b": stream_name,
+        "window": "2s",
+        "threshold": 0.5,
+    }
+
+
+def audit(protected: Protected) -> list[Received]:
+    settings = protected.service.settings
+    return read_committed(settings.bootstrap, settings.topics.audit)
+
+
+def audited(protected: Protected, name: str) -> list[dict[str, Any]]:
+    """Return the audit records of a resource, checked against their published schema."""
+    found = []
+    for record in audit(protected):
+        assert built_in_checker().type_of("audit", record) == "audit"
+        value = json.loads(record.value or b"")
+        assert record.key == f"{value['kind']}/{value['name']}".encode()
+        if value["name"] == name:
+            found.append(value)
+    return found
+
+
+def test_editor_writes_names_with_its_prefix_only(protected: Protected) -> None:
+    assert protected.editor.put("/v1/streams/a-one", json=stream("t-one")).status_code == 201
+    refused = protected.editor.put("/v1/streams/b-one", json=stream("t-one"))
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+    assert "begin with: a-" in refused.json()["detail"]
+    assert protected.admin.get("/v1/streams/b-one").status_code == 404
+    assert protected.admin.put("/v1/streams/b-one", json=stream("t-one")).status_code == 201
+    for method, path in (
+        ("DELETE", "/v1/streams/b-one"),
+        ("DELETE", "/v1/streams/b-unknown"),
+        ("POST", "/v1/streams/b-one/reset-watermark"),
+        ("PUT", "/v1/conditions/b-one/pause"),
+        ("PUT", "/v1/conditions/b-one/resume"),
+    ):
+        assert protected.editor.request(method, path).status_code == 403
+    assert protected.viewer.get("/v1/streams/b-one").is_success
+
+
+def test_configuration_needs_the_right_to_every_change(protected: Protected) -> None:
+    assert protected.admin.put("/v1/streams/b-two", json=stream("t-two")).is_success
+    own, foreign = ({"kind": "stream", "name": name} for name in ("a-two", "b-two"))
+    mixed = [own | stream("t-two"), foreign | stream("t-other")]
+    answer = protected.editor.put("/v1/config", json={"resources": mixed})
+    assert (answer.status_code, answer.json()["error_code"]) == (403, 40301)
+    assert protected.viewer.get("/v1/streams/a-two").status_code == 404
+    # Unchanged resources of others may be part of it.
+    allowed = [own | stream("t-two"), foreign | stream("t-two")]
+    answer = protected.editor.put("/v1/config", json={"resources": allowed})
+    assert answer.is_success
+    assert answer.json()["created"] == [{"kind": "stream", "name": "a-two"}]
+    # It would delete the streams of others.
+    pruned = protected.editor.put(
+        "/v1/config", json={"resources": [own | stream("t-two")]}, params={"prune": "true"}
+    )
+    assert pruned.status_code == 403
+    assert protected.viewer.get("/v1/streams/b-two").is_success
+
+
+def test_every_write_has_an_audit_record(protected: Protected) -> None:
+    editor = protected.editor
+    assert editor.put("/v1/streams/a-log", json=stream("t-log")).is_success
+    created = editor.put("/v1/conditions/a-log", json=pair("a-log"))
+    assert created.is_success
+    assert editor.put("/v1/conditions/a-log/pause").is_success
+    assert editor.put("/v1/conditions/a-log/resume").is_success
+    changed = pair("a-log") | {"threshold": 0.75}
+    assert editor.put("/v1/conditions/a-log", json=changed).is_success
+    # Without a change nothing is written, and a trial writes nothing.
+    assert editor.put("/v1/conditions/a-log", json=changed).is_success
+    assert editor.put(
+        "/v1/conditions/a-log", json=pair("a-log"), params={"dry_run": "true"}
+    ).is_success
+    assert editor.put("/v1/conditions/a-log/resume").is_success
+    assert editor.post("/v1/streams/a-log/reset-watermark").is_success
+    assert editor.delete("/v1/conditions/a-log").is_success
+    found = audited(protected, "a-log")
+    actions = [(it["kind"], it["action"]) for it in found]
+    assert actions == [
+        ("stream", "created"),
+        ("condition", "created"),
+        ("condition", "paused"),
+        ("condition", "resumed"),
+        ("condition", "changed"),
+        ("stream", "watermark_reset"),
+        ("condition", "deleted"),
+    ]
+    assert {json.dumps(it["who"], sort_keys=True) for it in found} == {
+        json.dumps(
+            {"name": "edgar", "role": "editor", "method": "key", "names": ["a-"]}, sort_keys=True
+        )
+    }
+    assert {it["address"] for it in found} == {"127.0.0.1"}
+    _, first, paused, _, other, reset, deleted = found
+    assert (first["before"], first["after"]["document"]["threshold"]) == (None, "0.5")
+    assert first["config_offset"] == int(created.headers["X-Config-Offset"])
+    assert (paused["before"]["paused"], paused["after"]["paused"]) == (False, True)
+    assert other["before"]["document"]["threshold"] == "0.5"
+    assert other["after"]["document"]["threshold"] == "0.75"
+    assert reset["config_offset"] is None
+    assert (deleted["before"]["document"]["threshold"], deleted["after"]) == ("0.75", None)
+
+
+def test_configuration_has_a_record_for_each_change(protected: Protected) -> None:
+    resources = [
+        {"kind": "stream", "name": "a-set", **stream("t-set")},
+        {"name": "a-set", **pair("a-set")},
+    ]
+    written = protected.admin.put("/v1/config", json={"resources": resources})
+    assert written.is_success
+    found = audited(protected, "a-set")
+    assert [(it["kind"], it["action"]) for it in found] == [
+        ("stream", "created"),
+        ("condition", "created"),
+    ]
+    last = int(written.headers["X-Config-Offset"])
+    assert [it["config_offset"] for it in found] == [last - 1, last]
+
+
+def test_refused_write_has_no_record(protected: Protected) -> None:
+    before = len(audit(protected))
+    assert protected.viewer.put("/v1/streams/a-no", json=stream("t")).status_code == 403
+    assert protected.editor.put("/v1/streams/b-no", json=stream("t")).status_code == 403
+    assert protected.editor.put("/v1/streams/a-no", json={}).status_code == 422
+    assert len(audit(protected)) == before
+
+
+def test_token_of_the_issuer_is_accepted_and_audited(protected: Protected) -> None:
+    client, issuer = protected.service.client, protected.issuer
+    token = {"Authorization": f"Bearer {issuer.token(sub='grace', roles=['editor'])}"}
+    assert client.put("/v1/streams/a-token", json=stream("t"), headers=token).is_success
+    (found,) = audited(protected, "a-token")
+    assert found["who"] == {"name": "grace", "role": "editor", "method": "token", "names": []}
+    old = {"Authorization": f"Bearer {issuer.token(exp=1_700_000_000)}"}
+    assert client.get("/v1/streams", headers=old).status_code == 401
+    assert client.get("/v1/streams", headers={"X-API-Key": issuer.token()}).is_success
+
+
+def test_nothing_is_written_without_its_audit_record(kafka_bootstrap: str, tmp_path: Path) -> None:
+    key, text = new_key("ada", "admin", (), NOW_US)
+    path = tmp_path / "keys.json"
+    write_keys(path, [key])
+    settings = fresh_settings(kafka_bootstrap, keys_file=path, requests_per_second=0)
+    # The broker refuses every record of the audit topic: they are larger.
+    create_topics(kafka_bootstrap, {settings.topics.audit: 1}, {"max.message.bytes": "100"})
+    with running(settings) as service:
+        headers = {"Authorization": f"Bearer {text}"}
+        single = service.client.put("/v1/streams/one", json=stream("t"), headers=headers)
+        resources = [{"kind": "stream", "name": "two", **stream("t")}]
+        whole = service.client.put("/v1/config", json={"resources": resources}, headers=headers)
+        for answer in (single, whole):
+            assert (answer.status_code, answer.json()["error_code"]) == (503, 50301)
+            assert "nothing was written" in answer.json()["detail"]
+        found = service.client.get("/v1/config", headers=headers).json()
+        assert found == {"resources": []}
+
+
+def test_readiness_reports_an_unusable_file_of_keys(kafka_bootstrap: str, tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    write_keys(path, [])
+    with running(fresh_settings(kafka_bootstrap, keys_file=path)) as service:
+        assert service.client.get("/readyz").json()["access_problem"] is None
+        path.write_text("{")
+        found = service.client.get("/readyz").json()
+        assert found["access_problem"] == (
+            "the file of keys cannot be used; the last valid keys remain in force"
+        )
+        assert str(path) not in json.dumps(found)
+
+
+def test_live_stream_ends_with_the_rights_of_its_caller(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    key, text = new_key("vera", "viewer", (), NOW_US)
+    path = tmp_path / "keys.json"
+    write_keys(path, [key])
+    settings = fresh_settings(kafka_bootstrap, keys_file=path, requests_per_second=0)
+    with running(settings) as service:
+        client = service.client
+        client.headers["Authorization"] = f"Bearer {text}"
+        alarms = settings.topics.alarms
+        with listening(client) as stream:
+            produce(kafka_bootstrap, alarms, [result(1)])
+            assert [it.data["record"]["number"] for it in stream.take(1)] == [1]
+            write_keys(path, [])
+            produce(kafka_bootstrap, alarms, [result(2)])
+            assert stream.rest() == []

@@ -1,0 +1,104 @@
+"""Generated requests (schemathesis) without credentials and in each role."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import schemathesis
+from schemathesis.engine import events, from_schema
+
+from service.access.keys import new_key, write_keys
+from service.api.callers import OPEN_PATHS
+from service.app import create_app
+from tests.rest.running import fresh_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fastapi import FastAPI
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+_EXAMPLES = 10
+NOW_US = 1_767_225_600_000_000
+ROLES = ("viewer", "editor", "admin")
+
+
+@pytest.fixture
+def protected(kafka_bootstrap: str, tmp_path: Path) -> Iterator[tuple[FastAPI, dict[str, str]]]:
+    """Return a started application with access control, and its keys by role."""
+    made = {role: new_key(role, role, (), NOW_US) for role in ROLES}
+    path = tmp_path / "keys.json"
+    write_keys(path, [key for key, _ in made.values()])
+    settings = fresh_settings(
+        kafka_bootstrap, keys_file=path, allowed_hosts=("*",), requests_per_second=0
+    )
+    app = create_app(settings)
+    app.state.plane.start()
+    yield app, {role: text for role, (_, text) in made.items()}
+    app.state.plane.stop()
+
+
+def statuses(app: FastAPI, key: str | None) -> Counter[tuple[bool, bool, int]]:
+    """Return the number of answers by: open path, request that writes, status."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    document = copy.deepcopy(app.openapi())
+    if key is not None:
+        # Otherwise schemathesis would add credentials of its own to those in the headers.
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                operation.pop("security", None)
+    schema: Any = schemathesis.openapi.from_dict(document)
+    schema.app = app
+    schema.config.generation.max_examples = _EXAMPLES
+    schema.config.seed = 1
+    if headers:
+        schema.config.update(headers=headers)
+    found: Counter[tuple[bool, bool, int]] = Counter()
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.FatalError):
+            raise event.exception
+        if not isinstance(event, events.ScenarioFinished):
+            continue
+        for interaction in event.recorder.interactions.values():
+            if interaction.response is None:
+                continue
+            path = interaction.request.uri.partition("?")[0]
+            is_open = any(path.endswith(it) for it in OPEN_PATHS)
+            writes = interaction.request.method != "GET"
+            found[is_open, writes, interaction.response.status_code] += 1
+    return found
+
+
+def test_without_credentials_nothing_is_answered(
+    protected: tuple[FastAPI, dict[str, str]],
+) -> None:
+    app, _ = protected
+    found = statuses(app, None)
+    # 429: schemathesis guesses keys, too.
+    answers = {status for is_open, _, status in found if not is_open}
+    assert {401} <= answers <= {401, 429}
+    assert sum(found.values()) > 100
+
+
+def test_viewer_reads_and_writes_nothing(protected: tuple[FastAPI, dict[str, str]]) -> None:
+    app, keys = protected
+    found = statuses(app, keys["viewer"])
+    assert {200, 404, 422} <= {status for _, writes, status in found if not writes}
+    assert not any(status >= 500 for *_, status in found)
+    assert any(status == 403 for _, writes, status in found if writes)
+    assert app.state.plane.registry.configuration() == ()
+
+
+@pytest.mark.parametrize("role", ["editor", "admin"])
+def test_no_request_of_a_writer_fails_the_service(
+    protected: tuple[FastAPI, dict[str, str]], role: str
+) -> None:
+    app, keys = protected
+    found = statuses(app, keys[role])
+    assert not any(status >= 500 for *_, status in found)
+    assert any(status in {200, 201} for _, writes, status in found if writes)
+    assert not any(status == 403 for *_, status in found)

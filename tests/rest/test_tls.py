@@ -1,0 +1,127 @@
+"""https: certificates of service and client, and the command line as client."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, NamedTuple
+
+import httpx
+import pytest
+import trustme
+
+from cli.client.rest import ServiceClient
+from cli.errors import RefusedError, ServiceError, UsageError
+from cli.settings import Settings as CliSettings
+from service.access.keys import new_key, write_keys
+from tests.rest.running import fresh_settings, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.kafka
+NOW_US = 1_767_225_600_000_000
+
+
+class Secured(NamedTuple):
+    """Address of a service with https, the authority of its certificate, and a key."""
+
+    url: str
+    authority: Path
+    key: str
+
+
+@pytest.fixture(scope="module")
+def secured(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("tls")
+    ca = trustme.CA()
+    certificate, authority, keys = (folder / it for it in ("service.pem", "ca.pem", "keys.json"))
+    ca.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(
+        str(certificate)
+    )
+    ca.cert_pem.write_to_path(str(authority))
+    key, text = new_key("ada", "admin", (), NOW_US)
+    write_keys(keys, [key])
+    settings = fresh_settings(
+        kafka_bootstrap, tls_certificate=certificate, tls_key=certificate, keys_file=keys
+    )
+    with running(settings) as service:
+        yield Secured(str(service.client.base_url), authority, text)
+
+
+def test_service_answers_by_https_only(secured: Secured) -> None:
+    context = ssl.create_default_context(cafile=secured.authority)
+    answer = httpx.get(f"{secured.url}/livez", verify=context)
+    assert answer.json() == {"live": True}
+    assert answer.headers["strict-transport-security"] == "max-age=63072000"
+    with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+        httpx.get(f"{secured.url}/livez")
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(secured.url.replace("https:", "http:") + "/livez")
+
+
+def test_old_versions_of_tls_are_refused(secured: Secured) -> None:
+    context = ssl.create_default_context(cafile=secured.authority)
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{secured.url}/livez", verify=context)
+
+
+def settings(secured: Secured, **changes: object) -> CliSettings:
+    values = {"url": secured.url, "api_key": secured.key, "ca_file": secured.authority, **changes}
+    return CliSettings.model_validate(values)
+
+
+def test_command_line_sends_its_key_and_trusts_the_authority(secured: Secured) -> None:
+    with ServiceClient.of(settings(secured)) as client:
+        assert client.ready()
+        assert client.names("stream") == []
+
+
+def test_command_line_names_the_variable_of_a_missing_key(secured: Secured) -> None:
+    with (
+        ServiceClient.of(settings(secured, api_key=None)) as client,
+        pytest.raises(RefusedError, match=r"401 .*; set COINCIDE_API_KEY"),
+    ):
+        client.get("/v1/streams")
+
+
+def test_command_line_refuses_an_unknown_authority(secured: Secured) -> None:
+    with (
+        ServiceClient.of(settings(secured, ca_file=None)) as client,
+        pytest.raises(ServiceError, match="certificate verify failed"),
+    ):
+        client.get("/v1/streams")
+
+
+def test_unusable_file_of_certificates_is_named(secured: Secured, tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    for content in (None, "nothing"):
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(UsageError, match="COINCIDE_CA_FILE: "):
+            ServiceClient.of(settings(secured, ca_file=path))
+
+
+def test_clients_need_a_certificate_if_their_authority_is_set(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    ca, clients = trustme.CA(), trustme.CA()
+    certificate, authority, own = (tmp_path / it for it in ("service.pem", "ca.pem", "client.pem"))
+    ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    clients.cert_pem.write_to_path(str(authority))
+    clients.issue_cert("client").private_key_and_cert_chain_pem.write_to_path(str(own))
+    changes = {
+        "tls_certificate": certificate,
+        "tls_key": certificate,
+        "tls_client_ca": authority,
+    }
+    context = ssl.create_default_context()
+    ca.configure_trust(context)
+    with running(fresh_settings(kafka_bootstrap, **changes)) as service:
+        url = f"{service.client.base_url}/livez"
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url, verify=context)
+        context.load_cert_chain(own)
+        assert httpx.get(url, verify=context).is_success

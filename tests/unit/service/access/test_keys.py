@@ -1,0 +1,189 @@
+"""API keys: their form, the file that holds their hashes, its rights and its changes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from correlation.errors import InvalidFieldError
+from service.access.callers import Caller, Role
+from service.access.key_file import KeyFile
+from service.access.keys import find_key, is_key, new_key, read_keys, write_keys
+from service.errors import AccessSettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW_US = 1_767_225_600_000_000
+
+
+def test_key_has_a_random_secret_that_the_entry_does_not_contain() -> None:
+    made = [new_key("ci", "editor", ["a-"], NOW_US) for _ in range(2)]
+    (first, text), (_, other) = made
+    assert text != other
+    assert is_key(text)
+    secret = text.split("_", 2)[2]
+    # 256 bits in base64.
+    assert len(secret) == 43
+    assert secret not in first.model_dump_json()
+    assert first.caller() == Caller("ci", Role.EDITOR, ("a-",), "key")
+
+
+def test_key_is_found_by_its_whole_text_only() -> None:
+    first, text = new_key("first", "viewer", (), NOW_US)
+    second, other = new_key("second", "viewer", (), NOW_US)
+    keys = (first, second)
+    assert find_key(keys, text, NOW_US) == first
+    assert find_key(keys, other, NOW_US) == second
+    mixed = f"coincide_{first.id}_{other.split('_', 2)[2]}"
+    for wrong in (text[:-1], text + "A", text.upper(), mixed, "coincide_", f"coincide_{first.id}_"):
+        assert find_key(keys, wrong, NOW_US) is None
+
+
+def test_key_expires() -> None:
+    key, text = new_key("ci", "viewer", (), NOW_US, NOW_US + 10)
+    assert find_key([key], text, NOW_US + 9) == key
+    assert find_key([key], text, NOW_US + 10) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "Ada Lovelace"}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"role": "owner"}, "role"),
+        ({"role": "viewer", "names": ["a-"]}, "names"),
+        ({"role": "admin", "names": ["a-"]}, "names"),
+        ({"names": [""]}, "names"),
+        ({"names": ["A"]}, "names"),
+        ({"expires_at_us": NOW_US}, "expires"),
+    ],
+)
+def test_key_with_a_wrong_value_is_refused(changes: dict[str, Any], field: str) -> None:
+    values: dict[str, Any] = {"name": "ci", "role": "editor", "names": (), "now_us": NOW_US}
+    with pytest.raises(InvalidFieldError) as caught:
+        new_key(**(values | changes))
+    assert caught.value.field == field
+
+
+def test_file_is_private_and_holds_hashes_only(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    key, text = new_key("ci", "editor", ["a-"], NOW_US)
+    write_keys(path, [key])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_keys(path) == (key,)
+    assert text.split("_", 2)[2] not in path.read_text()
+    assert [it.name for it in tmp_path.iterdir()] == ["keys.json"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602, 0o606])
+def test_file_to_which_others_have_rights_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.json"
+    write_keys(path, [])
+    path.chmod(mode)
+    with pytest.raises(AccessSettingsError) as caught:
+        read_keys(path)
+    assert f"mode {mode:04o}" in caught.value.detail
+    assert f"chmod 600 {path}" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"v": 2, "keys": []}',
+        '{"v": 1}',
+        '{"v": 1, "keys": [{}]}',
+        '{"v": 1, "keys": [], "more": 1}',
+    ],
+)
+def test_file_that_is_not_valid_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(content)
+    path.chmod(0o600)
+    with pytest.raises(AccessSettingsError, match="is not a valid file of keys"):
+        read_keys(path)
+
+
+def test_error_does_not_repeat_the_content_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text('{"v": 1, "keys": [{"name": "planted-secret"}]}')
+    path.chmod(0o600)
+    with pytest.raises(AccessSettingsError) as caught:
+        read_keys(path)
+    assert "planted-secret" not in caught.value.detail
+    assert "keys.0" in caught.value.detail
+
+
+def test_two_keys_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    write_keys(path, [new_key("ci", "viewer", (), NOW_US)[0] for _ in range(2)])
+    with pytest.raises(AccessSettingsError, match="two keys with the name ci"):
+        read_keys(path)
+
+
+def test_missing_file_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(AccessSettingsError, match="coincide keys create NAME"):
+        read_keys(tmp_path / "keys.json")
+
+
+def test_revocation_and_new_keys_have_effect_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    first, text = new_key("first", "viewer", (), NOW_US)
+    write_keys(path, [first])
+    keys = KeyFile(path)
+    assert keys.find(text, NOW_US) == first.caller()
+    second, other = new_key("second", "admin", (), NOW_US)
+    write_keys(path, [second])
+    assert keys.find(text, NOW_US) is None
+    assert keys.find(other, NOW_US) == second.caller()
+
+
+@pytest.mark.parametrize("damage", ["content", "rights", "removed"])
+def test_unusable_file_keeps_the_last_valid_keys(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "keys.json"
+    key, text = new_key("ci", "viewer", (), NOW_US)
+    write_keys(path, [key])
+    keys = KeyFile(path)
+    content = path.read_text()
+    if damage == "content":
+        path.write_text("{")
+    elif damage == "rights":
+        path.chmod(0o644)
+    else:
+        path.unlink()
+    for _ in range(3):
+        assert keys.find(text, NOW_US) == key.caller()
+    assert keys.problem == ("the file of keys cannot be used; the last valid keys remain in force")
+    # Reported once, not for every request.
+    assert [it.levelname for it in caplog.records] == ["ERROR"]
+    restored = json.loads(content) | {"keys": []}
+    path.unlink(missing_ok=True)
+    path.write_text(json.dumps(restored))
+    path.chmod(0o600)
+    assert keys.find(text, NOW_US) is None
+    assert keys.problem is None
+
+
+def test_interrupted_write_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "keys.json"
+    key, _ = new_key("ci", "viewer", (), NOW_US)
+    write_keys(path, [key])
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_keys(path, [])
+    assert read_keys(path) == (key,)
+    assert [it.name for it in tmp_path.iterdir()] == ["keys.json"]
