@@ -1,16 +1,8 @@
-"""Errors of missing rights, with the operation and the resource that Kafka does not name."""
+"""Errors of missing rights: the user, the operation and the resource, which Kafka does not name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError
 
 # Resource of each error code, in the words of kafka-acls.sh.
 _RESOURCES = {
@@ -26,7 +18,13 @@ def is_missing_right(error: KafkaError) -> bool:
     return error.code() in _RESOURCES
 
 
-def with_right(error: KafkaError, operation: str, name: str | None) -> KafkaError:
+def no_right(user: str | None, operation: str) -> str:
+    """Return the sentence that a user does not have the right to an operation."""
+    named = f"the Kafka user {user}" if user else "the Kafka user of this process"
+    return f"{named} does not have the right {operation}"
+
+
+def with_right(error: KafkaError, operation: str, name: str | None, user: str | None) -> KafkaError:
     """Return the error of a missing right with a message that names it; others unchanged.
 
     Parameters
@@ -37,6 +35,8 @@ def with_right(error: KafkaError, operation: str, name: str | None) -> KafkaErro
         Operation that Kafka refused, in the words of kafka-acls.sh.
     name : str or None
         Name of the resource; None if the caller does not know it.
+    user : str or None
+        User of the client; None if its properties do not name it.
     """
     resource = _RESOURCES.get(error.code())
     if resource is None:
@@ -44,50 +44,6 @@ def with_right(error: KafkaError, operation: str, name: str | None) -> KafkaErro
     shown = resource if name is None else f"{resource} {name}"
     return KafkaError(
         error.code(),
-        f"{shown}: the Kafka user of this process does not have the right {operation}; grant it "
+        f"{shown}: {no_right(user, operation)}; grant it "
         '("Rights in Kafka" in docs/configuration.md)',
     )
-
-
-def right_exception(error: KafkaException, operation: str, name: str | None) -> KafkaException:
-    """Return an exception whose error is that of `with_right`."""
-    return KafkaException(with_right(error.args[0], operation, name))
-
-
-def find_unwritable(
-    client: AdminClient, topics: Collection[str], timeout_seconds: float
-) -> list[KafkaError]:
-    """Return an error for each topic to which the user of a client does not have the right Write.
-
-    Kafka does not name the topic if it refuses to add a partition to a transaction. Topics that the
-    broker does not describe, because it does not answer or they do not exist, are left out.
-
-    Parameters
-    ----------
-    client : AdminClient
-        Client that sends the request.
-    topics : collection of str
-        Names of the topics.
-    timeout_seconds : float
-        Maximum time to wait for the answer.
-    """
-    if not topics:
-        return []
-    described = client.describe_topics(
-        TopicCollection(sorted(topics)),
-        include_authorized_operations=True,
-        request_timeout=timeout_seconds,
-    )
-    found = []
-    for topic, future in described.items():
-        refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-        try:
-            allowed = future.result().authorized_operations
-        except KafkaException as error:
-            is_refused = is_missing_right(error.args[0])
-        else:
-            # A broker without an authorizer returns no operations.
-            is_refused = bool(allowed) and AclOperation.WRITE not in allowed
-        if is_refused:
-            found.append(with_right(refused, "Write", topic))
-    return found

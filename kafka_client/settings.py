@@ -287,6 +287,12 @@ BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
 KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties), MAYBE_SECRET]
 
 
+def user_of(properties: Mapping[str, object]) -> str | None:
+    """Return the user in the properties of a Kafka client; None if they do not name the user."""
+    user = properties.get("sasl.username")
+    return None if user is None else str(user)
+
+
 class ClientSettings(BaseSettings):
     """Settings of every process, read from variables `COINCIDE_` + name in upper case."""
 
@@ -340,6 +346,11 @@ class ClientSettings(BaseSettings):
         from correlation.kinds import topics_of  # noqa: PLC0415 - see the line above
 
         return topics_of(self.prefix)
+
+    @property
+    def kafka_user(self) -> str | None:
+        """User of the Kafka clients, for errors of missing rights; None if it is not named."""
+        return user_of(self.kafka_properties)
 
     def client_properties(self, client_id: str) -> Properties:
         """Return the properties of a librdkafka client.

@@ -36,8 +36,7 @@ from service.newest_records import NewestRecords
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from confluent_kafka import Consumer
-
+    from kafka_client.clients import UserConsumer
     from kafka_client.partition_offsets import Place as Partition
     from service.settings import Settings
 
@@ -212,7 +211,7 @@ class RecordFinder:
 class _Search:
     """One lookup."""
 
-    def __init__(self, consumer: Consumer, records: int, span: Span, seconds: float) -> None:
+    def __init__(self, consumer: UserConsumer, records: int, span: Span, seconds: float) -> None:
         self._consumer = consumer
         self._records = records
         self._span = span
@@ -271,7 +270,9 @@ class _Search:
         if described.error is not None:
             if described.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return {}
-            raise KafkaException(with_right(described.error, "Describe", topic))
+            raise KafkaException(
+                with_right(described.error, "Describe", topic, self._consumer.user)
+            )
         places = [(topic, number) for number in sorted(described.partitions)]
         return list_ranges(self._consumer, places, self._left())
 

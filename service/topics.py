@@ -365,7 +365,9 @@ class TopicKeeper:
         except (KafkaException, FutureTimeoutError) as error:
             found = error.args[0] if error.args else None
             if isinstance(found, KafkaError) and found.code() in _REFUSALS:
-                raise TopicRefusedError(with_right(found, operation, topic).str()) from error
+                user = self._settings.kafka_user
+                refused = with_right(found, operation, topic, user)
+                raise TopicRefusedError(refused.str()) from error
             reason = (
                 found.str()
                 if isinstance(found, KafkaError)

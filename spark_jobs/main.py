@@ -18,8 +18,10 @@ from pyspark.errors import PySparkException
 
 from correlation.errors import CorrelationError
 from kafka_client.connection import explain_silence
+from kafka_client.rights import no_right
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
+from kafka_client.settings import user_of
 from spark_jobs.driver.checkpoint import Checkpoint, open_layout
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
@@ -197,8 +199,8 @@ def wait_for_topics(
         try:
             missing = sorted(set(needed) - set(offsets.partitions()))
             reason = (
-                f"topics {', '.join(missing)} are missing, or the Kafka user of the job does not "
-                "have rights to them; the service creates them"
+                f"topics {', '.join(missing)} are missing, or "
+                f"{no_right(user_of(properties), 'Describe')}; the service creates them"
             )
         except KafkaException as error:
             missing = list(needed)

@@ -105,7 +105,9 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
     if failures or left:
         reason = "the broker did not answer in time"
         if failures:
-            reason = with_right(failures[0], "Write", settings.topics.config).str()
+            reason = with_right(
+                failures[0], "Write", settings.topics.config, settings.kafka_user
+            ).str()
         raise BrokerError(
             f"{counted(len(failures) + left, 'record')} could not be removed: {reason}"
         )

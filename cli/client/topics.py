@@ -16,9 +16,8 @@ from kafka_client.rights import is_missing_right, with_right
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from confluent_kafka import Consumer
-
     from cli.settings import Settings
+    from kafka_client.clients import UserConsumer
     from kafka_client.partition_offsets import Place
     from kafka_client.settings import Properties
 
@@ -110,7 +109,7 @@ def no_broker(settings: Settings, problem: str = "") -> BrokerError:
     )
 
 
-def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Place]:
+def partitions_of(consumer: UserConsumer, settings: Settings, topic: str) -> list[Place]:
     """Return the partitions of a topic.
 
     Raises
@@ -124,7 +123,7 @@ def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Pl
     if found.error is None:
         return [(topic, number) for number in sorted(found.partitions)]
     if is_missing_right(found.error):
-        raise KafkaException(with_right(found.error, "Describe", topic))
+        raise KafkaException(with_right(found.error, "Describe", topic, consumer.user))
     there = [name for name in consumer.list_topics(timeout=METADATA_SECONDS).topics if name]
     raise BrokerError(
         f"topic {topic} does not exist at {settings.bootstrap}; {_remedy(settings, topic, there)}"

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient
+from confluent_kafka.admin import AclOperation
 
 from correlation.reasons import Reason
 from correlation.resources.topics import OMITTED_HEADER, is_internal, refusal_headers
-from kafka_client.rights import find_unwritable, is_missing_right
+from kafka_client.clients import UserAdmin, find_unwritable
+from kafka_client.rights import is_missing_right, no_right
+from kafka_client.settings import user_of
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ _SHORTEN_FROM_BYTES = 64 * 1024
 # Max length of a string that is kept in a shortened object.
 _SHORT_CHARACTERS = 1_000
 _METADATA_SECONDS = 10.0
-_NO_RIGHT = "the Kafka user of the job does not have the right Write"
 _INTERNAL_TOPIC = "it is an internal topic of Kafka"
 # A refused topic is tried again after this time.
 _RETRY_SECONDS = 30.0
@@ -77,7 +78,8 @@ class OutputTopics:
         self._own = frozenset(topics.all())
         self._dead_letter = topics.dead_letter
         self._properties = properties
-        self._client: AdminClient | None = None
+        self._no_right = no_right(user_of(properties), "Write")
+        self._client: UserAdmin | None = None
         self._writable = set(self._own)
         self._refused: dict[str, tuple[str, float]] = {}
 
@@ -116,7 +118,7 @@ class OutputTopics:
         """Record that Kafka refused a record; return whether its topic is avoided from now on."""
         if topic in self._own or error.code() not in _REFUSALS:
             return False
-        self._refuse(topic, _detail(error))
+        self._refuse(topic, self._detail(error))
         return True
 
     def refuse_large(self, topic: str) -> bool:
@@ -146,9 +148,9 @@ class OutputTopics:
         """Return an error for each own topic among `topics` that the job may not write."""
         return find_unwritable(self._admin(), self._own & topics, _METADATA_SECONDS)
 
-    def _admin(self) -> AdminClient:
+    def _admin(self) -> UserAdmin:
         if self._client is None:
-            self._client = AdminClient({"log_level": 2, **self._properties})
+            self._client = UserAdmin({"log_level": 2, **self._properties})
         return self._client
 
     def _refuse(self, topic: str, detail: str) -> None:
@@ -172,19 +174,18 @@ class OutputTopics:
             )
         except KafkaException as error:
             if error.args[0].code() in _REFUSALS:
-                return _detail(error.args[0])
+                return self._detail(error.args[0])
             raise
         if found.is_internal:
             return _INTERNAL_TOPIC
         allowed = found.authorized_operations
         # A broker without an authorizer returns no operations.
         if allowed and AclOperation.WRITE not in allowed:
-            return _NO_RIGHT
+            return self._no_right
         return None
 
-
-def _detail(error: KafkaError) -> str:
-    return _NO_RIGHT if is_missing_right(error) else str(error.str())
+    def _detail(self, error: KafkaError) -> str:
+        return self._no_right if is_missing_right(error) else str(error.str())
 
 
 def shorten(

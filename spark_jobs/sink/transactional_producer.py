@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_client.messages import as_bytes
 from kafka_client.rights import is_missing_right, with_right
+from kafka_client.settings import user_of
 from spark_jobs.errors import ProducerFencedError, SparkJobError
 from spark_jobs.sink.refusals import Refused
 
@@ -138,7 +139,7 @@ class TransactionalProducer:
         outputs: OutputTopics,
         batch_bytes: int,
     ) -> None:
-        self._id = transactional_id
+        self._id, self._user = transactional_id, user_of(properties)
         self._marker = marker
         self._outputs = outputs
         self._failures = _Failures()
@@ -167,7 +168,7 @@ class TransactionalProducer:
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self.next_batch = marker.next_batch()
         except KafkaException as error:
-            raise _as_own_error(error, transactional_id) from error
+            raise _as_own_error(error, transactional_id, self._user) from error
 
     def _connect(self, topic: str) -> None:
         """Wait for a connection to a broker other than a bootstrap address.
@@ -190,7 +191,7 @@ class TransactionalProducer:
         elif self._outputs.refuse(topic, error):
             self._failures.avoided.add(topic)
         else:
-            self._failures.other.append(with_right(error, "Write", topic))
+            self._failures.other.append(with_right(error, "Write", topic, self._user))
 
     def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records and the mark in one transaction.
@@ -299,7 +300,7 @@ class TransactionalProducer:
         """Abort the transaction and raise the error that describes the cause."""
         cause = error.args[0]
         if cause.fatal() or cause.code() in _FENCED:
-            raise _as_own_error(error, self._id) from error
+            raise _as_own_error(error, self._id, self._user) from error
         failures, usable = self._failures, True
         try:
             if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -309,23 +310,23 @@ class TransactionalProducer:
         except KafkaException as second:
             # When the first record was not authorized, Kafka has no transaction to abort.
             if not (failures.avoided or failures.other):
-                raise _as_own_error(second, self._id) from error
+                raise _as_own_error(second, self._id, self._user) from error
             usable = False
         if failures and not failures.other:
             raise RefusedRecordsError(failures.too_large, usable=usable) from error
-        own = _as_own_error(error, self._id)
+        own = _as_own_error(error, self._id, self._user)
         reasons = "; ".join(sorted({it.str() for it in failures.other})) or str(own)
         raise UnusableProducerError(f"Kafka refused the records of a batch: {reasons}") from error
 
 
-def _as_own_error(error: KafkaException, transactional_id: str) -> SparkJobError:
+def _as_own_error(error: KafkaException, transactional_id: str, user: str | None) -> SparkJobError:
     """Return the error of this package; the group of a producer has the name of its id."""
     cause = error.args[0]
     if is_missing_right(cause):
         operation = "Read" if cause.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else "Write"
         # The client does not name the topic of a transaction.
         in_topic = cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-        named = with_right(cause, operation, None if in_topic else transactional_id)
+        named = with_right(cause, operation, None if in_topic else transactional_id, user)
         return UnusableProducerError(f"the transaction failed: {named.str()}")
     if cause.fatal() or cause.code() in _FENCED:
         return ProducerFencedError(str(error))

@@ -11,12 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from cli.client.rest import ServiceClient
 from tests.support.command import command_line
 from tests.support.kafka import read_committed
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -132,7 +130,7 @@ def test_alarms_are_written_and_read(stack: SecuredStack, events: Events) -> Non
         count = str(len(expected))
         lines = stack.run("tail", "--from-beginning", "--json", "-n", count, *options)
         assert alarm_pairs(map(str.encode, lines.splitlines())) == expected
-    with ServiceClient(stack.url) as client:
+    with stack.client() as client:
         found = client.get("/v1/alarms?limit=1")
     topics = ("alarms", "topk")
     assert len(found["items"]) == 1
@@ -182,7 +180,7 @@ def test_killed_job_continues_after_a_wrong_password(
     wrong.start()
     wait_until(lambda: not wrong.running)
     assert wrong.exit_code == 1, wrong.log_end()
-    with ServiceClient(stack.url) as client:
+    with stack.client() as client:
         wait_until(lambda: client.get("/v1/job")["state"] == "failed")
         exception = client.get("/v1/job")["exception"]
     assert "authentication" in exception.lower()
@@ -226,7 +224,7 @@ def test_secrets_are_nowhere(stack: SecuredStack, broker: SecuredBroker) -> None
         # A worker may have ended.
         with suppress(FileNotFoundError, ProcessLookupError):
             places[f"environment of {pid}"] = _read(Path(f"/proc/{pid}/environ"))
-    with httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True) as client:
+    with stack.pages() as client:
         places |= {path: client.get(f"{stack.url}{path}").text for path in PATHS}
         places |= {page: client.get(f"{stack.ui}/{page}").text for page in PAGES}
         api = f"{stack.ui}/api/v1/applications"
@@ -234,15 +232,18 @@ def test_secrets_are_nowhere(stack: SecuredStack, broker: SecuredBroker) -> None
         for part in ("environment", "sql?details=true&length=20"):
             places[part] = client.get(f"{api}/{application['id']}/{part}").text
     assert places["/v1/streams/none"].startswith('{"type":"urn:coincide:problem:')
-    assert SPARK_SECRET in places["environment/"]
+    properties = dict(json.loads(places["environment"])["sparkProperties"])
+    assert properties[SPARK_SECRET] == "*********(redacted)"
     assert "Scan" in places["sql?details=true&length=20"]
     places["doctor"] = stack.run("doctor") + stack.run("doctor", "--json")
-    for name in ("metrics", "config", "dead-letter"):
+    for name in ("metrics", "config", "audit", "dead-letter"):
         places[name] = repr(read_committed(broker.bootstrap, f"{PREFIX}.{name}"))
     places |= {str(path): _read(path) for path in stack.written()}
     for name in ("service.log", "job.log", "checkpoint/", "events/"):
         assert any(name in place for place in places), places.keys()
-    assert [place for place, content in places.items() if PLANTED in content] == []
+    secrets = (PLANTED, stack.api_key)
+    found = [it for it, content in places.items() if any(secret in content for secret in secrets)]
+    assert found == []
 
 
 def test_no_operation_was_refused(broker: SecuredBroker) -> None:

@@ -79,16 +79,16 @@ def test_missing_right_is_named(
 
     with broker.without(user, right):
         said = tried()
-    assert re.search(_message(right), said), said
+    assert re.search(_message(right, user), said), said
     assert "does not have the right" not in (said := tried()), said
 
 
-def _message(right: Right) -> str:
+def _message(right: Right, user: User) -> str:
     """Return the pattern of the message that names a right."""
     # Kafka's client does not name the group of a consumer, which is the only one of its process.
     group = r"group( \S+)?"
     other = rf"{right.resource} {re.escape(right.name.rstrip('*'))}\S*"
     # Kafka refuses Describe first if no other right to the resource includes it.
     operation = f"({right.operation}|Describe)"
-    user = r"the Kafka user of (this process|the job) does not have the right"
-    return rf"\b{group if right.resource == 'group' else other}: {user} {operation}\b"
+    named = group if right.resource == "group" else other
+    return rf"\b{named}: the Kafka user {user.name} does not have the right {operation}\b"

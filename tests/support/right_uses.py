@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -25,6 +24,7 @@ from cli.client.repair import find_unreadable, remove
 from cli.settings import Settings as CliSettings
 from correlation.engine.heartbeats import Heartbeat
 from correlation.resources.streams import Stream
+from kafka_client.clients import UserAdmin
 from kafka_client.consumers import is_record, open_consumer
 from kafka_client.partition_offsets import Edge, list_offsets
 from service.alarms.feed import AlarmFeed
@@ -34,7 +34,7 @@ from service.lookup import RecordFinder
 from service.settings import Settings as ServiceSettings
 from service.stream_topics import StreamTopics
 from service.topics import TopicKeeper
-from service.transactions import NewRecord, Transactions
+from service.transactions import NewRecord, Others, Transactions
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.reports import Reporter
@@ -107,7 +107,7 @@ class Installation:
 
     def __init__(self, broker: SecuredBroker, users: Mapping[str, User], prefix: str) -> None:
         self._bootstrap = broker.bootstrap
-        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        self._admin = UserAdmin({"bootstrap.servers": broker.bootstrap})
         # Log of the processes' code; set by the test.
         self.logged: Callable[[], str] = str
         self.names = {EVENT_TOPICS: f"{prefix}-events", OUTPUT_TOPICS: f"{prefix}-output"}
@@ -204,6 +204,8 @@ def _create_own(place: Installation, _: str) -> None:
 def _create(place: Installation, topic: str) -> None:
     place.delete(topic)
     TopicKeeper(place.service).create(topic)
+    # A user without the right to read an empty topic is not refused.
+    place.send(topic, b"{}")
 
 
 def _check_own(place: Installation, _: str) -> None:
@@ -228,7 +230,7 @@ def _follow(settings: ClientSettings, topic: str, group: str) -> None:
                 consumer.committed([place], _ASK_SECONDS)
                 return True
             while (message := consumer.poll(0)) is not None:
-                is_record(message)
+                is_record(message, consumer.user)
             return False
 
         wait_until(is_answered)
@@ -298,6 +300,12 @@ def _configure(place: Installation, topic: str) -> None:
     Transactions(place.service, topic).write([NewRecord(b"stream/x", None)], SERVICE_SECONDS)
 
 
+def _audit(place: Installation, topic: str) -> None:
+    records = [NewRecord(b"stream/x", None)]
+    transactions = Transactions(place.service, place.service.topics.config)
+    transactions.write(records, SERVICE_SECONDS, Others(topic, lambda _: records))
+
+
 def _recent(place: Installation, _: str) -> dict[str, str | None]:
     feed = AlarmFeed(place.service, lambda: frozenset({place.names[OUTPUT_TOPICS]}))
     try:
@@ -326,6 +334,7 @@ USES: dict[tuple[str, str, str, str], Use] = {
     ("service", "topic", "`PREFIX.config`", "Write"): _write_log,
     ("service", "topic", "`PREFIX.metrics`", "Read"): _read_log,
     ("service", "topic", "`PREFIX.metrics`", "AlterConfigs"): _alter,
+    ("service", "topic", "`PREFIX.audit`", "Write"): _audit,
     ("service", "topic", "`PREFIX.heartbeats`", "Write"): _reset,
     ("service", "topic", "`PREFIX.alarms`", "Read"): _recent,
     ("service", "topic", "`PREFIX.topk`", "Read"): _recent,

@@ -1,14 +1,22 @@
-"""Service, job and command line on a secured broker, each with a user of its own."""
+"""Service, job and command line on a secured broker, each with a user of its own.
+
+The service has access control, so that it writes audit records.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import TYPE_CHECKING
 
+import httpx
+
 from cli.client.rest import ServiceClient
+from cli.settings import Settings as CliSettings
 from cli.stack.broker import HOST, free_port
 from cli.stack.processes import ChildProcess
+from service.access.keys import new_key, write_keys
 from tests.support.command import COMMAND, coincide, process_tree
 from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, SERVICE_SECONDS
 
@@ -57,6 +65,10 @@ class SecuredStack:
         (folder / "events").mkdir()
         self._secrets = folder / "secrets"
         self._secrets.mkdir()
+        key, self.api_key = new_key("ada", "admin", (), time.time_ns() // 1_000)
+        self._keys = folder / "keys.json"
+        write_keys(self._keys, [key])
+        self._key_file = self.secret("key", self.api_key)
         self.service = self._process("service", [*COMMAND, "serve"], self._of_service())
         self.job = self.make_job()
 
@@ -65,20 +77,32 @@ class SecuredStack:
         command = [sys.executable, "-m", "spark_jobs.main"]
         return self._process("job", command, {**self._of_job(), **changes})
 
+    def client(self) -> ServiceClient:
+        """Return a client of the service, with the API key."""
+        return ServiceClient.of(
+            CliSettings.model_validate({"url": self.url, "api_key": self.api_key})
+        )
+
+    def pages(self) -> httpx.Client:
+        """Return an HTTP client with the API key."""
+        headers = {"X-API-Key": self.api_key}
+        return httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True, headers=headers)
+
     def start_service(self) -> None:
         """Start the service and wait until it is ready."""
         self.service.start()
-        with ServiceClient(self.url) as client:
+        with self.client() as client:
             self.service.wait_until(client.ready, PATIENCE_SECONDS)
 
     def start_job(self) -> None:
         """Start the job and wait until it has reported that it runs."""
-        with ServiceClient(self.url) as client:
-            before = (client.find("/v1/job") or {}).get("at", 0)
+        with self.client() as client:
+            # None before the first start.
+            before = client.get("/v1/job")["at"] or 0
 
             def runs() -> bool:
-                found = client.find("/v1/job") or {}
-                return found.get("state") == "running" and found["at"] > before
+                found = client.get("/v1/job")
+                return bool(found["state"] == "running" and found["at"] > before)
 
             self.job.start()
             self.job.wait_until(runs, PATIENCE_SECONDS)
@@ -90,7 +114,12 @@ class SecuredStack:
 
     def tried(self, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
         """Run a command with changed variables."""
-        environment = {**self._security("cli"), "COINCIDE_URL": self.url, **changes}
+        environment = {
+            **self._security("cli"),
+            "COINCIDE_URL": self.url,
+            "COINCIDE_API_KEY_FILE": self._key_file,
+            **changes,
+        }
         return coincide(*arguments, environment=environment)
 
     def run(self, *arguments: str) -> str:
@@ -127,6 +156,7 @@ class SecuredStack:
         seconds = ("BROKER_TIMEOUT", "WRITE_TIMEOUT", "EXPLAIN")
         return {
             "COINCIDE_PORT": str(self._port),
+            "COINCIDE_KEYS_FILE": str(self._keys),
             **{f"COINCIDE_{it}_SECONDS": str(SERVICE_SECONDS) for it in seconds},
         }
 
