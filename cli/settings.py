@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 
 from cli.errors import UsageError
+from kafka_client.secret_files import MAYBE_SECRET
 from kafka_client.settings import (
     DEFAULT_UMASK,
     ClientSettings,
@@ -35,14 +36,21 @@ def _service_url(value: str) -> str:
     return value
 
 
+def shown_url(url: str) -> str:
+    """Return a URL without the user name and password that it may contain."""
+    netloc = urlsplit(url).netloc
+    return url.replace(netloc, netloc.rpartition("@")[2], 1)
+
+
 class Settings(ClientSettings):
     """Settings of the command line."""
 
-    url: Annotated[str, AfterValidator(_service_url)] = Field(
+    url: Annotated[str, AfterValidator(_service_url), MAYBE_SECRET] = Field(
         default="http://127.0.0.1:8080",
+        repr=False,
         description="URL of the service, for apply, produce, reset-watermark, explain and doctor.",
     )
-    api_key: SecretStr | None = Field(
+    api_key: Annotated[SecretStr | None, MAYBE_SECRET] = Field(
         default=None,
         description="API key, or token, that commands send to the service.",
     )
@@ -129,5 +137,7 @@ def options_to(settings: Settings, *names: str) -> str:
         found = {}
     chosen = {name: getattr(settings, name) for name in names}
     return "".join(
-        f" --{name} {quote(value)}" for name, value in chosen.items() if value != found.get(name)
+        f" --{name} {quote(shown_url(value) if name == 'url' else value)}"
+        for name, value in chosen.items()
+        if value != found.get(name)
     )

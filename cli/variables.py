@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from cli.settings import Settings
+from kafka_client.secret_files import secret_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,4 +54,5 @@ def all_settings() -> tuple[type[BaseSettings], ...]:
 def _names(
     settings: type[BaseSettings],
 ) -> frozenset[str]:
-    return frozenset(f"{_PREFIX}{field.upper()}" for field in settings.model_fields)
+    named = frozenset(f"{_PREFIX}{field.upper()}" for field in settings.model_fields)
+    return named | secret_variables(settings)

@@ -6,9 +6,11 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from kafka_client.clients import UserConsumer
 from kafka_client.partition_offsets import timed_out
+from kafka_client.rights import with_right
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +24,7 @@ END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own 
 _POLL_SECONDS = 0.1
 
 
-def open_consumer(properties: Properties, name: str, **options: str | int) -> Consumer:
+def open_consumer(properties: Properties, name: str, **options: str | int) -> UserConsumer:
     """Open a consumer without assigned partitions.
 
     Parameters
@@ -39,7 +41,7 @@ def open_consumer(properties: Properties, name: str, **options: str | int) -> Co
     KafkaException
         librdkafka rejects the properties.
     """
-    return Consumer(
+    return UserConsumer(
         {
             "log_level": 2,
             **properties,
@@ -53,8 +55,15 @@ def open_consumer(properties: Properties, name: str, **options: str | int) -> Co
     )
 
 
-def is_record(message: Message) -> bool:
+def is_record(message: Message, user: str | None) -> bool:
     """Return whether a message is a record (True) or the end of a partition (False).
+
+    Parameters
+    ----------
+    message : Message
+        Message of a consumer.
+    user : str or None
+        User of the consumer.
 
     Raises
     ------
@@ -63,12 +72,20 @@ def is_record(message: Message) -> bool:
     """
     error = message.error()
     if error is not None and error.code() != END_OF_PARTITION:
-        raise KafkaException(error)
+        raise KafkaException(reading_error(message, error, user))
     return error is None
 
 
+def reading_error(message: Message, error: KafkaError, user: str | None) -> KafkaError:
+    """Return the error of a message; a missing right is named."""
+    # librdkafka also asks for the coordinator of a group that has no members.
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return with_right(error, "Describe", None, user)
+    return with_right(error, "Read", message.topic(), user)
+
+
 def read_ranges(
-    consumer: Consumer, ranges: Mapping[Place, OffsetRange], deadline: float = math.inf
+    consumer: UserConsumer, ranges: Mapping[Place, OffsetRange], deadline: float = math.inf
 ) -> Iterator[Message]:
     """Yield the records of ranges of offsets, in order within each partition.
 
@@ -77,7 +94,7 @@ def read_ranges(
 
     Parameters
     ----------
-    consumer : Consumer
+    consumer : UserConsumer
         Consumer from `open_consumer`; no other thread may poll it meanwhile.
     ranges : mapping of (topic, partition) to OffsetRange
         Ranges to read.
@@ -99,7 +116,8 @@ def read_ranges(
             message = consumer.poll(_POLL_SECONDS)
             if message is None:
                 continue
-            found, place, offset = is_record(message), place_of(message), message.offset() or 0
+            found = is_record(message, consumer.user)
+            place, offset = place_of(message), message.offset() or 0
             end = waiting.get(place, 0)
             if found and offset < end:
                 yield message

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from kafka_client.clients import find_indescribable
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from concurrent.futures import Future
 
-    from confluent_kafka import Consumer
-    from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo
+    from confluent_kafka.admin import ListOffsetsResultInfo
+
+    from kafka_client.clients import UserAdmin, UserConsumer
 
 _Answer = TypeVar("_Answer")
 Place = tuple[str, int]
@@ -40,6 +43,14 @@ _LEADER_CHANGED = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+# Error codes of the partitions of topics that the user may not describe.
+_MAYBE_REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError._NOENT,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
     }
 )
 _PAUSE_SECONDS = 0.1
@@ -63,7 +74,7 @@ class Edge(Enum):
 
 
 def list_offsets(
-    admin: AdminClient,
+    admin: UserAdmin,
     places: Iterable[Place],
     edge: Edge,
     timeout_seconds: float,
@@ -74,7 +85,7 @@ def list_offsets(
 
     Parameters
     ----------
-    admin : AdminClient
+    admin : UserAdmin
         Client that sends the request.
     places : iterable of (topic, partition)
         The partitions.
@@ -102,7 +113,8 @@ def list_offsets(
         found = admin.list_offsets(asked, isolation_level=level, request_timeout=left)
         return _take_offsets(found, left, skip_unknown=skip_unknown)
 
-    return _with_leaders(admin, ask, timeout_seconds)
+    topics = {it.topic for it in asked}
+    return _with_leaders(admin, ask, timeout_seconds, topics)
 
 
 def _take_offsets(
@@ -132,13 +144,13 @@ def _take_offsets(
 
 
 def list_ranges(
-    consumer: Consumer, places: Iterable[Place], timeout_seconds: float
+    consumer: UserConsumer, places: Iterable[Place], timeout_seconds: float
 ) -> dict[Place, OffsetRange]:
     """Return the range of offsets of each partition that a consumer can read.
 
     Parameters
     ----------
-    consumer : Consumer
+    consumer : UserConsumer
         Consumer that sends one request per partition. If another thread polls the consumer, the
         response is delayed: use `list_offsets` instead.
     places : iterable of (topic, partition)
@@ -156,23 +168,33 @@ def list_ranges(
     for place in places:
         ask = partial(consumer.get_watermark_offsets, TopicPartition(*place))
         left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
-        ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left))
+        ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left, {place[0]}))
     return ranges
 
 
 def _with_leaders(
-    client: AdminClient | Consumer, ask: Callable[[float], _Answer], timeout_seconds: float
+    client: UserAdmin | UserConsumer,
+    ask: Callable[[float], _Answer],
+    timeout_seconds: float,
+    topics: Collection[str],
 ) -> _Answer:
     """Return the answer to a request, repeated after a change of leader until the timeout.
 
     Parameters
     ----------
-    client : AdminClient or Consumer
+    client : UserAdmin or UserConsumer
         Client of the request.
     ask : callable
         Sends the request, given its timeout in seconds.
     timeout_seconds : float
         Maximum time for all attempts.
+    topics : collection of str
+        Topics of the request.
+
+    Raises
+    ------
+    KafkaException
+        The request has failed; a missing right is named.
     """
     deadline = time.monotonic() + timeout_seconds
 
@@ -183,7 +205,12 @@ def _with_leaders(
         try:
             return ask(left())
         except KafkaException as error:
-            if error.args[0].code() not in _LEADER_CHANGED or time.monotonic() > deadline:
+            code = error.args[0].code()
+            if code in _MAYBE_REFUSED:
+                refused = find_indescribable(client, topics, left())
+                if refused is not None:
+                    raise KafkaException(refused) from error
+            if code not in _LEADER_CHANGED or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)
         # librdkafka uses the outdated leader until it reads the metadata again.

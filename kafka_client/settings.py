@@ -12,15 +12,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from correlation.resources.checks import check_topic
+from kafka_client.secret_files import MAYBE_SECRET, SecretFilesSource
+from kafka_client.secrets import Secrets
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import ValidationError, ValidationInfo
     from pydantic.fields import FieldInfo
+    from pydantic_settings import PydanticBaseSettingsSource
 
     from correlation.resources.topics import Topics
 
@@ -206,8 +209,38 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _kafka_properties(value: object) -> Properties:
-    """Parse and check the properties of librdkafka clients."""
+def _password(value: SecretStr | None) -> SecretStr | None:
+    """Check the password of the Kafka user."""
+    text = "" if value is None else value.get_secret_value()
+    if value is not None and (not text or not text.isprintable()):
+        raise wrong_setting("must be one line of printable characters; correct the password")
+    return value
+
+
+def _kafka_properties(value: object, info: ValidationInfo) -> Properties:
+    """Parse the properties of librdkafka clients, add the password, and check them."""
+    found = dict(_parsed_properties(value))
+    if "kafka_password" not in info.data:
+        # The password is not valid, which has an error of its own.
+        return found
+    password: SecretStr | None = info.data["kafka_password"]
+    if password is not None:
+        if "sasl.username" not in found:
+            raise wrong_setting(
+                "sasl.username: is missing, but COINCIDE_KAFKA_PASSWORD is set; add it, or remove "
+                "the password"
+            )
+        if "sasl.password" in found:
+            raise wrong_setting(
+                "sasl.password: COINCIDE_KAFKA_PASSWORD is set too; remove one of them"
+            )
+        found["sasl.password"] = password.get_secret_value()
+    if found:
+        _check_kafka_properties(found)
+    return found
+
+
+def _parsed_properties(value: object) -> Mapping[str, Any]:
     found = json_object(value, '{"security.protocol": "SSL"}')
     for name, member in found.items():
         if not isinstance(member, str | int | float):
@@ -215,9 +248,7 @@ def _kafka_properties(value: object) -> Properties:
                 f"{name}: must be a string, a number, true or false; "
                 f"got {_JSON_TYPES[type(member)]}"
             )
-    if found:
-        _check_kafka_properties(found)
-    return dict(found)
+    return found
 
 
 def _check_kafka_properties(properties: Mapping[str, Any]) -> None:
@@ -253,7 +284,13 @@ def _refusal(properties: Mapping[str, Any]) -> str | None:
 
 
 BootstrapServers = Annotated[str, AfterValidator(_bootstrap_servers)]
-KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties)]
+KafkaProperties = Annotated[Properties, NoDecode, BeforeValidator(_kafka_properties), MAYBE_SECRET]
+
+
+def user_of(properties: Mapping[str, object]) -> str | None:
+    """Return the user in the properties of a Kafka client; None if they do not name the user."""
+    user = properties.get("sasl.username")
+    return None if user is None else str(user)
 
 
 class ClientSettings(BaseSettings):
@@ -271,11 +308,36 @@ class ClientSettings(BaseSettings):
         default="coincide",
         description="Prefix of the names of Coincide's own topics, followed by a dot.",
     )
+    # Before `kafka_properties`, whose validator adds the password.
+    kafka_password: Annotated[SecretStr | None, AfterValidator(_password), MAYBE_SECRET] = Field(
+        default=None,
+        description="Password of the sasl.username of KAFKA_PROPERTIES.",
+    )
     kafka_properties: KafkaProperties = Field(
         default_factory=dict,
+        # A password without properties is an error.
+        validate_default=True,
+        repr=False,
         description="Further librdkafka properties of every client, as a JSON object "
         "(security.protocol, sasl.username, ...).",
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read a setting from its option, its secret's file or its variable."""
+        return init_settings, SecretFilesSource(settings_cls), env_settings
+
+    @property
+    def secrets(self) -> Secrets:
+        """Values that the process must not write to logs, topics or responses."""
+        return Secrets(self.kafka_properties)
 
     @property
     def topics(self) -> Topics:
@@ -284,6 +346,11 @@ class ClientSettings(BaseSettings):
         from correlation.kinds import topics_of  # noqa: PLC0415 - see the line above
 
         return topics_of(self.prefix)
+
+    @property
+    def kafka_user(self) -> str | None:
+        """User of the Kafka clients, for errors of missing rights; None if it is not named."""
+        return user_of(self.kafka_properties)
 
     def client_properties(self, client_id: str) -> Properties:
         """Return the properties of a librdkafka client.

@@ -22,11 +22,12 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 
 from correlation.limits import CONFIG_RECORD_BYTES
-from kafka_client.consumers import END_OF_PARTITION, open_consumer
+from kafka_client.clients import UserAdmin
+from kafka_client.consumers import END_OF_PARTITION, open_consumer, reading_error
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
@@ -103,7 +104,7 @@ class TopicLog:
         self._thread: threading.Thread | None = None
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
-        self._admin: AdminClient | None = None
+        self._admin: UserAdmin | None = None
 
     @property
     def position(self) -> int:
@@ -140,11 +141,11 @@ class TopicLog:
         )
         self._consumer = open_consumer(
             self._settings.client_properties("coincide-service"),
-            "coincide-service",
+            f"{self._settings.prefix}.service",
             auto_offset_reset="error",
             fetch_wait_max_ms=_FETCH_WAIT_MS,
         )
-        self._admin = AdminClient(self._settings.client_properties("coincide-service"))
+        self._admin = UserAdmin(self._settings.client_properties("coincide-service"))
         # Checked before the first record is read, so that all records are of this topic.
         self._identity.check(self._admin, self._settings.broker_timeout_seconds)
         self._consumer.assign([self._partition])
@@ -273,10 +274,13 @@ class TopicLog:
             return None
         error_code, message = answers[0]
         if error_code is not None:
-            raise BrokerError(f"the record was not written: {error_code.str()}")
+            refused = with_right(
+                error_code, "Write", self._partition.topic, self._settings.kafka_user
+            )
+            raise BrokerError(f"the record was not written: {refused.str()}")
         return message.offset()
 
-    def _ask_end(self, admin: AdminClient, timeout_seconds: float) -> int:
+    def _ask_end(self, admin: UserAdmin, timeout_seconds: float) -> int:
         place = (self._partition.topic, self._partition.partition)
         # Not read through the consumer: its calls are serialised, and it is always polling.
         return list_offsets(admin, [place], Edge.COMMITTED_END, timeout_seconds)[place]
@@ -331,9 +335,10 @@ class TopicLog:
         elif error is not None and (error.fatal() or error.code() in _BROKEN_LOG):
             # Usually the topic was created again; that check raises the better message.
             self._check_identity()
-            raise LogStoppedError(error.str())
+            raise LogStoppedError(reading_error(message, error, self._settings.kafka_user).str())
         elif error is not None:
-            _LOGGER.warning("reading %s: %s", self._partition.topic, error.str())
+            problem = reading_error(message, error, self._settings.kafka_user).str()
+            _LOGGER.warning("reading %s: %s", self._partition.topic, problem)
 
     def _move(self, position: int) -> None:
         with self._moved:

@@ -29,14 +29,14 @@ from correlation.parsing.event_reader import compile_id_reader
 from correlation.resources.mapping import EventMapping
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import OffsetRange, is_timeout, list_ranges
+from kafka_client.rights import with_right
 from service.errors import BrokerError, FieldProblem, NotReadyError
 from service.newest_records import NewestRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from confluent_kafka import Consumer
-
+    from kafka_client.clients import UserConsumer
     from kafka_client.partition_offsets import Place as Partition
     from service.settings import Settings
 
@@ -194,7 +194,9 @@ class RecordFinder:
         try:
             properties = self._settings.client_properties("coincide-service-lookup")
             opened = open_consumer(
-                properties, "coincide-service", queued_max_messages_kbytes=16 * 1024
+                properties,
+                f"{self._settings.prefix}.service",
+                queued_max_messages_kbytes=16 * 1024,
             )
             with closing(opened) as consumer:
                 yield _Search(consumer, self._settings.explain_records, span, limit)
@@ -209,7 +211,7 @@ class RecordFinder:
 class _Search:
     """One lookup."""
 
-    def __init__(self, consumer: Consumer, records: int, span: Span, seconds: float) -> None:
+    def __init__(self, consumer: UserConsumer, records: int, span: Span, seconds: float) -> None:
         self._consumer = consumer
         self._records = records
         self._span = span
@@ -268,7 +270,9 @@ class _Search:
         if described.error is not None:
             if described.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return {}
-            raise KafkaException(described.error)
+            raise KafkaException(
+                with_right(described.error, "Describe", topic, self._consumer.user)
+            )
         places = [(topic, number) for number in sorted(described.partitions)]
         return list_ranges(self._consumer, places, self._left())
 

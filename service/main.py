@@ -11,11 +11,13 @@ import uvicorn
 from pydantic import ValidationError
 
 from correlation.errors import CorrelationError
+from kafka_client.connection import explain_silence
+from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe
 from service.access.startup import access_problems
 from service.app import create_app
 from service.connections import connection_options
-from service.errors import ServiceError
+from service.errors import BrokerError, ServiceError
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from service.plane import ControlPlane
 
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LOGGER = logging.getLogger(__name__)
 FAILED = 1
 WRONG_SETTING = 2
@@ -91,10 +94,9 @@ def serve(settings: Settings) -> int:
         port is taken, or a newer version of the software wrote a record of the config topic; 2
         when settings of access control are missing or not valid.
     """
-    logging.basicConfig(
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logging.basicConfig(level=settings.log_level.upper())
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(HidingFormatter(_FORMAT, settings.secrets))
     problems = access_problems(settings)
     if problems:
         for sentence in problems:
@@ -105,7 +107,9 @@ def serve(settings: Settings) -> int:
     try:
         plane.start()
     except (ServiceError, CorrelationError) as error:
-        _say(f"the service could not start: {error}")
+        silent = isinstance(error, BrokerError)
+        cause = explain_silence(settings.client_properties("coincide-service")) if silent else None
+        _say(f"the service could not start: {error}{f': {cause}' if cause else ''}")
         return FAILED
     if settings.open_to_everyone:
         _LOGGER.warning("access control is off: everyone who reaches the service may change it")

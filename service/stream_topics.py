@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 
 from correlation.engine.heartbeats import RESET, Heartbeat, heartbeat_to_record
+from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from service.errors import BrokerError, ServiceError
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ class StreamTopics:
                 on_delivery=note,
             )
         unsent = producer.flush(seconds)
-        refused = next((error.str() for error in answers if error is not None), None)
+        topic, user = self._settings.topics.heartbeats, self._settings.kafka_user
+        failures = (it for it in answers if it is not None)
+        refused = next((with_right(it, "Write", topic, user).str() for it in failures), None)
         if unsent or refused is not None:
             raise BrokerError(
                 f"the reset was not written: {refused or 'the broker did not answer in time'}"
@@ -143,7 +146,7 @@ class StreamTopics:
 
     def _ends(self, topic: str, seconds: float) -> dict[int, int]:
         places = [(topic, number) for number in range(self._keeper.partitions(topic))]
-        admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+        admin = UserAdmin(self._settings.client_properties("coincide-service-admin"))
         try:
             found = list_offsets(admin, places, Edge.END, seconds)
         except KafkaException as error:

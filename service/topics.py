@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from correlation.limits import CONFIG_RECORD_BYTES
+from kafka_client.rights import with_right
 from service.errors import BrokerError, TopicRefusedError
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ _REFUSALS = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
+_VERBS = {
+    "Create": "creating",
+    "Describe": "describing",
+    "DescribeConfigs": "describing",
+    "AlterConfigs": "altering",
+}
 # Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
 _STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
 # The owner of the installation decides when audit records may be removed.
@@ -228,7 +235,7 @@ class TopicKeeper:
         described = self._client().describe_topics(
             TopicCollection([topic]), request_timeout=self._settings.broker_timeout_seconds
         )
-        return bool(self._result(described[topic], f"describing {topic}").is_internal)
+        return bool(self._result(described[topic], "Describe", topic).is_internal)
 
     def is_compacted(self, topic: str) -> bool:
         """Return whether an existing topic is compacted; errors as in `is_internal`."""
@@ -236,7 +243,7 @@ class TopicKeeper:
         described = self._client().describe_configs(
             [resource], request_timeout=self._settings.broker_timeout_seconds
         )
-        found = self._result(described[resource], f"describing {topic}")
+        found = self._result(described[resource], "DescribeConfigs", topic)
         return "compact" in str(found["cleanup.policy"].value).split(",")
 
     def create(self, topic: str) -> None:
@@ -284,11 +291,13 @@ class TopicKeeper:
         )
         for name, future in created.items():
             try:
-                self._result(future, f"creating {name}")
+                self._result(future, "Create", name)
             except BrokerError as error:
-                # Another service that starts at the same time may have created it.
+                # Another service that starts at the same time may have created it, or the user may
+                # not describe it, which raises the error that names the right.
                 if not _already_there(error.__cause__):
                     raise
+                self.is_internal(name)
 
     def _check(
         self, specs: list[TopicSpec], partitions: Mapping[str, int]
@@ -308,7 +317,7 @@ class TopicKeeper:
         )
         for resource, future in described.items():
             spec = resources[resource]
-            found = self._result(future, f"describing {spec.name}")
+            found = self._result(future, "DescribeConfigs", spec.name)
             problems += [
                 TopicProblem(spec.name, setting, str(found[setting].value), spec.settings[setting])
                 for setting in sorted(spec.checked)
@@ -337,7 +346,7 @@ class TopicKeeper:
             [resource], request_timeout=self._settings.broker_timeout_seconds
         )
         try:
-            self._result(altered[resource], f"altering {spec.name}")
+            self._result(altered[resource], "AlterConfigs", spec.name)
         except (BrokerError, TopicRefusedError) as error:
             _LOGGER.warning("topic %s could not be altered: %s", spec.name, error.detail)
             return [
@@ -349,19 +358,22 @@ class TopicKeeper:
             _LOGGER.info("topic %s: %s altered from %s to %s", spec.name, setting, value, new)
         return []
 
-    def _result(self, future: Future[_T], doing: str) -> _T:
+    def _result(self, future: Future[_T], operation: str, topic: str) -> _T:
+        """Wait for the answer to an operation on a topic."""
         try:
             return future.result(self._settings.broker_timeout_seconds)
         except (KafkaException, FutureTimeoutError) as error:
             found = error.args[0] if error.args else None
             if isinstance(found, KafkaError) and found.code() in _REFUSALS:
-                raise TopicRefusedError(found.str()) from error
+                user = self._settings.kafka_user
+                refused = with_right(found, operation, topic, user)
+                raise TopicRefusedError(refused.str()) from error
             reason = (
                 found.str()
                 if isinstance(found, KafkaError)
                 else "the broker did not answer in time"
             )
-            raise BrokerError(f"{doing}: {reason}") from error
+            raise BrokerError(f"{_VERBS[operation]} {topic}: {reason}") from error
 
 
 def _already_there(cause: BaseException | None) -> bool:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
 
 from correlation.limits import CONFIG_RECORD_BYTES
 from correlation.resources.record_types import CONTINUED_HEADER
+from kafka_client.clients import UserAdmin, find_unwritable
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from service.errors import BrokerError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Transactions:
         seconds = self._settings.broker_timeout_seconds
         place = (self._topic, 0)
         try:
-            admin = AdminClient(self._settings.client_properties("coincide-service-admin"))
+            admin = UserAdmin(self._settings.client_properties("coincide-service-admin"))
             ends = [
                 list_offsets(admin, [place], edge, seconds)[place]
                 for edge in (Edge.COMMITTED_END, Edge.END)
@@ -166,7 +167,11 @@ class Transactions:
         while producer.list_topics(self._topic, _left(deadline)).orig_broker_id == _BOOTSTRAP:
             if time.monotonic() > deadline:
                 break
-        producer.init_transactions(_left(deadline))
+        try:
+            producer.init_transactions(_left(deadline))
+        except KafkaException as error:
+            user = self._settings.kafka_user
+            raise KafkaException(with_right(error.args[0], "Write", self._topic, user)) from error
         return producer
 
     def _produce(
@@ -194,12 +199,20 @@ class Transactions:
             )
         left = producer.flush(_left(deadline))
         if failures:
+            self._check_right(topic)
             raise KafkaException(failures[0])
         if left:
+            self._check_right(topic)
             raise KafkaException(
                 KafkaError(KafkaError._TIMED_OUT, "the broker did not answer in time")  # noqa: SLF001  librdkafka's own codes carry the underscore
             )
         return offsets
+
+    def _check_right(self, topic: str) -> None:
+        """Raise KafkaException if records were not sent because a right to a topic is missing."""
+        admin = UserAdmin(self._settings.client_properties("coincide-service-admin"))
+        for error in find_unwritable(admin, [topic], self._settings.broker_timeout_seconds):
+            raise KafkaException(error)
 
     def _abort(self, producer: Producer) -> None:
         """Abort the transaction; if the broker does not answer, `settle` ends it later."""

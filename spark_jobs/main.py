@@ -17,8 +17,11 @@ from pydantic import ValidationError
 from pyspark.errors import PySparkException
 
 from correlation.errors import CorrelationError
+from kafka_client.connection import explain_silence
+from kafka_client.rights import no_right
 from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
+from kafka_client.settings import user_of
 from spark_jobs.driver.checkpoint import Checkpoint, open_layout
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from pyspark.sql import SparkSession
+
+    from spark_jobs.settings import Properties
 
 _log = logging.getLogger("spark_jobs")
 
@@ -97,7 +102,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
         )
         # The audit topic is the service's alone.
         used = tuple(it for it in topics.all() if it != topics.audit)
-        if not wait_for_topics(offsets, used, stop):
+        if not wait_for_topics(offsets, used, stop, settings.client):
             return 0
         reporter = opened.enter_context(
             closing(Reporter(settings.client, topics, wall_clock_us, settings.secrets.hide))
@@ -170,7 +175,12 @@ def _end_session(session: SparkSession) -> None:
         session.stop()
 
 
-def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: threading.Event) -> bool:
+def wait_for_topics(
+    offsets: KafkaOffsets,
+    needed: tuple[str, ...],
+    stop: threading.Event,
+    properties: Properties,
+) -> bool:
     """Wait until the installation's topics exist; return False when stopped before.
 
     Parameters
@@ -181,15 +191,21 @@ def wait_for_topics(offsets: KafkaOffsets, needed: tuple[str, ...], stop: thread
         Names of the topics; the service creates them at its start.
     stop : threading.Event
         Ends the wait.
+    properties : mapping
+        librdkafka properties, to find out why the broker does not answer.
     """
     said_at = -_SAY_SECONDS
     while not stop.is_set():
         try:
             missing = sorted(set(needed) - set(offsets.partitions()))
-            reason = f"topics {', '.join(missing)} are missing; the service creates them"
+            reason = (
+                f"topics {', '.join(missing)} are missing, or "
+                f"{no_right(user_of(properties), 'Describe')}; the service creates them"
+            )
         except KafkaException as error:
             missing = list(needed)
-            reason = f"no broker answers ({error.args[0].str()}); check COINCIDE_BOOTSTRAP"
+            cause = explain_silence(properties) or error.args[0].str()
+            reason = f"no broker answers ({cause}); check COINCIDE_BOOTSTRAP"
         if not missing:
             return True
         if time.monotonic() - said_at >= _SAY_SECONDS:

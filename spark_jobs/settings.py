@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, NonNegativeInt
 from pydantic_settings import NoDecode
 
 from correlation.limits import SLOTS_LIMIT
+from kafka_client.java_security import java_security, untranslated
+from kafka_client.secret_files import MAYBE_SECRET
 from kafka_client.secrets import Secrets
 from kafka_client.settings import (
     DEFAULT_UMASK,
@@ -24,9 +26,12 @@ from kafka_client.settings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import ValidationInfo
+
 # Many modules import `Properties`, the type of librdkafka properties, from here.
 __all__ = ["Properties", "Settings"]
 
+_PROTOCOL = "security.protocol"
 # The syntax of Java's -Xmx. Spark checks the other sizes, which have more notations.
 _HEAP = re.compile(r"[1-9]\d*[kmgtKMGT]?")
 
@@ -48,9 +53,17 @@ def _spark_properties(value: object) -> dict[str, str]:
     return found
 
 
-def _spark_kafka_properties(value: object) -> dict[str, str]:
+def _spark_kafka_properties(value: object, info: ValidationInfo) -> dict[str, str]:
     """Parse the properties of Spark's Kafka source; their values are checked in the session."""
-    return string_properties(value, '{"security.protocol": "SSL"}')
+    found = string_properties(value, '{"security.protocol": "SSL"}')
+    # Missing if these properties are not valid, which has an error of its own.
+    others = untranslated(info.data.get("kafka_properties", {}))
+    if others and _PROTOCOL not in found:
+        raise wrong_setting(
+            f"{_PROTOCOL}: is missing; {', '.join(others)} of COINCIDE_KAFKA_PROPERTIES cannot be "
+            "translated for the Java client: set all its security properties here"
+        )
+    return found
 
 
 def _offsets(value: object) -> Mapping[str, object]:
@@ -141,17 +154,24 @@ class Settings(ClientSettings):
         dict[str, str],
         NoDecode,
         BeforeValidator(_spark_kafka_properties),
+        MAYBE_SECRET,
     ] = Field(
         default_factory=dict,
+        # Compared with the security of `kafka_properties`.
+        validate_default=True,
+        repr=False,
         description="Further Kafka properties of Spark's source, as a JSON object with the names "
-        "of the Java client: the same security settings as in KAFKA_PROPERTIES.",
+        "of the Java client. With security.protocol, they replace the security settings of "
+        "KAFKA_PROPERTIES.",
     )
     spark_properties: Annotated[
         dict[str, str],
         NoDecode,
         BeforeValidator(_spark_properties),
+        MAYBE_SECRET,
     ] = Field(
         default_factory=dict,
+        repr=False,
         description="Further Spark properties, as a JSON object; they override other values.",
     )
     jars: Annotated[
@@ -175,6 +195,18 @@ class Settings(ClientSettings):
         return self.client_properties("coincide-job")
 
     @property
+    def source_properties(self) -> dict[str, str]:
+        """Properties of the Kafka client of Spark's source.
+
+        The security of `kafka_properties` is translated, unless `spark_kafka_properties` has its
+        own.
+        """
+        given = self.spark_kafka_properties
+        if _PROTOCOL in given:
+            return given
+        return java_security(self.kafka_properties) | given
+
+    @property
     def secrets(self) -> Secrets:
         """Values that the job must not write to logs or topics."""
-        return Secrets(self.kafka_properties, self.spark_kafka_properties, self.spark_properties)
+        return Secrets(self.kafka_properties, self.source_properties, self.spark_properties)

@@ -155,4 +155,4 @@ def _follow(
         )
         while True:
             message = consumer.poll(_POLL_SECONDS)
-            yield message if message is not None and is_record(message) else None
+            yield message if message is not None and is_record(message, consumer.user) else None

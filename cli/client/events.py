@@ -14,6 +14,7 @@ from cli.client.topics import connected, partitions_of
 from cli.errors import BrokerError, UsageError
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_to_record
 from kafka_client.consumers import open_consumer
+from kafka_client.rights import with_right
 from spark_jobs.driver.offsets import KafkaOffsets
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class EventSender:
             self._producer = Producer(properties)
         except KafkaException as error:
             raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
+        self._user = settings.kafka_user
         self._sent = 0
         self._failed = 0
         self._first_error: str | None = None
@@ -114,7 +116,7 @@ class EventSender:
         ):
             self._again.append((topic, key, value))
         else:
-            self._count_failure(error.str())
+            self._count_failure(with_right(error, "Write", topic, self._user).str())
 
     def _count_failure(self, reason: str) -> None:
         self._failed += 1

@@ -23,11 +23,12 @@ from kafka_client.partition_offsets import list_ranges
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Message
 
     from cli.client.list_tables import Update
     from cli.settings import Settings
     from correlation.lists import Lists
+    from kafka_client.clients import UserConsumer
 
 _POLL_SECONDS = 0.2
 
@@ -100,10 +101,10 @@ def follow_lists(
             yield from _updates(message, name, report)
 
 
-def _records(consumer: Consumer) -> Iterator[Message]:
+def _records(consumer: UserConsumer) -> Iterator[Message]:
     while True:
         message = consumer.poll(_POLL_SECONDS)
-        if message is not None and is_record(message):
+        if message is not None and is_record(message, consumer.user):
             yield message
 
 

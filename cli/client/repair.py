@@ -18,6 +18,7 @@ from cli.errors import BrokerError
 from correlation.config_records import Unreadable
 from correlation.newest_records import NewestRecords, deletion_headers
 from kafka_client.messages import as_bytes
+from kafka_client.rights import with_right
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +103,11 @@ def remove(settings: Settings, shown: Iterable[Found]) -> list[Found]:
     except KafkaException as error:
         raise broker_error(settings, error) from error
     if failures or left:
-        reason = failures[0].str() if failures else "the broker did not answer in time"
+        reason = "the broker did not answer in time"
+        if failures:
+            reason = with_right(
+                failures[0], "Write", settings.topics.config, settings.kafka_user
+            ).str()
         raise BrokerError(
             f"{counted(len(failures) + left, 'record')} could not be removed: {reason}"
         )

@@ -9,6 +9,7 @@ import httpx
 
 from cli.client.exact_json import write_json
 from cli.errors import RefusedError, ServiceError, UsageError
+from cli.settings import shown_url
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -49,16 +50,17 @@ class ServiceClient:
         timeout_seconds: float = _TIMEOUT_SECONDS,
         settings: Settings | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
+        # Shown in messages: without a user name and password.
+        self.url = shown_url(url.rstrip("/"))
         headers = {} if settings is None else _credentials(settings)
         verify = True if settings is None else _trusted(settings)
         try:
             self._client = httpx.Client(
-                base_url=self.url, timeout=timeout_seconds, headers=headers, verify=verify
+                base_url=url.rstrip("/"), timeout=timeout_seconds, headers=headers, verify=verify
             )
         except httpx.InvalidURL as error:
             raise UsageError(
-                f"{url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
+                f"{self.url} is not a valid URL ({error}); correct --url or COINCIDE_URL"
             ) from error
 
     @classmethod

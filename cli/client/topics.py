@@ -10,13 +10,14 @@ from confluent_kafka import KafkaError, KafkaException
 
 from cli.errors import BrokerError, UsageError
 from cli.settings import options_to
+from kafka_client.connection import explain_silence
+from kafka_client.rights import is_missing_right, with_right
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from confluent_kafka import Consumer
-
     from cli.settings import Settings
+    from kafka_client.clients import UserConsumer
     from kafka_client.partition_offsets import Place
     from kafka_client.settings import Properties
 
@@ -46,6 +47,8 @@ def connected(
 ) -> Iterator[_Client]:
     """Connect a client to the broker of the settings.
 
+    The name of its consumer group begins with the prefix of the installation.
+
     Parameters
     ----------
     settings
@@ -61,7 +64,7 @@ def connected(
         The Kafka properties of the settings are not valid.
     """
     try:
-        client = open_client(settings.client, "coincide-cli")
+        client = open_client(settings.client, f"{settings.prefix}.cli")
     except KafkaException as error:
         raise UsageError(f"COINCIDE_KAFKA_PROPERTIES: {error.args[0].str()}") from error
     with closing(client):
@@ -86,13 +89,27 @@ def broker_error(settings: Settings, error: KafkaException) -> BrokerError:
         return BrokerError(f"Kafka at {settings.bootstrap}: {error}")
     if found.code() not in _SILENCE:
         return BrokerError(f"Kafka at {settings.bootstrap}: {found.str()}")
+    return no_broker(settings, found.str())
+
+
+def no_broker(settings: Settings, problem: str = "") -> BrokerError:
+    """Return the error that no broker answers, with its cause.
+
+    Parameters
+    ----------
+    settings
+        Broker address and Kafka properties.
+    problem
+        Cause that is named if the connection reports none.
+    """
+    cause = explain_silence(settings.client) or problem
     return BrokerError(
-        f"no broker answers at {settings.bootstrap} ({found.str()}); start it, or set its address "
-        "with --bootstrap or COINCIDE_BOOTSTRAP"
+        f"no broker answers at {settings.bootstrap}{f' ({cause})' if cause else ''}; start it, or "
+        "set its address with --bootstrap or COINCIDE_BOOTSTRAP"
     )
 
 
-def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Place]:
+def partitions_of(consumer: UserConsumer, settings: Settings, topic: str) -> list[Place]:
     """Return the partitions of a topic.
 
     Raises
@@ -100,11 +117,13 @@ def partitions_of(consumer: Consumer, settings: Settings, topic: str) -> list[Pl
     BrokerError
         The topic does not exist; the message names similar topics, or how to create it.
     KafkaException
-        The broker does not answer.
+        The broker does not answer, or the user does not have the right to describe the topic.
     """
     found = consumer.list_topics(topic, timeout=METADATA_SECONDS).topics[topic]
     if found.error is None:
         return [(topic, number) for number in sorted(found.partitions)]
+    if is_missing_right(found.error):
+        raise KafkaException(with_right(found.error, "Describe", topic, consumer.user))
     there = [name for name in consumer.list_topics(timeout=METADATA_SECONDS).topics if name]
     raise BrokerError(
         f"topic {topic} does not exist at {settings.bootstrap}; {_remedy(settings, topic, there)}"

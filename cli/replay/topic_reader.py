@@ -26,10 +26,11 @@ from kafka_client.partition_offsets import OffsetRange, is_timeout, list_ranges
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Message
 
     from cli.settings import Settings
     from correlation.resources.streams import Stream
+    from kafka_client.clients import UserConsumer
     from kafka_client.settings import Properties
     from spark_jobs.driver.offsets import KafkaOffsets
 
@@ -81,7 +82,11 @@ class TopicReader:
         """
         if stream.topic not in self._counts:
             similar = difflib.get_close_matches(stream.topic, self._counts)
-            remedy = f"similar ones: {', '.join(similar)}" if similar else "check --bootstrap"
+            remedy = (
+                f"similar ones: {', '.join(similar)}"
+                if similar
+                else ("check --bootstrap, and whether the Kafka user may describe the topic")
+            )
             raise BrokerError(
                 f"stream {stream.name}: topic {stream.topic} does not exist at "
                 f"{self._settings.bootstrap}; {remedy}"
@@ -142,7 +147,7 @@ class TopicReader:
         elif found.id != self._ids.get(topic, found.id):
             raise _changed(topic, "was deleted and created again")
 
-    def _read(self, consumer: Consumer, partition: EventPartition) -> Generator[Chunk]:
+    def _read(self, consumer: UserConsumer, partition: EventPartition) -> Generator[Chunk]:
         place, end = (partition.topic, partition.partition), partition.end
         batch, seconds = _Batch(partition.begin), _SILENCE_SECONDS
         while batch.next < end:
@@ -174,7 +179,7 @@ def _changed(topic: str, change: str) -> BrokerError:
     return BrokerError(f"topic {topic} {change} during the replay; start the replay again")
 
 
-def _open_consumer(properties: Properties, name: str) -> Consumer:
+def _open_consumer(properties: Properties, name: str) -> UserConsumer:
     return open_consumer(
         properties,
         name,

@@ -18,6 +18,7 @@ from cli.errors import CliError
 from cli.stack.broker import HOST, answers
 from cli.stack.jars import Configuration, home_of, present, verified_jars
 from cli.stack.java import find_java
+from kafka_client.connection import explain_silence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,19 +162,20 @@ def _jars(settings: Settings, name: Configuration) -> Check:
 
 def _addresses(settings: Settings) -> Iterator[Check]:
     """Check whether broker and service answer; if not, whether ``up`` could use their ports."""
-    if answers(settings.bootstrap, _ASK_SECONDS):
+    if answers(settings.bootstrap, _ASK_SECONDS, settings.client):
         yield Check("broker", ok=True, essential=False, found=f"answers at {settings.bootstrap}")
     else:
-        found = f"nothing answers at {settings.bootstrap}"
+        cause = explain_silence(settings.client)
+        found = f"nothing answers at {settings.bootstrap}{f': {cause}' if cause else ''}"
         if settings.bootstrap == f"{HOST}:{_BROKER_PORT}":
             found += f"; {_port_state(_BROKER_PORT)}"
         found += "; use another address with --bootstrap or COINCIDE_BOOTSTRAP"
         yield Check("broker", ok=False, essential=False, found=found)
     with ServiceClient.of(settings, _ASK_SECONDS) as client:
         if client.ready():
-            yield Check("service", ok=True, essential=False, found=f"ready at {settings.url}")
+            yield Check("service", ok=True, essential=False, found=f"ready at {client.url}")
             return
-    found = f"not ready at {settings.url}"
+    found = f"not ready at {client.url}"
     url = urlsplit(settings.url)
     # Whether `coincide up` could use the port is checked on this machine only.
     if url.hostname in {HOST, "localhost"} and url.port:

@@ -18,6 +18,7 @@ from cli.stack.java import find_java
 from cli.stack.options import StackOptions
 from cli.stack.ports import check_ports
 from cli.stack.processes import ChildProcess
+from kafka_client.connection import explain_silence
 from service.access.startup import access_problems
 from service.settings import Settings as ServiceSettings
 from spark_jobs.driver.scratch import ScratchFolder
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+_PLAIN = "PLAINTEXT"
 _ANSWER_SECONDS = 10
 _SERVICE_SECONDS = 120
 # Spark starts, compiles kernels and runs a first batch: half a minute on two idle cores.
@@ -57,8 +59,14 @@ def check_start(options: StackOptions) -> None:
     find_java()
     _check_access(ServiceSettings())
     check_ports(options)
+    settings = Settings()
     if options.bootstrap is not None:
         _check_broker(options.bootstrap)
+    elif str(settings.kafka_properties.get("security.protocol", _PLAIN)).upper() != _PLAIN:
+        raise UsageError(
+            "COINCIDE_KAFKA_PROPERTIES: security.protocol is set, but the embedded broker has no "
+            "security; remove it, or use a secured Kafka with --bootstrap"
+        )
 
 
 def _check_access(service: ServiceSettings) -> None:
@@ -71,10 +79,12 @@ def _check_access(service: ServiceSettings) -> None:
 
 
 def _check_broker(bootstrap: str) -> None:
-    if not answers(bootstrap, _ANSWER_SECONDS):
+    settings = Settings(bootstrap=bootstrap)
+    if not answers(bootstrap, _ANSWER_SECONDS, settings.client):
+        cause = explain_silence(settings.client)
         raise BrokerError(
-            f"no broker answers at {bootstrap}; start it, use another address with --bootstrap, "
-            "or remove --bootstrap to start the embedded broker"
+            f"no broker answers at {bootstrap}{f' ({cause})' if cause else ''}; start it, use "
+            "another address with --bootstrap, or remove --bootstrap to start the embedded broker"
         )
 
 

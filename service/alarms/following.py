@@ -14,10 +14,11 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from kafka_client.consumers import END_OF_PARTITION, open_consumer, place_of
+from kafka_client.clients import UserAdmin
+from kafka_client.consumers import END_OF_PARTITION, open_consumer, place_of, reading_error
 from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.rights import with_right
 from kafka_client.topic_ids import read_topic_id
 from service.alarms.memory import Start
 from service.alarms.positions import make_key, make_tag
@@ -92,14 +93,14 @@ class Follower:
         self._stopping = threading.Event()
         self._caught_up = threading.Event()
         self._thread: threading.Thread | None = None
-        self._admin: AdminClient | None = None
+        self._admin: UserAdmin | None = None
         # Partitions that have not been read to their end yet.
         self._behind: set[Place] = set()
 
     def start(self) -> None:
         """Start reading; return when existing records are read, or the broker does not answer."""
         self._stopping.clear()
-        self._admin = AdminClient(self._settings.client_properties(_CLIENT))
+        self._admin = UserAdmin(self._settings.client_properties(_CLIENT))
         self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
         self._thread.start()
         if not self._caught_up.wait(self._settings.broker_timeout_seconds):
@@ -146,7 +147,8 @@ class Follower:
         """
         self._look()
         properties = self._settings.client_properties(_CLIENT)
-        consumer = open_consumer(properties, _CLIENT, auto_offset_reset="error")
+        group = f"{self._settings.prefix}.service"
+        consumer = open_consumer(properties, group, auto_offset_reset="error")
         try:
             self._assign(consumer)
             next_look = time.monotonic() + _LOOK_SECONDS
@@ -208,7 +210,8 @@ class Follower:
             except FutureTimeoutError:
                 problem = "the broker does not answer"
             except KafkaException as error:
-                problem = error.args[0].str()
+                user = self._settings.kafka_user
+                problem = with_right(error.args[0], "Describe", topic, user).str()
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     problem = "the topic does not exist"
                     self._forget(topic)
@@ -259,7 +262,10 @@ class Follower:
             if error is not None and error.code() in _MOVED:
                 moved.add(topic)
             elif error is not None and error.code() != END_OF_PARTITION:
-                self.state.report(topic, _FETCH, error.str())
+                refused = reading_error(message, error, self._settings.kafka_user)
+                self.state.report(topic, _FETCH, refused.str())
+                # A topic that cannot be read does not delay the start of the service.
+                self._behind.discard(place)
             elif offset is not None:
                 self.state.report(topic, _FETCH, None)
                 positions[place] = offset

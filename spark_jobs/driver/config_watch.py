@@ -108,7 +108,7 @@ class ConfigWatch:
             When the topic can no longer be read.
         """
         for message in self._consumer.consume(_MAX_RECORDS, timeout=seconds):
-            if is_record(message):
+            if is_record(message, self._consumer.user):
                 self._take(message)
 
     def _take(self, message: Message) -> None:

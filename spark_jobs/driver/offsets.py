@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
+from kafka_client.clients import UserAdmin
 from kafka_client.consumers import open_consumer, place_of, read_ranges
 from kafka_client.partition_offsets import Edge, OffsetRange, Place, list_offsets
 from kafka_client.topic_ids import read_topic_id
@@ -46,7 +46,7 @@ class KafkaOffsets:
     """
 
     def __init__(self, properties: Properties, group: str) -> None:
-        self._admin = AdminClient(properties)
+        self._admin = UserAdmin(properties)
         # Only one record is read, so prefetching is kept small.
         self._consumer = open_consumer(
             properties, group, fetch_wait_max_ms=50, queued_max_messages_kbytes=1024

@@ -12,6 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from correlation.config_records import list_unreadable
 from correlation.engine.heartbeats import heartbeat_to_record
+from kafka_client.rights import with_right
+from kafka_client.settings import user_of
 from spark_jobs.driver.checkpoint import parse_offsets
 
 if TYPE_CHECKING:
@@ -56,13 +58,14 @@ class Reporter:
         self._hide = hide
         self._topics = topics
         self._clock = clock
+        self._user = user_of(properties)
         self._producer = Producer(
             {
                 "linger.ms": 0,
                 **properties,
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
-                "on_delivery": _on_delivery,
+                "on_delivery": self._on_delivery,
             }
         )
         self._facts: dict[str, Any] = {
@@ -199,6 +202,11 @@ class Reporter:
             # The broker does not answer, or the record is too large; a later record follows.
             _log.warning("a record of the job for %s was rejected: %s", topic, error)
 
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            refused = with_right(error, "Write", message.topic(), self._user)
+            _log.warning("a record of the job for %s was not written: %s", message.topic(), refused)
+
     def close(self) -> None:
         """Flush the producer."""
         self._producer.flush(_FLUSH_SECONDS)
@@ -208,8 +216,3 @@ def describe(error: BaseException) -> str:
     """Return the message of an exception, shortened for a record."""
     text = str(error) or type(error).__name__
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
-
-
-def _on_delivery(error: KafkaError | None, message: Message) -> None:
-    if error is not None:
-        _log.warning("a record of the job for %s was not written: %s", message.topic(), error)

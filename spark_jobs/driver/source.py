@@ -68,7 +68,7 @@ def check_source(session: SparkSession, settings: Settings) -> None:
     SettingError
         When the client rejects the properties.
     """
-    given = settings.spark_kafka_properties
+    given = settings.source_properties
     if not given:
         return
     properties = {**_DESERIALIZERS, "bootstrap.servers": settings.bootstrap, **given}
@@ -78,9 +78,18 @@ def check_source(session: SparkSession, settings: Settings) -> None:
         jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties).close()
     except Py4JJavaError as error:
         raise SettingError(
-            f"COINCIDE_SPARK_KAFKA_PROPERTIES: {_innermost(error.java_exception)}; "
+            f"{_variable(settings)}: {_innermost(error.java_exception)}; "
             "correct the property, or remove it"
         ) from error
+
+
+def _variable(settings: Settings) -> str:
+    """Return the variables from which the properties of the source come."""
+    given = settings.spark_kafka_properties
+    if settings.source_properties == given:
+        return "COINCIDE_SPARK_KAFKA_PROPERTIES"
+    translated = "COINCIDE_KAFKA_PROPERTIES, translated for the Java client"
+    return f"{translated}, and COINCIDE_SPARK_KAFKA_PROPERTIES" if given else translated
 
 
 def _innermost(exception: Any) -> str:  # noqa: ANN401 - an object of the JVM
@@ -134,6 +143,6 @@ def _read(
         # Spark requests the partition's bounds after each poll: polls are few and large.
         "kafka.max.poll.records": "10000",
         "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
-        **{f"kafka.{name}": value for name, value in settings.spark_kafka_properties.items()},
+        **{f"kafka.{name}": value for name, value in settings.source_properties.items()},
     }
     return session.readStream.format("kafka").options(**options).load()

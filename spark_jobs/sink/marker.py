@@ -15,7 +15,9 @@ _client_log = logging.getLogger(f"{__name__}.client")
 _client_log.disabled = True
 
 _TIMEOUT_SECONDS = 60.0
+_FIRST_TIMEOUT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the client's public name
 # Committed offsets are not negative; a negative offset means that no offset was committed.
 _NOTHING_COMMITTED = 0
 _MOVING = frozenset(
@@ -77,18 +79,27 @@ class Marker:
         Raises
         ------
         KafkaException
-            When Kafka does not answer in time.
+            When Kafka does not answer in time, or the right to the group is missing.
         """
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        deadline, timeout = time.monotonic() + _TIMEOUT_SECONDS, _FIRST_TIMEOUT_SECONDS
         while True:
             try:
-                committed = self._consumer.committed([self._partition], timeout=_TIMEOUT_SECONDS)[0]
+                committed = self._consumer.committed([self._partition], timeout=timeout)[0]
                 error = committed.error
             except KafkaException as raised:
-                error = raised.args[0]
+                error = self._reported() or raised.args[0]
             if error is None:
                 return max(int(committed.offset), _NOTHING_COMMITTED)
+            # A slow coordinator gets more time at each attempt.
+            if error.code() == _TIMED_OUT and time.monotonic() < deadline:
+                timeout *= 2
+                continue
             # A coordinator that starts or moves answers later.
             if error.code() not in _MOVING or time.monotonic() > deadline:
                 raise KafkaException(error)
             time.sleep(_PAUSE_SECONDS)
+
+    def _reported(self) -> KafkaError | None:
+        """Return the error that the client reports apart from requests: of a missing right."""
+        message = self._consumer.poll(0)
+        return None if message is None else message.error()

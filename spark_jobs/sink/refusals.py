@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient
+from confluent_kafka.admin import AclOperation
 
 from correlation.reasons import Reason
 from correlation.resources.topics import OMITTED_HEADER, is_internal, refusal_headers
+from kafka_client.clients import UserAdmin, find_unwritable
+from kafka_client.rights import is_missing_right, no_right
+from kafka_client.settings import user_of
 from spark_jobs.worker.envelope import Record
 
 if TYPE_CHECKING:
@@ -75,7 +78,8 @@ class OutputTopics:
         self._own = frozenset(topics.all())
         self._dead_letter = topics.dead_letter
         self._properties = properties
-        self._client: AdminClient | None = None
+        self._no_right = no_right(user_of(properties), "Write")
+        self._client: UserAdmin | None = None
         self._writable = set(self._own)
         self._refused: dict[str, tuple[str, float]] = {}
 
@@ -114,7 +118,7 @@ class OutputTopics:
         """Record that Kafka refused a record; return whether its topic is avoided from now on."""
         if topic in self._own or error.code() not in _REFUSALS:
             return False
-        self._refuse(topic, error.str())
+        self._refuse(topic, self._detail(error))
         return True
 
     def refuse_large(self, topic: str) -> bool:
@@ -140,8 +144,17 @@ class OutputTopics:
                 missing.add(topic)
         return missing
 
+    def find_unwritable(self, topics: set[str]) -> list[KafkaError]:
+        """Return an error for each own topic among `topics` that the job may not write."""
+        return find_unwritable(self._admin(), self._own & topics, _METADATA_SECONDS)
+
+    def _admin(self) -> UserAdmin:
+        if self._client is None:
+            self._client = UserAdmin({"log_level": 2, **self._properties})
+        return self._client
+
     def _refuse(self, topic: str, detail: str) -> None:
-        _log.error("%s: %s; its records go to %s", topic, detail, self._dead_letter)
+        _log.error("topic %s: %s; its records go to %s", topic, detail, self._dead_letter)
         self._writable.discard(topic)
         self._refused[topic] = (detail, time.monotonic() + _RETRY_SECONDS)
 
@@ -149,25 +162,30 @@ class OutputTopics:
         """Query the broker; return the reason why a topic cannot be written, or None."""
         if is_internal(topic):
             return _INTERNAL_TOPIC
-        if self._client is None:
-            self._client = AdminClient({"log_level": 2, **self._properties})
         try:
-            found = self._client.describe_topics(
-                TopicCollection([topic]),
-                include_authorized_operations=True,
-                request_timeout=_METADATA_SECONDS,
-            )[topic].result()
+            found = (
+                self._admin()
+                .describe_topics(
+                    TopicCollection([topic]),
+                    include_authorized_operations=True,
+                    request_timeout=_METADATA_SECONDS,
+                )[topic]
+                .result()
+            )
         except KafkaException as error:
             if error.args[0].code() in _REFUSALS:
-                return str(error.args[0].str())
+                return self._detail(error.args[0])
             raise
         if found.is_internal:
             return _INTERNAL_TOPIC
         allowed = found.authorized_operations
         # A broker without an authorizer returns no operations.
         if allowed and AclOperation.WRITE not in allowed:
-            return "the job is not allowed to write to it"
+            return self._no_right
         return None
+
+    def _detail(self, error: KafkaError) -> str:
+        return self._no_right if is_missing_right(error) else str(error.str())
 
 
 def shorten(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_client.messages import as_bytes
+from kafka_client.rights import is_missing_right, with_right
+from kafka_client.settings import user_of
 from spark_jobs.errors import ProducerFencedError, SparkJobError
 from spark_jobs.sink.refusals import Refused
 
@@ -137,9 +139,12 @@ class TransactionalProducer:
         outputs: OutputTopics,
         batch_bytes: int,
     ) -> None:
+        self._id, self._user = transactional_id, user_of(properties)
         self._marker = marker
         self._outputs = outputs
         self._failures = _Failures()
+        # Topics of the open transaction.
+        self._topics: set[str] = set()
         try:
             self._producer = Producer(
                 {
@@ -163,7 +168,7 @@ class TransactionalProducer:
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self.next_batch = marker.next_batch()
         except KafkaException as error:
-            raise _as_own_error(error) from error
+            raise _as_own_error(error, transactional_id, self._user) from error
 
     def _connect(self, topic: str) -> None:
         """Wait for a connection to a broker other than a bootstrap address.
@@ -186,7 +191,7 @@ class TransactionalProducer:
         elif self._outputs.refuse(topic, error):
             self._failures.avoided.add(topic)
         else:
-            self._failures.other.append(error)
+            self._failures.other.append(with_right(error, "Write", topic, self._user))
 
     def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records and the mark in one transaction.
@@ -210,11 +215,12 @@ class TransactionalProducer:
         ProducerFencedError, UnusableProducerError
             When this producer cannot continue.
         """
-        self._failures = _Failures()
+        self._failures, self._topics = _Failures(), set()
         try:
             self._producer.begin_transaction()
             count = 0
             for record in records:
+                self._topics.add(record.topic)
                 self._produce(record)
                 count += 1
             self._flush()
@@ -264,12 +270,18 @@ class TransactionalProducer:
     def _look(self, waiting: _Waiting) -> None:
         """Raise when a record was refused or the timeout has passed."""
         if waiting.asks_now():
-            # Records of a topic that was just deleted wait without being refused.
-            self._failures.avoided |= self._outputs.refuse_missing()
+            # Records of a topic that was just deleted, or may not be written, wait without being
+            # refused.
+            self._ask_for_refusals()
         if self._failures or waiting.is_over():
             raise KafkaException(
                 KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged")  # noqa: SLF001 - the client's public name
             )
+
+    def _ask_for_refusals(self) -> None:
+        """Query the broker for topics that cannot be written."""
+        self._failures.avoided |= self._outputs.refuse_missing()
+        self._failures.other += self._outputs.find_unwritable(self._topics)
 
     def _abort_transaction(self) -> None:
         """Abort the transaction; between attempts, serve the client's events."""
@@ -288,26 +300,34 @@ class TransactionalProducer:
         """Abort the transaction and raise the error that describes the cause."""
         cause = error.args[0]
         if cause.fatal() or cause.code() in _FENCED:
-            raise _as_own_error(error) from error
+            raise _as_own_error(error, self._id, self._user) from error
         failures, usable = self._failures, True
         try:
             if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 # Kafka does not name the topic that is no longer authorized.
-                failures.avoided |= self._outputs.refuse_missing()
+                self._ask_for_refusals()
             self._abort_transaction()
         except KafkaException as second:
             # When the first record was not authorized, Kafka has no transaction to abort.
-            if not failures.avoided:
-                raise _as_own_error(second) from error
+            if not (failures.avoided or failures.other):
+                raise _as_own_error(second, self._id, self._user) from error
             usable = False
         if failures and not failures.other:
             raise RefusedRecordsError(failures.too_large, usable=usable) from error
-        reasons = "; ".join(sorted(set(map(str, failures.other)))) or str(error)
+        own = _as_own_error(error, self._id, self._user)
+        reasons = "; ".join(sorted({it.str() for it in failures.other})) or str(own)
         raise UnusableProducerError(f"Kafka refused the records of a batch: {reasons}") from error
 
 
-def _as_own_error(error: KafkaException) -> SparkJobError:
+def _as_own_error(error: KafkaException, transactional_id: str, user: str | None) -> SparkJobError:
+    """Return the error of this package; the group of a producer has the name of its id."""
     cause = error.args[0]
+    if is_missing_right(cause):
+        operation = "Read" if cause.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else "Write"
+        # The client does not name the topic of a transaction.
+        in_topic = cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        named = with_right(cause, operation, None if in_topic else transactional_id, user)
+        return UnusableProducerError(f"the transaction failed: {named.str()}")
     if cause.fatal() or cause.code() in _FENCED:
         return ProducerFencedError(str(error))
     return UnusableProducerError(f"the transaction failed: {error}")

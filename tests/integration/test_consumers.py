@@ -19,9 +19,8 @@ from tests.support.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from confluent_kafka import Consumer
-
     from cli.stack.broker import EmbeddedBroker
+    from kafka_client.clients import UserConsumer
     from kafka_client.partition_offsets import Place
     from kafka_client.settings import Properties
 
@@ -29,12 +28,12 @@ pytestmark = [pytest.mark.kafka]
 
 
 @pytest.fixture
-def consumer(kafka_bootstrap: str, topic_prefix: str) -> Iterator[Consumer]:
+def consumer(kafka_bootstrap: str, topic_prefix: str) -> Iterator[UserConsumer]:
     with closing(open_consumer({"bootstrap.servers": kafka_bootstrap}, topic_prefix)) as opened:
         yield opened
 
 
-def _read(consumer: Consumer, ranges: Mapping[Place, OffsetRange]) -> dict[Place, list[bytes]]:
+def _read(consumer: UserConsumer, ranges: Mapping[Place, OffsetRange]) -> dict[Place, list[bytes]]:
     found: dict[Place, list[bytes]] = {place: [] for place in ranges}
     for message in read_ranges(consumer, ranges, time.monotonic() + PATIENCE_SECONDS):
         value = message.value()
@@ -44,7 +43,7 @@ def _read(consumer: Consumer, ranges: Mapping[Place, OffsetRange]) -> dict[Place
 
 
 def test_reader_yields_the_records_of_the_ranges_in_order(
-    consumer: Consumer, kafka_bootstrap: str, topic_prefix: str
+    consumer: UserConsumer, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     places = [(topic_prefix, number) for number in range(3)]
     create_topics(kafka_bootstrap, {topic_prefix: 3})
@@ -62,7 +61,7 @@ def test_reader_yields_the_records_of_the_ranges_in_order(
 
 
 def test_reader_ends_at_markers_and_open_transactions(
-    consumer: Consumer, kafka_bootstrap: str, topic_prefix: str
+    consumer: UserConsumer, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     place = (topic_prefix, 0)
     create_topics(kafka_bootstrap, {topic_prefix: 1})
@@ -82,7 +81,7 @@ def test_reader_ends_at_markers_and_open_transactions(
 
 
 def test_consumer_commits_nothing(
-    consumer: Consumer, kafka_bootstrap: str, topic_prefix: str
+    consumer: UserConsumer, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     create_topics(kafka_bootstrap, {topic_prefix: 1})
     produce(kafka_bootstrap, topic_prefix, [Sent(b"1", partition=0)])

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
 from cli.stack.broker import EmbeddedBroker
+from kafka_client.clients import UserAdmin
 from kafka_client.consumers import open_consumer
 from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
 from tests.support.hanging import hanging
@@ -27,7 +28,7 @@ def test_edges_are_listed_and_a_broker_that_hangs_is_an_error(own_broker: Embedd
     topic = f"offsets-{uuid.uuid4().hex}"
     create_topics(own_broker.bootstrap, {topic: 2})
     produce(own_broker.bootstrap, topic, [Sent(b"", partition=0)] * 3)
-    admin = AdminClient({"bootstrap.servers": own_broker.bootstrap})
+    admin = UserAdmin({"bootstrap.servers": own_broker.bootstrap})
     first, second = (topic, 0), (topic, 1)
     for edge in Edge:
         found = list_offsets(admin, [first, second], edge, PATIENCE_SECONDS)
@@ -42,7 +43,7 @@ def test_edges_are_listed_and_a_broker_that_hangs_is_an_error(own_broker: Embedd
 def test_unknown_partitions_are_left_out_only_when_asked(kafka_bootstrap: str) -> None:
     topic = f"offsets-{uuid.uuid4().hex}"
     create_topics(kafka_bootstrap, {topic: 1})
-    admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
+    admin = UserAdmin({"bootstrap.servers": kafka_bootstrap})
     for unknown in ((topic, 1), (f"{topic}-unknown", 0)):
         places = [(topic, 0), unknown]
         with pytest.raises(KafkaException):
@@ -61,7 +62,7 @@ def test_offsets_are_read_after_the_leader_changed() -> None:
         produce(broker.bootstrap, topic, [Sent(b"")])
         place = (topic, 0)
         properties: Properties = {"bootstrap.servers": broker.bootstrap}
-        admin = AdminClient(properties)
+        admin = UserAdmin(properties)
         consumer = open_consumer(properties, "offsets")
         assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
         assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
@@ -84,7 +85,7 @@ def _leader_epoch(properties: Properties, place: tuple[str, int]) -> int:
     found: list[int] = []
 
     def is_found() -> bool:
-        admin = AdminClient(properties)
+        admin = UserAdmin(properties)
         listed = admin.list_offsets({partition: OffsetSpec.latest()})  # type: ignore[no-untyped-call]  # untyped in the client
         try:
             found.append(listed[partition].result(PATIENCE_SECONDS).leader_epoch)

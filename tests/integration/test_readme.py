@@ -163,10 +163,14 @@ def _runs(submitted: subprocess.Popen[bytes], service: ServiceClient, log_path: 
     return bool(job["up"] and job["batch"] is not None)
 
 
-def test_security_settings_of_the_manual_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_security_settings_of_the_manual_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (block,) = _blocks("docs/configuration.md", "sh")
     # librdkafka reads the certificates when it checks the settings.
     block = block.replace("/etc/ssl/kafka-ca.pem", certifi.where())
+    (tmp_path / "password").write_text("SECRET\n")
+    block = block.replace("/run/secrets/kafka-password", str(tmp_path / "password"))
     listed = _shell(f"{block}\nenv -0", {})
     for entry in listed.split("\0"):
         name, _, value = entry.partition("=")
@@ -175,7 +179,8 @@ def test_security_settings_of_the_manual_are_taken(monkeypatch: pytest.MonkeyPat
     job = JobSettings()
     assert job.client_properties("test") == ServiceSettings().client_properties("test")
     assert job.kafka_properties["sasl.mechanisms"] == "SCRAM-SHA-512"
-    assert job.spark_kafka_properties["sasl.jaas.config"].endswith('password="SECRET";')
+    assert job.kafka_properties["sasl.password"] == "SECRET"
+    assert job.source_properties["sasl.jaas.config"].endswith('password="SECRET";')
 
 
 @pytest.mark.parametrize("page", PAGES)

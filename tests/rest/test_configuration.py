@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import jsonschema_rs
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from cli.client.resources import read_resources
+from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from tests.rest.running import fresh_settings, running
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -29,14 +29,14 @@ JSON = {"Content-Type": "application/json"}
 # Begins a transaction with the writer of the service and is killed before the commit.
 KILLED = """
 import os, signal, sys
-from confluent_kafka.admin import AdminClient
+from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from service.settings import Settings
 from service.transactions import NewRecord, Transactions
 
 settings = Settings(bootstrap=sys.argv[1], prefix=sys.argv[2])
 topic = settings.topics.config
-admin = AdminClient({"bootstrap.servers": settings.bootstrap})
+admin = UserAdmin({"bootstrap.servers": settings.bootstrap})
 
 
 class UntilStored(list):
@@ -96,7 +96,7 @@ def get(client: httpx.Client) -> list[dict[str, Any]]:
 
 def head(settings: Settings) -> int:
     """Return the end offset of the config topic, with records of open transactions."""
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap})
+    admin = UserAdmin({"bootstrap.servers": settings.bootstrap})
     place = (settings.topics.config, 0)
     return list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS)[place]
 
