@@ -64,15 +64,16 @@ _USES: Mapping[str, _Use] = {
         "Do not write to it.",
     ),
     "heartbeats": _Use(
-        "Progress of idle and of recorded streams.",
-        (_JOB,),
+        "Progress of idle and of recorded streams, and resets of watermarks.",
+        (_JOB, _SERVICE),
         (_JOB,),
         "Producers of recorded streams write to it.",
     ),
     "alarms": _Use(
-        "Results of conditions without an output topic, except those of a channel of their kind.",
+        "Results of conditions without an output topic, except those of a channel of their kind. "
+        "The service reads it for `GET /v1/alarms`.",
         (_JOB,),
-        (),
+        (_SERVICE,),
         "Consumers read it.",
     ),
     "late": _Use(
@@ -104,9 +105,9 @@ _USES: Mapping[str, _Use] = {
     ),
     _OUTPUT: _Use(
         "`output_topic` of a condition, instead of the topic of alarms or of a channel that is not "
-        "compacted.",
+        "compacted. The service reads it for `GET /v1/alarms`.",
         (_JOB,),
-        (),
+        (_SERVICE,),
         "Consumers read it.",
     ),
 }
@@ -208,8 +209,7 @@ def make_document(
 
 
 def _use_of(channel: Channel) -> _Use:
-    readers = (_SERVICE,) if channel.compacted else ()
-    return _Use(channel.description, (_JOB,), readers, "Consumers read it.")
+    return _Use(channel.description, (_JOB,), (_SERVICE,), "Consumers read it.")
 
 
 def _channel(

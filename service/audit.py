@@ -56,6 +56,7 @@ AUDIT = RecordType(
                     "role": choice(ROLE_NAMES),
                     "method": choice(["key", "token"]),
                     "names": described(list_of(STRING), "Prefixes that an editor may write."),
+                    "key_id": described(nullable(STRING), "Public part of the key; null: a token."),
                 }
             ),
             "address": described(nullable(STRING), "Address of the connection."),
@@ -125,6 +126,7 @@ def audit_records(
         "role": by.role.label,
         "method": by.method,
         "names": list(by.names),
+        "key_id": by.key_id,
     }
     records = []
     for effect, offset in zip(effects, offsets, strict=True):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from correlation.newest_records import deletion_headers
-from service.access.callers import ANYBODY, Caller
+from service.access.callers import ANYBODY, Caller, Role
 from service.audit import Effect, audit_records, effect_of
 from service.configuration import Planner
-from service.documents.configuration import KIND_ORDER
+from service.documents.configuration import KIND_ORDER, tag_of, to_documents
 from service.transactions import NewRecord, Others, Transactions
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ class WrittenConfiguration(NamedTuple):
         Its changes, sorted by kind and name.
     offset : int or None
         Offset of its last record; None when no record was written.
-    applied : bool
-        Whether its records were read back in time; also true when no record was needed.
+    tag : str or None
+        Tag of the configuration that the write left; None if its records were not read back in
+        time. For a dry run, that of the present configuration.
     """
 
     changes: tuple[Change, ...]
     offset: int | None = None
-    applied: bool = True
+    tag: str | None = None
 
 
 class ConfigurationWrites:
@@ -118,33 +119,40 @@ class ConfigurationWrites:
         dry_run : bool
             Run all checks, write nothing.
         by : Caller
-            Who writes; needs the right to every resource that changes.
+            Who writes; needs the right to every resource that changes. A viewer may run a dry run.
 
         Raises
         ------
         ServiceError
             When the write is rejected or Kafka does not answer.
         """
+        if not dry_run:
+            by.require_role(Role.EDITOR)
         with self._turns.take():
             self.catch_up()
             precondition()
             plan = self._planner.plan(wanted, now_us, prune=prune)
             for it in plan.changes:
-                if it.change != "unchanged":
+                if it.change != "unchanged" and by.role >= Role.EDITOR:
                     by.require_name(it.resource.kind, it.resource.name)
             if dry_run:
-                return WrittenConfiguration(plan.changes)
+                return WrittenConfiguration(plan.changes, tag=self.tag())
             for topic, kind in plan.topics.items():
                 self._topic_rules.create(kind, topic)
             changes = in_order_of_writing(plan.changes)
             if not changes:
-                return WrittenConfiguration(plan.changes)
+                return WrittenConfiguration(plan.changes, tag=self.tag())
             timeout = self._settings.write_timeout_seconds
             deadline = time.monotonic() + timeout
             effects = [self._effect_of(it) for it in changes]
             offset = self.write(records_of(plan.changes), effects, by, now_us)
             applied = self._log.wait_for(offset, max(0.0, deadline - time.monotonic()))
-            return WrittenConfiguration(plan.changes, offset, applied)
+            # Of this write: another one waits for the turn.
+            return WrittenConfiguration(plan.changes, offset, self.tag() if applied else None)
+
+    def tag(self) -> str:
+        """Return the tag of the configuration in force."""
+        return tag_of(to_documents(self._registry.configuration()))
 
     def write(
         self,

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # Max number of concurrent lookups: each uses a connection, and up to one core for parsing.
 _LOOKUPS = 2
+# Lookups that wait for them: each has a thread, which all other requests need as well.
+_WAITING = 6
 # Min timeout of a request to the broker, also when the time limit is nearly reached.
 _SHORTEST_SECONDS = 0.1
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)
@@ -137,6 +139,7 @@ class RecordFinder:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._running = threading.BoundedSemaphore(_LOOKUPS)
+        self._places = threading.BoundedSemaphore(_LOOKUPS + _WAITING)
 
     def find(self, wanted: Mapping[str, Wanted], span: Span) -> dict[str, Finding]:
         """Look up records; each topic is read once.
@@ -187,25 +190,35 @@ class RecordFinder:
     def _searching(self, span: Span, hint: tuple[str, str]) -> Iterator[_Search]:
         """Open a consumer for a search; `hint` is the field that asks for it, and a way without."""
         limit = self._settings.explain_seconds
-        if not self._running.acquire(timeout=limit):
-            field, remedy = hint
-            detail = f"{_LOOKUPS} lookups are already running"
-            raise NotReadyError(detail, (FieldProblem(field, detail, remedy),))
-        try:
+        with _held(self._places, 0, hint), _held(self._running, limit, hint):
             properties = self._settings.client_properties("coincide-service-lookup")
-            opened = open_consumer(
-                properties,
-                f"{self._settings.prefix}.service",
-                queued_max_messages_kbytes=16 * 1024,
-            )
-            with closing(opened) as consumer:
-                yield _Search(consumer, self._settings.explain_records, span, limit)
-        except KafkaException as error:
-            raise BrokerError(
-                f"the records could not be searched: {error.args[0].str()}"
-            ) from error
-        finally:
-            self._running.release()
+            try:
+                opened = open_consumer(
+                    properties,
+                    f"{self._settings.prefix}.service",
+                    queued_max_messages_kbytes=16 * 1024,
+                )
+                with closing(opened) as consumer:
+                    yield _Search(consumer, self._settings.explain_records, span, limit)
+            except KafkaException as error:
+                raise BrokerError(
+                    f"the records could not be searched: {error.args[0].str()}"
+                ) from error
+
+
+@contextmanager
+def _held(
+    semaphore: threading.BoundedSemaphore, seconds: float, hint: tuple[str, str]
+) -> Iterator[None]:
+    """Hold a semaphore that is free within a time; `hint` as in `_searching`."""
+    if not semaphore.acquire(timeout=seconds):
+        field, remedy = hint
+        detail = f"{_LOOKUPS} lookups are already running"
+        raise NotReadyError(detail, (FieldProblem(field, detail, remedy),))
+    try:
+        yield
+    finally:
+        semaphore.release()
 
 
 class _Search:

@@ -220,12 +220,12 @@ class Settings(ClientSettings):
     @classmethod
     def _roles_exist(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for claimed, given in value.items():
-            role, _, prefixes = given.partition(":")
-            if role not in ROLE_NAMES or (prefixes and role != "editor"):
+            role, colon, prefixes = given.partition(":")
+            if role not in ROLE_NAMES or (colon and role != "editor"):
                 raise wrong_setting(
                     f"{claimed}: is not a role; write viewer, editor, admin or editor:PREFIX"
                 )
-            for prefix in prefixes.split(",") if prefixes else ():
+            for prefix in prefixes.split(",") if colon else ():
                 if NAME.fullmatch(prefix) is None:
                     raise wrong_setting(
                         f"{claimed}: {prefix[:40]!r} is not the beginning of a name; write, for "

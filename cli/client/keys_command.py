@@ -55,23 +55,23 @@ def create(
     A running service accepts it at once.
     """
     # Imported here: slow to import, and --help does not need it.
-    from service.access.keys import new_key, write_keys  # noqa: PLC0415
+    from service.access.keys import changing_keys, new_key, write_keys  # noqa: PLC0415
 
-    path = _path(file)
-    present = _read(path)
-    if any(it.name == name for it in present):
-        raise UsageError(
-            f"NAME: {path} has a key {name!r}; use another name, or revoke it: "
-            f"coincide keys revoke {name}"
-        )
-    now_us = time.time_ns() // 1000
+    path, now_us = _path(file), time.time_ns() // 1000
     try:
         expires_at_us = None if expires is None else _expiry_us(expires, now_us)
         key, text = new_key(name, role, names or (), now_us, expires_at_us)
     except InvalidFieldError as error:
         option = "NAME" if error.field == "name" else f"--{error.field}"
         raise UsageError(f"{option}: {error.problem}; {error.remedy}") from error
-    write_keys(path, [*present, key])
+    with changing_keys(path):
+        present = _read(path)
+        if any(it.name == name for it in present):
+            raise UsageError(
+                f"NAME: {path} has a key {name!r}; use another name, or revoke it: "
+                f"coincide keys revoke {name}"
+            )
+        write_keys(path, [*present, key])
     if as_json:
         write_json_line({**_shown(key), "key": text})
     else:
@@ -102,15 +102,16 @@ def revoke(
 ) -> None:
     """Remove a key; a running service refuses it from its next request on."""
     # Imported here: slow to import, and --help does not need it.
-    from service.access.keys import write_keys  # noqa: PLC0415
+    from service.access.keys import changing_keys, write_keys  # noqa: PLC0415
 
     path = _path(file)
-    present = _read(path)
-    kept = [it for it in present if it.name != name]
-    if len(kept) == len(present):
-        known = ", ".join(it.name for it in present) or "none"
-        raise UsageError(f"NAME: {path} has no key {name!r}; its keys: {known}")
-    write_keys(path, kept)
+    with changing_keys(path):
+        present = _read(path)
+        kept = [it for it in present if it.name != name]
+        if len(kept) == len(present):
+            known = ", ".join(it.name for it in present) or "none"
+            raise UsageError(f"NAME: {path} has no key {name!r}; its keys: {known}")
+        write_keys(path, kept)
     typer.echo(f"key {name} was revoked")
 
 

@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 _REALM = 'Bearer realm="coincide"'
 _INVALID = f'{_REALM}, error="invalid_token"'
 _HOW = "send an API key or a token: Authorization: Bearer …, or X-API-Key: …"
-# Wrong credentials of an address: that many at once, then one a second.
+# Max number of wrong credentials of an address at once; afterwards one a second.
 FAILURES_AT_ONCE = 10
 _FAILURES_PER_SECOND = 1.0
 # A caller may send the requests of this time at once.

@@ -6,9 +6,11 @@ guessing, and a slow hash is not needed. The file holds the hashes only; the id 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import tempfile
+from contextlib import contextmanager
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -23,7 +25,7 @@ from service.errors import AccessSettingsError
 from service.settings import ROLE_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _BEGINNING = "coincide_"
 _ID_BYTES, _SECRET_BYTES = 8, 32
@@ -57,6 +59,14 @@ class Key(BaseModel):
     def _name_is_valid(cls, value: str) -> str:
         if NAME.fullmatch(value) is None:
             raise ValueError("is not a valid name")
+        return value
+
+    @field_validator("names")
+    @classmethod
+    def _prefixes_are_valid(cls, value: list[str]) -> list[str]:
+        # An empty prefix would give the right to all names.
+        if any(NAME.fullmatch(prefix) is None for prefix in value):
+            raise ValueError("has the beginning of a name that is not valid")
         return value
 
     def caller(self) -> Caller:
@@ -196,13 +206,34 @@ def read_keys(path: Path) -> tuple[Key, ...]:
     return tuple(found.keys)
 
 
-def write_keys(path: Path, keys: Sequence[Key]) -> None:
-    """Replace the file of keys; readers see the old or the new content, never a part.
+@contextmanager
+def changing_keys(path: Path) -> Iterator[None]:
+    """Exclude other processes that change the file of keys, from its read until its write.
 
     Raises
     ------
     OSError
-        When the file cannot be written.
+        When the lock beside the file cannot be opened.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The file itself is replaced: a lock on it would end with the first change.
+    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def write_keys(path: Path, keys: Sequence[Key]) -> None:
+    """Replace the file of keys; readers see the old or the new content, never a part.
+
+    The new file has the owner of the old one: the service can read it also after a change by root.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written, or its owner cannot be kept.
     """
     content = _File(v=1, keys=list(keys)).model_dump_json(indent=2) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -210,6 +241,9 @@ def write_keys(path: Path, keys: Sequence[Key]) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            if path.exists():
+                owner = path.stat()
+                os.fchown(descriptor, owner.st_uid, owner.st_gid)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

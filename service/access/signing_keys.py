@@ -65,11 +65,16 @@ class SigningKeys:
         found = self._known(key_id)
         if found is not None and not self._is_due(self._fetched, _LIFETIME_SECONDS):
             return found
-        with self._lock:
+        if not self._lock.acquire(blocking=found is None):
+            # Another thread fetches the keys; this one stays valid until then.
+            return found
+        try:
             # Another thread may have fetched the keys while this one waited.
             if self._is_due(self._tried, MIN_INTERVAL_SECONDS):
                 self._tried = self._seconds()
                 self._refresh()
+        finally:
+            self._lock.release()
         if self._fetched is None:
             raise IssuerError("the issuer of tokens does not answer; the log has the reason")
         return self._known(key_id)

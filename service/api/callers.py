@@ -34,7 +34,8 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("PUT", f"{_CONDITION}/pause"): Role.EDITOR,
     ("PUT", f"{_CONDITION}/resume"): Role.EDITOR,
     ("POST", "/v1/streams/{name}/reset-watermark"): Role.EDITOR,
-    ("PUT", "/v1/config"): Role.EDITOR,
+    # A dry run writes nothing; a write needs the role editor (`ConfigurationWrites.put`).
+    ("PUT", "/v1/config"): Role.VIEWER,
 }
 
 

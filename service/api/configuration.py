@@ -164,8 +164,8 @@ def put_configuration(
     )
     if written.offset is not None:
         response.headers["X-Config-Offset"] = str(written.offset)
-    if written.applied:
-        response.headers["ETag"] = _etag(to_documents(plane.registry.configuration()))
+    if written.tag is not None:
+        response.headers["ETag"] = f'"{written.tag}"'
     else:
         response.status_code = status.HTTP_202_ACCEPTED
         response.headers["Location"] = "/v1/config"
@@ -192,7 +192,7 @@ def _etag(documents: list[dict[str, Any]]) -> str:
 def _precondition(plane: ControlPlane, if_match: str | None) -> Callable[[], None]:
     def check() -> None:
         if if_match is not None:
-            require_tag(if_match, _etag(to_documents(plane.registry.configuration())))
+            require_tag(if_match, f'"{plane.configuration.tag()}"')
 
     return check
 

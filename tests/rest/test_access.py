@@ -34,6 +34,7 @@ class Protected(NamedTuple):
     viewer: httpx.Client
     editor: httpx.Client
     admin: httpx.Client
+    editor_key_id: str
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def protected(
                 )
                 for role, (_, text) in made.items()
             }
-            yield Protected(service, issuer, **clients)
+            yield Protected(service, issuer, **clients, editor_key_id=made["editor"][0].id)
             for client in clients.values():
                 client.close()
 
@@ -166,11 +167,8 @@ def test_every_write_has_an_audit_record(protected: Protected) -> None:
         ("stream", "watermark_reset"),
         ("condition", "deleted"),
     ]
-    assert {json.dumps(it["who"], sort_keys=True) for it in found} == {
-        json.dumps(
-            {"name": "edgar", "role": "editor", "method": "key", "names": ["a-"]}, sort_keys=True
-        )
-    }
+    who = {"name": "edgar", "role": "editor", "method": "key", "names": ["a-"]}
+    assert [it["who"] for it in found] == [{**who, "key_id": protected.editor_key_id}] * len(found)
     assert {it["address"] for it in found} == {"127.0.0.1"}
     _, first, paused, _, other, reset, deleted = found
     assert (first["before"], first["after"]["document"]["threshold"]) == (None, "0.5")
@@ -180,6 +178,18 @@ def test_every_write_has_an_audit_record(protected: Protected) -> None:
     assert other["after"]["document"]["threshold"] == "0.75"
     assert reset["config_offset"] is None
     assert (deleted["before"]["document"]["threshold"], deleted["after"]) == ("0.75", None)
+
+
+def test_viewer_compares_a_configuration_and_does_not_write_it(protected: Protected) -> None:
+    body = {"resources": [{"kind": "stream", "name": "a-dry", **stream("t-dry")}]}
+    before = protected.viewer.get("/v1/config").headers["ETag"]
+    compared = protected.viewer.put("/v1/config", json=body, params={"dry_run": "true"})
+    assert compared.status_code == 200
+    assert compared.json()["created"] == [{"kind": "stream", "name": "a-dry"}]
+    assert compared.headers["ETag"] == before
+    refused = protected.viewer.put("/v1/config", json=body)
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+    assert protected.viewer.get("/v1/config").headers["ETag"] == before
 
 
 def test_configuration_has_a_record_for_each_change(protected: Protected) -> None:

@@ -71,8 +71,9 @@ def test_operations_name_who_writes_and_who_reads() -> None:
         by_topic.setdefault(topic, []).append(f"{it['tags'][0]['name']} {it['action']}")
     assert by_topic["config"] == ["service send", "service receive", "job receive"]
     assert by_topic["metrics"] == ["job send", "service receive"]
-    assert by_topic["alarms"] == ["job send"]
-    assert by_topic["topk.current"] == ["job send", "service receive"]
+    for name in ("alarms", "topk", "topk.current", "output_topic"):
+        assert by_topic[name] == ["job send", "service receive"]
+    assert by_topic["heartbeats"] == ["job send", "service send", "job receive"]
     assert by_topic["events"] == ["job receive", "service receive"]
 
 

@@ -23,6 +23,14 @@ def test_lookup_waits_no_longer_than_its_limit_for_others() -> None:
     assert not running.acquire(blocking=False)
 
 
+def test_few_lookups_wait_so_that_other_requests_have_threads() -> None:
+    finder = RecordFinder(Settings(explain_seconds=300))
+    places = finder._places  # noqa: SLF001 - as if lookups were running and waiting
+    assert sum(places.acquire(blocking=False) for _ in range(100)) == 8
+    with pytest.raises(NotReadyError):
+        finder.find({"a": wanted_by_id("events", EventMapping(), b"x")}, Span())
+
+
 def test_the_newest_records_are_kept_newest_first() -> None:
     finding = Finding(most=3)
     for number, timestamp_us in enumerate([5, 9, 1, 9, 7]):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from correlation.errors import InvalidFieldError
 from service.access.callers import Caller, Role
 from service.access.key_file import KeyFile
-from service.access.keys import find_key, is_key, new_key, read_keys, write_keys
+from service.access.keys import changing_keys, find_key, is_key, new_key, read_keys, write_keys
 from service.errors import AccessSettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.support.patience import wait_until
 
 NOW_US = 1_767_225_600_000_000
 
@@ -187,3 +187,48 @@ def test_interrupted_write_leaves_the_file(tmp_path: Path, monkeypatch: pytest.M
         write_keys(path, [])
     assert read_keys(path) == (key,)
     assert [it.name for it in tmp_path.iterdir()] == ["keys.json"]
+
+
+def test_changes_of_the_file_exclude_each_other(tmp_path: Path) -> None:
+    path, held = tmp_path / "keys.json", threading.Event()
+
+    def change() -> None:
+        with changing_keys(path):
+            held.set()
+
+    def waits() -> bool:
+        place = f":{(tmp_path / '.keys.json.lock').stat().st_ino} "
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+        return any("->" in line and place in line for line in locks)
+
+    other = threading.Thread(target=change)
+    with changing_keys(path):
+        other.start()
+        wait_until(waits)
+        assert not held.is_set()
+    other.join()
+    assert held.is_set()
+
+
+def test_a_change_keeps_owner_and_mode(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    write_keys(path, [])
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1234)
+    before = path.stat()
+    write_keys(path, [new_key("a", "viewer", (), 0)[0]])
+    after = path.stat()
+    assert after.st_ino != before.st_ino
+    assert (after.st_uid, after.st_gid, after.st_mode) == (
+        before.st_uid,
+        before.st_gid,
+        before.st_mode,
+    )
+
+
+def test_empty_prefix_in_the_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    write_keys(path, [new_key("a", "editor", ["a-"], 0)[0]])
+    path.write_text(path.read_text().replace('"a-"', '""'))
+    with pytest.raises(AccessSettingsError, match=r"at keys\.0\.names"):
+        read_keys(path)

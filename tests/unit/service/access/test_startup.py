@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
+from pydantic import ValidationError
 
 from service.access.keys import write_keys
 from service.access.startup import access_problems
@@ -94,3 +95,9 @@ def test_service_does_not_start(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith(
         f"coincide: COINCIDE_HOST: other machines reach {OPEN_HOST}"
     )
+
+
+@pytest.mark.parametrize("given", ["editor:", "viewer:", "editor:a-,", "editor:A B", "owner"])
+def test_roles_without_a_valid_prefix_are_refused(given: str) -> None:
+    with pytest.raises(ValidationError, match="team: "):
+        Settings(oidc_roles={"team": given})
