@@ -15,29 +15,49 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
-class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1, where the header of a request must arrive within a time.
+_REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
-    uvicorn limits the time between two requests only: a client that sends a byte a minute would
-    keep its connection for ever.
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP/1.1 with limits for slow clients and for the number of connections.
+
+    uvicorn limits the time between two requests only: a client that sends or reads a byte a minute
+    would keep its connection for ever. Its limit of connections refuses requests on all of them,
+    also on those that are within the limit.
+
+    One address has at most half of the connections, so that it cannot keep all others out.
 
     Parameters
     ----------
     *arguments, **options
         As for uvicorn's protocol.
-    header_seconds : float
-        Max time until the header of a request is complete.
+    max_seconds : float
+        Max time until the header of a request is complete, and in which a client reads nothing.
+    max_connections : int
+        Max number of connections; further ones are refused.
     """
 
-    def __init__(self, *arguments: Any, header_seconds: float, **options: Any) -> None:  # noqa: ANN401 - those of uvicorn
+    def __init__(
+        self,
+        *arguments: Any,  # noqa: ANN401 - those of uvicorn
+        max_seconds: float,
+        max_connections: int,
+        **options: Any,  # noqa: ANN401 - those of uvicorn
+    ) -> None:
         super().__init__(*arguments, **options)
-        self._header_seconds = header_seconds
+        self._max_seconds = max_seconds
+        self._max_connections = max_connections
         self._waiting: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Begin to wait for the first request."""
+        """Begin to wait for the first request, or refuse the connection."""
         super().connection_made(transport)
-        self._wait()
+        if self._is_surplus():
+            transport.write(_REFUSAL)
+            transport.close()
+        else:
+            self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request, and wait for the rest of its header."""
@@ -50,19 +70,46 @@ class ImpatientProtocol(H11Protocol):
             self._end_wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the wait."""
+        """End the waits."""
         self._end_wait()
+        self._end_unread()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the client to read what it was sent."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self._max_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """End the wait: the client reads."""
+        self._end_unread()
+        super().resume_writing()
+
+    @property
+    def address(self) -> str | None:
+        """Address of the client."""
+        return None if self.client is None else self.client[0]
+
+    def _is_surplus(self) -> bool:
+        mine = [it for it in self.connections if isinstance(it, ImpatientProtocol)]
+        same = sum(it.address == self.address for it in mine)
+        return len(self.connections) > self._max_connections or 2 * same > self._max_connections + 1
 
     def _wait(self) -> None:
         # A client that sends a byte now and then does not extend the time.
         if self._waiting is None:
-            self._waiting = self.loop.call_later(self._header_seconds, self.transport.close)
+            self._waiting = self.loop.call_later(self._max_seconds, self.transport.close)
 
     def _end_wait(self) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    def _end_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
 
 def connection_options(settings: Settings) -> dict[str, Any]:
@@ -74,9 +121,11 @@ def connection_options(settings: Settings) -> dict[str, Any]:
         Settings of the service.
     """
     options: dict[str, Any] = {
-        "http": partial(ImpatientProtocol, header_seconds=settings.request_timeout_seconds),
-        # uvicorn refuses requests when this number of connections is open.
-        "limit_concurrency": settings.max_connections + 1,
+        "http": partial(
+            ImpatientProtocol,
+            max_seconds=settings.request_timeout_seconds,
+            max_connections=settings.max_connections,
+        ),
         "ws": "none",
         # A header that any client may send must not replace the address of its connection.
         "proxy_headers": False,

@@ -187,13 +187,17 @@ class Settings(ClientSettings):
         "limit.",
     )
     max_connections: int = Field(
-        default=1000, ge=1, le=100_000, description="Max number of open connections."
+        default=1000,
+        ge=1,
+        le=100_000,
+        description="Max number of open connections, of which one address has at most half.",
     )
     request_timeout_seconds: float = Field(
         default=30.0,
         gt=0,
         le=3600,
-        description="Max time in which the header of a request must arrive, and its body.",
+        description="Max time in which the header of a request must arrive, and its body, and in "
+        "which a client reads nothing of an answer.",
     )
     tls_certificate: Path | None = Field(
         default=None, description="Certificate of the service with its chain, PEM; set: https."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,6 +99,36 @@ def test_further_connections_get_503(impatient: Service) -> None:
     # Idle connections are cut off after a time, so that one attempt may come too late.
     wait_until(lambda: answers(b"503", _CONNECTIONS))
     wait_until(lambda: answers(b"200", 0))
+
+
+def test_older_connections_are_answered_while_further_ones_are_refused(impatient: Service) -> None:
+    request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def is_answered() -> bool:
+        with ExitStack() as opened, suppress(ConnectionError):
+            first = opened.enter_context(closing(connect(impatient)))
+            first.sendall(request)
+            answered = first.recv(65_536).startswith(b"HTTP/1.1 200")
+            others = [opened.enter_context(closing(connect(impatient))) for _ in range(10)]
+            refused = b"HTTP/1.1 503" in rest_of(others[-1])
+            first.sendall(request)
+            return answered and refused and first.recv(65_536).startswith(b"HTTP/1.1 200")
+        return False
+
+    # Connections are cut off after a time, so that one attempt may come too late.
+    wait_until(is_answered)
+
+
+def test_client_that_reads_nothing_is_cut_off(impatient: Service) -> None:
+    request = b"GET /console/console.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with closing(connect(impatient)) as connection:
+
+        def send_without_end() -> None:
+            while True:
+                connection.sendall(request)
+
+        with pytest.raises(ConnectionError):
+            send_without_end()
 
 
 @pytest.mark.parametrize(
