@@ -7,8 +7,9 @@ from fastapi import Depends, Request
 
 from service.access.callers import Caller, Role
 
+READYZ = "/readyz"
 # Paths that anybody may read: the checks of orchestrators.
-OPEN_PATHS = frozenset({"/livez", "/readyz"})
+OPEN_PATHS = frozenset({"/livez", READYZ})
 METRICS = "/metrics"
 _CONDITION = "/v1/conditions/{name}"
 # Role that each route needs. A route that is missing here needs the role admin; a test compares the

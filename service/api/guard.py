@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.access.authentication import Authenticator
 from service.access.callers import STRANGER, Caller
-from service.api.callers import METRICS, OPEN_PATHS
+from service.api.callers import METRICS, OPEN_PATHS, READYZ
 from service.api.console import is_of_console
 from service.api.problems import answer_error
 from service.errors import ForeignHostError, ForeignOriginError, ServiceError
@@ -75,15 +75,26 @@ class Guard:
     async def _caller(self, scope: Scope) -> Caller:
         """Check a request and return its caller; errors as in `Authenticator.authenticate`."""
         is_reading = scope["method"] in _READING
+        headers = Headers(scope=scope)
+        if is_reading and scope["path"] == READYZ:
+            try:
+                return await self._checked(headers, scope)
+            except ServiceError:
+                return STRANGER
         if is_reading and scope["path"] in self._open:
             # Orchestrators use addresses of containers as host.
             return STRANGER
-        headers = Headers(scope=scope)
-        _check_host(headers, self._hosts)
         if is_reading and is_of_console(scope["path"]):
+            _check_host(headers, self._hosts)
             return STRANGER
         if not is_reading:
+            _check_host(headers, self._hosts)
             _check_origin(headers)
+        return await self._checked(headers, scope)
+
+    async def _checked(self, headers: Headers, scope: Scope) -> Caller:
+        """Check host and credentials of a request and return its caller."""
+        _check_host(headers, self._hosts)
         address = (scope.get("client") or ("unknown",))[0]
         return await self._authenticator.authenticate(headers, address)
 

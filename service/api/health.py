@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from correlation.config_records import list_unreadable
 from service.access.authentication import Authenticator
-from service.access.callers import Role
+from service.access.callers import STRANGER, Role
 from service.api.body import JsonRoute
 from service.api.callers import CallerOf
 from service.api.common import Plane, WrongTopic
@@ -47,18 +47,22 @@ class Ready(BaseModel):
     """The service has read the whole config topic and the broker answers."""
 
     ready: bool = Field(description="Always true; otherwise the status is 503.")
-    config_position: int = Field(description="Offset of the next record of the config topic.")
+    config_position: int = Field(
+        default=0, description="Offset of the next record of the config topic."
+    )
     topic_problems: list[WrongTopic] = Field(
-        description="Existing topics whose settings differ from those that Coincide needs."
+        default_factory=list,
+        description="Existing topics whose settings differ from those that Coincide needs.",
     )
     unreadable_records: list[UnreadableRecord] = Field(
-        description="First 20 config records that cannot be read; they are not in force."
+        default_factory=list,
+        description="First 20 config records that cannot be read; they are not in force.",
     )
     unreadable_records_total: int = Field(
-        description="Number of config records that cannot be read."
+        default=0, description="Number of config records that cannot be read."
     )
     access_problem: str | None = Field(
-        description="Problem of the file of API keys; null: it is valid, or not used."
+        default=None, description="Problem of the file of API keys; null: it is valid, or not used."
     )
 
 
@@ -147,11 +151,22 @@ async def get_liveness() -> Live:
     return Live(live=True)
 
 
-@router.get("/readyz", responses=responses(503))
-async def get_readiness(request: Request) -> Ready:
-    """Check that the registry has caught up with the config topic and the broker answers."""
+@router.get("/readyz", responses=responses(503), response_model_exclude_unset=True)
+async def get_readiness(request: Request, caller: CallerOf) -> Ready:
+    """Check that the registry has caught up with the config topic and the broker answers.
+
+    Without valid credentials, and for names of hosts that are not allowed, the answer has no
+    details.
+    """
     monitoring: Monitoring = request.app.state.monitoring
-    return await monitoring.readiness()
+    if caller is not STRANGER:
+        return await monitoring.readiness()
+    try:
+        await monitoring.readiness()
+    except NotReadyError:
+        reason = "the service is not ready; callers with valid credentials get the reason"
+        raise NotReadyError(reason) from None
+    return Ready(ready=True)
 
 
 def _readiness(plane: ControlPlane, access_problem: str | None) -> Ready:

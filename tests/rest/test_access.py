@@ -221,7 +221,8 @@ def test_token_of_the_issuer_is_accepted_and_audited(protected: Protected) -> No
     token = {"Authorization": f"Bearer {issuer.token(sub='grace', roles=['editor'])}"}
     assert client.put("/v1/streams/a-token", json=stream("t"), headers=token).is_success
     (found,) = audited(protected, "a-token")
-    assert found["who"] == {"name": "grace", "role": "editor", "method": "token", "names": []}
+    who = {"name": "grace", "role": "editor", "method": "token", "names": [], "key_id": None}
+    assert found["who"] == who
     old = {"Authorization": f"Bearer {issuer.token(exp=1_700_000_000)}"}
     assert client.get("/v1/streams", headers=old).status_code == 401
     assert client.get("/v1/streams", headers={"X-API-Key": issuer.token()}).is_success
@@ -248,15 +249,20 @@ def test_nothing_is_written_without_its_audit_record(kafka_bootstrap: str, tmp_p
 
 def test_readiness_reports_an_unusable_file_of_keys(kafka_bootstrap: str, tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
-    write_keys(path, [])
+    key, text = new_key("vera", "viewer", (), NOW_US)
+    write_keys(path, [key])
     with running(fresh_settings(kafka_bootstrap, keys_file=path)) as service:
-        assert service.client.get("/readyz").json()["access_problem"] is None
+        known = {"Authorization": f"Bearer {text}"}
+        assert service.client.get("/readyz", headers=known).json()["access_problem"] is None
         path.write_text("{")
-        found = service.client.get("/readyz").json()
+        found = service.client.get("/readyz", headers=known).json()
         assert found["access_problem"] == (
             "the file of keys cannot be used; the last valid keys remain in force"
         )
         assert str(path) not in json.dumps(found)
+        for stranger in ({}, {"Host": "evil.example"}, {**known, "Host": "evil.example"}):
+            answer = service.client.get("/readyz", headers=stranger)
+            assert (answer.status_code, answer.json()) == (200, {"ready": True})
 
 
 def test_live_stream_ends_with_the_rights_of_its_caller(
