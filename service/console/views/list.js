@@ -82,10 +82,13 @@ function items(list, moves) {
     );
   }
   // A list has one of the two: with hamming, pairs have a distance.
-  const value = list.items[0].distance === undefined ? "similarity" : "distance";
+  const [value, heading] =
+    list.items[0].distance === undefined
+      ? ["similarity", "#Similarity"]
+      : ["distance", "#Distance"];
   return table(
     "Pairs",
-    ["Rank", "Change", value === "distance" ? "#Distance" : "#Similarity", "#Overlap", "Older", "Younger"],
+    ["Rank", "Change", heading, "#Overlap", "Older", "Younger"],
     list.items.map((it) => [
       it.rank,
       moved(moves.get(pairOf(it)), it.rank),
