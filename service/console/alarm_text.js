@@ -1,50 +1,66 @@
 /* A line for each record of GET /v1/alarms: alarms, factored records, changes of lists. */
 
-import { address, given, h } from "./dom.js";
-import { duration, number, time } from "./format.js";
+import { address, given, h, moment } from "./dom.js";
+import { duration, isTime, number, written } from "./format.js";
 
-/** Return the address of the view of a record. */
-export function alarmAddress({ topic, partition, offset, record, timestamp }) {
-  const at = record?.detected_at ?? timestamp;
-  return address(["alarms", topic, partition, offset], {
-    condition: record?.condition ?? null,
-    at,
+/* Other strings cannot be the name of a condition: the service would refuse to search for them. */
+const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+
+/** Describe a record in one line: an item of a list, with a link to the view of the record. */
+export function describe(item) {
+  const { topic, partition, offset, timestamp, record } = item;
+  const { condition, detected_at: detected = timestamp } = record ?? {};
+  const href = address(["alarms", topic, partition, offset], {
+    condition: typeof condition === "string" && NAME.test(condition) ? condition : null,
+    at: isTime(detected) && detected >= 0 ? detected : null,
   });
+  return h(
+    "li",
+    { "data-key": href },
+    h(
+      "a",
+      { href, class: "alarm" },
+      moment(isTime(detected) ? detected : timestamp),
+      " ",
+      h("strong", {}, given(condition ?? topic)),
+      " ",
+      h("span", { class: "what" }, words(item)),
+      " ",
+      record?.late === true ? h("span", { class: "tag" }, "late") : null,
+    ),
+  );
 }
 
-/** Describe a record in one line, as a link to its view. */
-export function describe(item) {
-  const { record, timestamp } = item;
-  return h(
-    "a",
-    { href: alarmAddress(item), class: "alarm" },
-    h("time", {}, time(record?.detected_at ?? timestamp)),
-    " ",
-    h("strong", {}, given(record?.condition ?? item.topic)),
-    " ",
-    h("span", { class: "what" }, record === null ? `cannot be read: ${item.error}` : what(record)),
-    " ",
-    record?.late === true ? h("span", { class: "tag" }, "late") : null,
-  );
+/* A record that Coincide did not write may have any shape. */
+function words({ record, error }) {
+  if (record === null) return `cannot be read: ${error}`;
+  try {
+    return what(record);
+  } catch {
+    return "cannot be shown";
+  }
 }
 
 function what(record) {
   if (record.change !== undefined) return change(record);
   if (record.record !== undefined) return factored(record);
   if (record.events !== undefined) return combination(record);
-  if (isEvent(record.a)) return pair(record);
+  if (isEvent(record.a) && (isMissing(record.b) || isEvent(record.b))) return pair(record);
   return given(JSON.stringify(record).slice(0, 120));
 }
 
 /** Return whether a value has the times of an event, as alarms contain it. */
 export function isEvent(value) {
-  return isNumber(value?.earliest ?? value?.begin) && isNumber(value?.latest ?? value?.end);
+  return isTime(value?.earliest ?? value?.begin) && isTime(value?.latest ?? value?.end);
 }
+
+/** Return whether an alarm does not have an event. */
+export const isMissing = (event) => event === undefined || event === null;
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 function pair({ a, b, probability }) {
-  if (!isEvent(b)) return [named(a), " without B"];
+  if (isMissing(b)) return [named(a), " without B"];
   return [
     named(a),
     " and ",
@@ -63,14 +79,15 @@ function combination({ type, events }) {
   ];
 }
 
-function change({ change: kind, rank, similarity, older, younger }) {
-  const marks = { entered: "+", left: "−", moved: "~" };
+function change({ change: kind, rank, similarity, distance, older, younger }) {
+  const marks = { entered: "+ ", left: "− ", moved: "~ " };
   return [
-    `${marks[kind] ?? ""} ${words(kind)}, rank ${rank ?? "–"}: `,
+    [marks[written(kind)], given(kind), `, rank ${rank ?? "–"}: `],
     named(older),
     " and ",
     named(younger),
     isNumber(similarity) ? `, similarity ${number(similarity)}` : null,
+    isNumber(distance) ? `, distance ${number(distance)}` : null,
   ];
 }
 
@@ -79,8 +96,6 @@ function factored(record) {
     return [`table of ${number(record.size)} events of `, given(record.stream)];
   return [named(record.a ?? record.b), ` in ${number(record.pairs)} pairs`];
 }
-
-const words = (value) => (typeof value === "string" ? value : "");
 
 /** Name an event by its stream and its id. */
 export function named(event) {

@@ -111,7 +111,8 @@ export async function mapFew(items, load, atOnce = 4) {
   return found;
 }
 
-function limited(signal) {
+/** Return a signal that aborts with another one, or when the time limit of requests has passed. */
+export function limited(signal) {
   const limit = AbortSignal.timeout(LIMIT_SECONDS * 1000);
   return signal ? AbortSignal.any([signal, limit]) : limit;
 }

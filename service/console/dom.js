@@ -1,6 +1,6 @@
 /* Elements are built here and nowhere else. Strings become text nodes, never HTML. */
 
-import { inOrder, time } from "./format.js";
+import { inOrder, time, written } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -9,7 +9,7 @@ const SVG = "http://www.w3.org/2000/svg";
  *
  * `attributes`: values by name. `on` has listeners by event; null, undefined and false leave an
  * attribute out, true writes it empty. `children`: nodes, strings, numbers, arrays; null is left
- * out.
+ * out. Characters of strings that reorder the text around them are replaced.
  */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
@@ -38,29 +38,47 @@ function nodes(children) {
   return children
     .flat(Infinity)
     .filter((it) => it !== null && it !== undefined && it !== false)
-    .map((it) => (it instanceof Node ? it : document.createTextNode(String(it))));
+    .map((it) => (it instanceof Node ? it : document.createTextNode(inOrder(String(it)))));
 }
 
 /**
  * Change a container's children to new ones, keeping elements that stay the same.
  *
  * The focus, the selected text and the scroll positions of tables survive a refresh. Listeners of
- * kept elements are the old ones: refreshed parts have links, not buttons.
+ * kept elements are the old ones: refreshed parts have links, not buttons. Elements are the same if
+ * they have the same attribute `data-key`, or are at the same place without one: items of a list
+ * whose items move have keys.
  */
 export function refresh(container, ...children) {
   morphChildren(container, nodes(children));
 }
 
 function morphChildren(parent, wanted) {
-  const present = [...parent.childNodes];
-  wanted.forEach((node, place) => {
-    const old = present[place];
-    if (old === undefined) parent.append(node);
-    else if (isSame(old, node)) morph(old, node);
+  const keys = new Set(wanted.map(keyOf));
+  for (const it of [...parent.childNodes]) if (!keys.has(keyOf(it))) it.remove();
+  const keyed = new Map([...parent.childNodes].map((it) => [keyOf(it), it]));
+  let place = parent.firstChild;
+  for (const node of wanted) {
+    const key = keyOf(node);
+    const old = key === null ? place : keyed.get(key);
+    if (!old || keyOf(old) !== key) {
+      parent.insertBefore(node, place);
+      continue;
+    }
+    // An element that is moved loses the focus.
+    if (old === place) place = place.nextSibling;
+    else parent.insertBefore(old, place);
+    if (isSame(old, node)) morph(old, node);
     else old.replaceWith(node);
-  });
-  present.slice(wanted.length).forEach((node) => node.remove());
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
 }
+
+const keyOf = (node) => node.dataset?.key ?? null;
 
 function isSame(old, node) {
   // A drawing follows its own size: it is replaced as a whole.
@@ -73,13 +91,13 @@ function morph(old, node) {
     if (old.data !== node.data) old.data = node.data;
     return;
   }
+  // The reader opens and closes details.
+  const isReaders = (name) => name === "open" && old.nodeName === "DETAILS";
   for (const { name } of [...old.attributes]) {
-    // The reader opened it.
-    const isReaders = name === "open" && old.nodeName === "DETAILS";
-    if (!node.hasAttribute(name) && !isReaders) old.removeAttribute(name);
+    if (!node.hasAttribute(name) && !isReaders(name)) old.removeAttribute(name);
   }
   for (const { name, value } of [...node.attributes]) {
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (old.getAttribute(name) !== value && !isReaders(name)) old.setAttribute(name, value);
   }
   morphChildren(old, [...node.childNodes]);
 }
@@ -89,7 +107,7 @@ const SHOWN = 120;
 
 /** Show a string from Kafka: an id, a key, a name. It cannot reorder the text around it. */
 export function given(value) {
-  const text = inOrder(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+  const text = inOrder(written(value));
   const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
   return h("bdi", { class: "given", title: text === shown ? null : text.slice(0, 2000) }, shown);
 }

@@ -10,31 +10,36 @@ const SILENCE_MS = 45_000;
 /**
  * Follow a stream until `signal` aborts, over any number of connections.
  *
+ * While the page is hidden there is no connection: the stream continues when the page is shown.
  * `open()` returns the id after which the stream begins, or null; it is awaited before the first
  * connection, and again if the service refuses the id. `handlers`: `event(name, data)` for each
  * event, `up()` for each connection, `down(problem, seconds)` for each end of one.
  */
 export async function follow(path, parameters, open, handlers, signal) {
   let id = null;
-  let isFresh = true;
   let wait = FIRST_WAIT_MS;
   while (!signal.aborted) {
+    await untilShown(signal);
+    if (signal.aborted) return;
+    const shown = new AbortController();
+    const both = AbortSignal.any([signal, shown.signal]);
+    document.addEventListener("visibilitychange", () => shown.abort(), { signal: both });
     let problem = "The stream of alarms ended";
     try {
-      if (isFresh) id = await open();
-      isFresh = false;
-      for await (const block of connect(withQuery(path, parameters), id, handlers, signal)) {
+      if (id === null) id = await open();
+      for await (const block of connect(withQuery(path, parameters), id, handlers, both)) {
         wait = FIRST_WAIT_MS;
         if (block.id) id = block.id;
         if (block.data !== "") handlers.event(block.event, block.data);
       }
     } catch (error) {
-      if (signal.aborted) return;
       problem = error.message;
       // The installation is another one, or the id is not known any more.
-      isFresh ||= error instanceof RequestError && error.status === 422;
+      if (error instanceof RequestError && error.status === 422) id = null;
     }
     if (signal.aborted) return;
+    if (shown.signal.aborted) continue;
+    shown.abort();
     // Readers that were cut off together do not come back together.
     const pause = wait * (0.75 + Math.random() / 2);
     handlers.down(problem, pause / 1000);
@@ -96,6 +101,14 @@ export class Parser {
     if (name === "data") this.#fields.data.push(value);
     else if (name === "id" || name === "event") this.#fields[name] = value;
   }
+}
+
+function untilShown(signal) {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((resolve) => {
+    document.addEventListener("visibilitychange", resolve, { once: true, signal });
+    signal.addEventListener("abort", resolve, { once: true });
+  });
 }
 
 function sleep(milliseconds, signal) {

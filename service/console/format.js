@@ -11,6 +11,19 @@ const UNITS = [
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const SMALL = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
+/* The API has no times further from 1970. */
+const MAX_TIME_US = 2 ** 60;
+
+/** Return whether a value is a time of the API: records in Kafka may contain any JSON. */
+export function isTime(value) {
+  return typeof value === "number" && Math.abs(value) <= MAX_TIME_US;
+}
+
+/** Return a value of a record as a string: strings as they are, other values as JSON. */
+export function written(value) {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
 /** Write a number with at most two decimal places; null as a dash. */
 export function number(value) {
   if (value === null || value === undefined) return "–";

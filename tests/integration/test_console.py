@@ -68,6 +68,13 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "threshold": "0.6",
     },
     "alike": {"kind": "topk_similarity", "a": "messages", "k": 3, "window": "10min"},
+    "near": {
+        "kind": "topk_similarity",
+        "a": "messages",
+        "k": 3,
+        "window": "10min",
+        "similarity": "hamming",
+    },
 }
 WORDS = ("disk", "full", "host", "timeout", "retry", "login", "denied", "restart")
 # Name of the picture, and address of the view; an address of None is that of an alarm.
@@ -87,6 +94,8 @@ SCREENS = {"desktop": DESKTOP, "phone": PHONE}
 SCHEMES = ("light", "dark")
 # Index of the cell with the alarms by chance; that of the alarms per hour is beside it.
 CHANCE = 4
+# Index of the cell with the similarity or the distance of a pair.
+VALUE = 1
 
 
 class Stack(NamedTuple):
@@ -246,6 +255,13 @@ def test_condition_has_its_plan_and_its_list(page: Page) -> None:
     rows = page.get_by_role("table", name="Pairs").get_by_role("row")
     expect(rows).to_have_count(1 + CONDITIONS["alike"]["k"])
     expect(rows.nth(1)).to_contain_text("messages:message-")
+    expect(page.get_by_role("columnheader", name="Similarity")).to_be_visible()
+    visit(page, "conditions/near")
+    expect(page.get_by_role("columnheader", name="Distance")).to_be_visible()
+    # Sets of four words each: the distance is even.
+    expect(rows.nth(1).get_by_role("cell").nth(VALUE)).to_have_text(re.compile("^[02468]$"))
+    visit(page, "alarms?condition=near")
+    expect(page.locator(".alarm").first).to_contain_text(re.compile(r", distance [02468]\b"))
     visit(page, "conditions/footsteps")
     expect(page.get_by_role("heading", name="Present list")).to_have_count(0)
     expect(page.get_by_role("definition").filter(has_text="0.6")).to_be_visible()
@@ -292,15 +308,14 @@ def test_views_fit_the_screen_and_are_accessible(
     options = {"viewport": SCREENS[screen], "color_scheme": scheme, "reduced_motion": "reduce"}
     # axe-core adds its own script, which the policy of the page would refuse.
     with tab(stack.browser, stack.url, bypass_csp=True, **options) as opened:
-        visit(opened.page, "streams")
-        # The next round has a rate.
-        expect(opened.page.get_by_role("cell", name="0/s").first).to_be_visible()
-        send_round(stack.job, round_of(screen, scheme))
         for name, address in VIEWS.items():
             visit(opened.page, address_of(stack, "footsteps") if address is None else address)
             if name == "validate":
                 fill(opened.page)
             if name == "streams":
+                # The page has counted before: the events of the round have a rate.
+                expect(opened.page.get_by_role("cell", name="0/s").first).to_be_visible()
+                send_round(stack.job, round_of(screen, scheme))
                 rates = opened.page.get_by_role("cell", name=re.compile(r"[1-9][0-9]*[^ ]s$"))
                 expect(rates.first).to_be_visible()
             if name == "conditions":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cli.stack.broker import free_port
+from correlation.result_format import ListName
+from correlation.topk.results import PRESENT
 from service.access.keys import new_key, write_keys
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.browser import PHONE, Tab, chromium, tab
@@ -33,6 +36,20 @@ PAYLOADS = [
     "\u202egnp.exe\u0000\u2028",
     "<a href=javascript:alert(7)>" + "A" * 3000,
 ]
+# Values of other types than the fields of records have; `null` instead of a method, too.
+SHAPES: list[object] = [None, {"toString": None}, 1e300, [None]]
+FIELDS = ("condition", "detected_at", "threshold", "a", "b", "events", "change", "record")
+QUERY = """\
+DETECT Lone
+ON event m: mic
+   not event g: geo
+WHERE m.rt.end <= g.rt.end, g.rt.end <= m.rt.end + 5 s
+END"""
+# Chromium without a window does not hide pages.
+CHANGE_VISIBILITY = """() => {
+  Object.defineProperty(document, "hidden", { value: !document.hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 VIEWS = ["", "streams", "conditions", "alarms", "validate"]
 
 
@@ -129,6 +146,43 @@ def test_alarms_appear_as_they_are_written(service: Service, opened: Tab) -> Non
     expect(page.get_by_text("No alarm yet.")).to_be_visible()
 
 
+def test_hidden_page_does_not_follow_alarms(service: Service, opened: Tab) -> None:
+    register(service)
+    page = opened.page
+
+    def has_readers(number: int) -> bool:
+        return f"coincide_alarm_readers {number}.0" in service.client.get("/metrics").text
+
+    visit(page, "alarms?condition=unseen")
+    expect(page.get_by_text("● live")).to_be_visible()
+    wait_until(lambda: has_readers(1))
+    page.evaluate(CHANGE_VISIBILITY)
+    wait_until(lambda: has_readers(0))
+    send(service, alarm(21, "mic-21", "geo-21", condition="unseen"))
+    expect(page.get_by_text("0 new alarms")).to_be_visible()
+    page.evaluate(CHANGE_VISIBILITY)
+    expect(page.locator(".alarm")).to_contain_text("mic-21")
+    expect(page.get_by_text("1 new alarms")).to_be_visible()
+    wait_until(lambda: has_readers(1))
+
+
+def test_focus_stays_on_its_alarm_while_others_arrive(service: Service, opened: Tab) -> None:
+    register(service)
+    page = opened.page
+    visit(page, "alarms?condition=chosen")
+    expect(page.get_by_text("● live")).to_be_visible()
+    send(service, alarm(31, "mic-31", "geo-31", condition="chosen"))
+    chosen = page.get_by_role("link", name="mic-31")
+    chosen.focus()
+    address = chosen.get_attribute("href") or ""
+    send(service, alarm(32, "mic-32", "geo-32", condition="chosen"))
+    expect(page.locator(".alarm").first).to_contain_text("mic-32")
+    expect(chosen).to_be_focused()
+    expect(page.locator(":focus")).to_have_attribute("href", address)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("definition").filter(has_text="mic:mic-31")).to_be_visible()
+
+
 def test_pair_is_explained_as_a_picture(service: Service, opened: Tab) -> None:
     register(service)
     send(service, alarm(11, "mic-11", "geo-11", probability=0.625))
@@ -189,6 +243,60 @@ def test_hostile_strings_are_shown_as_text(service: Service, opened: Tab) -> Non
     assert page.locator("img[src=x], svg[onload], [onerror], main script").count() == 0
 
 
+def test_records_of_any_shape_are_shown(service: Service, opened: Tab) -> None:
+    register(service)
+    assert service.client.put("/v1/conditions/shapes", json=PAIR).is_success
+    whole = json.loads(alarm(41, "mic-41", "geo-41", condition="shapes").value or b"")
+    a, b = whole["a"], whole["b"]
+    changes: list[dict[str, object]] = [{field: it} for field in FIELDS for it in SHAPES]
+    changes += [
+        {"a": {**a, "latest": 1e300}},
+        {"a": {**a, "latest": 10**18}},
+        {"a": {**a, "histogram": 7}, "b": {**b, "histogram": [{"lo": None}]}},
+        {"a": {**a, "stream": {"toString": None}, "id": None, "key": {}}},
+        {"a": {**a, "id": "a\u202eb"}, "probability": 1e300, "threshold": {}},
+        {"change": "moved", "rank": {"toString": None}, "older": {"time": 1e300}},
+        {"events": {"s": None, "r": {"begin": 0, "end": 1e300}}},
+    ]
+    values = [json.dumps({**whole, **change}).encode() for change in changes]
+    send(service, *(Sent(it, b"north", headers=headers_of("shapes")) for it in values))
+    page = opened.page
+    visit(page, "alarms?condition=shapes")
+    links = page.locator(".alarm")
+    expect(links).to_have_count(len(changes))
+    expect(links.filter(has_text="cannot be shown")).to_have_count(1)
+    visit(page, "")
+    expect(page.get_by_role("heading", name="Newest alarms")).to_be_visible()
+    visit(page, "alarms?condition=shapes")
+    expect(links).to_have_count(len(changes))
+    for address in [it.get_attribute("href") or "" for it in links.all()]:
+        visit(page, address.removeprefix("#/"))
+        expect(page.get_by_text("Asking how")).to_have_count(0)
+        record = page.locator("summary", has_text="Record")
+        expect(record).to_be_visible()
+        record.click()
+        expect(page.locator("details pre")).not_to_contain_text("\u202e")
+
+
+def test_further_keys_of_a_list_have_a_link(service: Service, opened: Tab) -> None:
+    sets = {**STREAM, "max_uncertainty": "0s", "partitioning": "grid", "tokens": "tags"}
+    pairs = {"kind": "topk_similarity", "a": "sets", "k": 2, "window": "10s"}
+    assert service.client.put("/v1/streams/sets", json=sets).is_success
+    assert service.client.put("/v1/conditions/lists", json=pairs).is_success
+    names = [f"key-{number:03}" for number in range(101)]
+    value = json.dumps({"v": 1, "items": []}).encode()
+    lists = [Sent(value, ListName("lists", it.encode()).record_key()) for it in names]
+    produce(service.settings.bootstrap, service.settings.topics.of(PRESENT), lists)
+    page = opened.page
+    visit(page, "conditions/lists")
+    keys = page.get_by_role("list", name="Keys").get_by_role("link")
+    expect(keys).to_have_text(names[:100])
+    more = page.get_by_role("link", name="More keys")
+    more.click()
+    expect(keys).to_have_text(names[100:])
+    expect(more).to_have_count(0)
+
+
 def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) -> None:
     register(service)
     page = opened.page
@@ -216,6 +324,22 @@ def test_form_checks_a_condition_while_one_types(service: Service, opened: Tab) 
     expect(chance).to_have_text(f"{derived['chance_alarms_per_hour']:,.2f}".rstrip("0").rstrip("."))
     page.get_by_label("keys").fill("none")
     expect(page.locator("#problem-keys")).not_to_be_empty()
+
+
+def test_form_asks_for_the_rates_of_a_query(service: Service, opened: Tab) -> None:
+    register(service)
+    page = opened.page
+    visit(page, "validate")
+    page.get_by_label("kind", exact=True).select_option("event_query")
+    page.get_by_label("query required").fill(QUERY)
+    page.get_by_label("rates.mic").fill("500")
+    page.get_by_label("rates.geo").fill("20")
+    buffered = page.locator("dt", has_text="expected buffered events").locator("+ dd li")
+    expect(buffered).to_have_count(2)
+    # The rates of streams that a query does not read any more are left out.
+    page.get_by_label("query required").fill("DETECT Loud ON event m: mic END")
+    expect(buffered).to_have_text([re.compile("^mic: ")])
+    expect(page.get_by_text("● valid")).to_be_visible()
 
 
 def test_console_works_with_the_keyboard_alone(service: Service, opened: Tab) -> None:

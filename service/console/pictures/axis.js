@@ -29,7 +29,9 @@ export class Scale {
   /** Return the times of ticks, so far apart that their labels do not meet. */
   ticks() {
     const fit = Math.max(1, Math.floor((this.right - this.left) / LABEL_WIDTH));
-    const step = STEPS_US.find((it) => (this.to - this.from) / it <= fit) ?? STEPS_US.at(-1);
+    let step = STEPS_US.find((it) => (this.to - this.from) / it <= fit) ?? STEPS_US.at(-1);
+    // Spans of more than some ten thousand days.
+    while ((this.to - this.from) / step > fit) step *= 2;
     const first = Math.ceil(this.from / step) * step;
     const found = [];
     for (let us = first; us <= this.to; us += step) found.push(us);

@@ -1,7 +1,7 @@
 /* Events on a time axis: intervals as bars, histograms as columns, exact times as marks. */
 
 import { s } from "../dom.js";
-import { duration, inOrder } from "../format.js";
+import { duration } from "../format.js";
 import { axis, Scale } from "./axis.js";
 import { figure } from "./figure.js";
 
@@ -44,8 +44,7 @@ function lane(row, scale, top) {
 }
 
 function short(text) {
-  const shown = inOrder(text);
-  return shown.length > LABEL ? `${shown.slice(0, LABEL)}…` : shown;
+  return text.length > LABEL ? `${text.slice(0, LABEL)}…` : text;
 }
 
 function body(row, scale, y) {

@@ -1,14 +1,11 @@
 /* One alarm, explained: its events on a time axis, the window, the regions and the decision. */
 
 import { get } from "../api.js";
-import { isEvent, named } from "../alarm_text.js";
+import { isEvent, isMissing, named } from "../alarm_text.js";
 import { broken, facts, given, h, link, moment, notice } from "../dom.js";
-import { number } from "../format.js";
+import { isTime, number } from "../format.js";
 import { onAxis } from "../pictures/events.js";
 import { pairExplanation, searchedExplanation } from "./explanation.js";
-
-/* Pages of the list that are searched for an alarm: alarms of one moment. */
-const MAX_PAGES = 20;
 
 export async function showAlarm({ body, names, parameters, signal }) {
   body.replaceChildren(h("p", { class: "loading", role: "status" }, "Loading…"));
@@ -29,14 +26,13 @@ async function find({ topic, partition, offset }, parameters, signal) {
   const [at, condition] = [parameters.get("at"), parameters.get("condition")];
   const place = [topic, partition, offset].join("/");
   let after = null;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
+  do {
     const asked = { condition, since: at, until: at, limit: 1000, after };
     const { items, next } = await get("v1/alarms", asked, signal);
     const found = items.find((it) => [it.topic, it.partition, it.offset].join("/") === place);
     if (found) return found;
-    if (next === null) return null;
     after = next;
-  }
+  } while (after !== null);
   return null;
 }
 
@@ -67,20 +63,26 @@ function render(item, signal) {
     h("pre", { tabindex: "0" }, JSON.stringify(record ?? item, null, 2)),
   );
   if (record === null) return [notice("bad", `The record cannot be read: ${item.error}`), raw];
-  return [summary(item), picture(record, signal), raw].flat().filter((it) => it !== null);
+  try {
+    return [summary(item), picture(record, signal), raw].flat().filter((it) => it !== null);
+  } catch {
+    // A record that Coincide did not write may have any shape.
+    return [notice("bad", "The fields of this record cannot be shown as those of an alarm."), raw];
+  }
 }
 
 function summary({ topic, partition, offset, record }) {
-  const { condition, probability, threshold } = record;
+  const { condition, detected_at: detected, probability, threshold } = record;
+  const name = condition === undefined ? null : given(condition);
   return facts([
-    ["Condition", condition && link(["conditions", String(condition)], {}, given(condition))],
+    ["Condition", typeof condition === "string" ? link(["conditions", condition], {}, name) : name],
     ["Kind", record.kind === undefined ? null : given(record.kind)],
-    ["Detected", record.detected_at === undefined ? null : moment(record.detected_at)],
+    ["Detected", isTime(detected) ? moment(detected) : null],
     ["A", isEvent(record.a) ? h("span", {}, named(record.a)) : null],
     ["B", isEvent(record.b) ? h("span", {}, named(record.b)) : null],
     ["Join key", record.a?.key === undefined || record.a.key === null ? null : given(record.a.key)],
     ["Probability", typeof probability === "number" ? number(probability) : null],
-    ["Threshold", threshold === undefined || threshold === null ? null : String(threshold)],
+    ["Threshold", threshold === undefined || threshold === null ? null : given(threshold)],
     ["Decided by", record.decided_by === undefined ? null : given(record.decided_by)],
     ["Late", record.late === true ? "yes: an event came later than max_delay" : null],
     ["Pairs", typeof record.pairs === "number" ? number(record.pairs) : null],
@@ -93,8 +95,8 @@ function picture(record, signal) {
   if (record.events !== undefined)
     return [combination(record), searchedExplanation(record, signal)];
   if (isEvent(record.a) && isEvent(record.b)) return pairExplanation(record, signal);
-  const alone = isEvent(record.a) ? record.a : record.b;
-  if (!isEvent(alone)) return null;
+  const [alone, ...others] = [record.a, record.b].filter((it) => !isMissing(it));
+  if (!isEvent(alone) || others.length) return null;
   const words =
     record.record === undefined
       ? "No B satisfies the condition with A."
@@ -103,7 +105,7 @@ function picture(record, signal) {
 }
 
 function combination({ events }) {
-  const rows = Object.entries(events).filter(([, it]) => isEvent(it));
+  const rows = Object.entries(events ?? {}).filter(([, it]) => isEvent(it));
   const drawn = rows.map(([alias, it]) => [`${alias} = `, it, "a"]);
   return rows.length ? onAxis(drawn, "The events of the combination") : null;
 }
@@ -112,6 +114,6 @@ function sets({ older, younger }) {
   const rows = [
     ["older ", older, "a"],
     ["younger ", younger, "b"],
-  ].filter(([, it]) => typeof it?.time === "number");
+  ].filter(([, it]) => isTime(it?.time));
   return rows.length ? onAxis(rows, "The two sets of the pair") : null;
 }

@@ -75,6 +75,7 @@ class AlarmList {
   #state = h("p", { class: "stream", role: "status" }, "Loading…");
   #count = h("p", { class: "hint" });
   #notices = h("div", { role: "status" });
+  #gap = h("div", { role: "status" });
   #list = h("ol", { class: "alarms", "aria-label": "Alarms, the newest first" });
   #pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
 
@@ -82,7 +83,7 @@ class AlarmList {
     this.#pause.addEventListener("click", () => this.#toggle());
     signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
     const bar = h("div", { class: "bar" }, this.#state, this.#pause);
-    this.element = h("div", {}, bar, this.#notices, this.#count, this.#list);
+    this.element = h("div", {}, bar, this.#notices, this.#gap, this.#count, this.#list);
   }
 
   /** Begin with the recent alarms, the newest first. */
@@ -95,6 +96,7 @@ class AlarmList {
       this.#notices,
       problems.map(([topic, problem]) => notice("warn", `${topic}: ${problem}`)),
     );
+    refresh(this.#gap);
     this.#draw();
   }
 
@@ -107,7 +109,8 @@ class AlarmList {
     const item = JSON.parse(data);
     if (name === "gap" || name === "dropped") {
       const what = name === "gap" ? "Alarms are missing here" : "The page was too slow";
-      this.#notices.append(notice("warn", `${what}: ${item.problem ?? ""} Read them from Kafka.`));
+      const words = `${what}: ${item.problem ?? ""} Read them from Kafka.`;
+      refresh(this.#gap, notice("warn", words));
       return;
     }
     this.#received += 1;
@@ -140,10 +143,7 @@ class AlarmList {
     );
     if (this.#isPaused || !this.#isLoaded) return;
     const shown = [...this.#alarms.values()].reverse();
-    refresh(
-      this.#list,
-      shown.map((it) => h("li", {}, describe(it))),
-    );
+    refresh(this.#list, shown.map(describe));
     this.#list.classList.toggle("empty", shown.length === 0);
     if (!shown.length) refresh(this.#list, h("li", {}, "No alarm yet. New ones appear here."));
   }

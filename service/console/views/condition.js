@@ -1,6 +1,6 @@
 /* One condition: state, rates, its plan with a picture if its kind draws one, and its list. */
 
-import { get, orNull, request, resource } from "../api.js";
+import { get, limited, orNull, request, resource } from "../api.js";
 import { facts, given, h, link, moment, notice, table } from "../dom.js";
 import { age, number, percent, words } from "../format.js";
 import { live } from "../live.js";
@@ -11,7 +11,8 @@ export function showCondition({ body, names, parameters, signal }) {
   const [status, list, plan] = [h("div"), h("div"), h("div")];
   body.append(status, list, plan);
   live(status, (it) => load(names.name, it), render, signal);
-  showList(list, names.name, parameters.get("key"), signal);
+  const chosen = { key: parameters.get("key"), after: parameters.get("after") };
+  showList(list, names.name, chosen, signal);
   live(plan, (it) => loadPlan(names.name, it), renderPlan, signal, 60);
 }
 
@@ -72,9 +73,8 @@ function render({ stored, status, chance }) {
 async function loadPlan(name, signal) {
   const path = resource("conditions", name, "plan");
   // Kinds without a picture answer with the plan itself.
-  const drawn = await orNull(
-    request(path, { headers: { Accept: "image/svg+xml, application/json;q=0.5" }, signal }),
-  );
+  const headers = { Accept: "image/svg+xml, application/json;q=0.5" };
+  const drawn = await orNull(request(path, { headers, signal: limited(signal) }));
   const isPicture = drawn?.headers.get("content-type")?.startsWith("image/svg+xml");
   return { plan: await get(path, {}, signal), picture: isPicture ? await drawn.blob() : null };
 }

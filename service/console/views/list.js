@@ -1,24 +1,32 @@
 /* The list that a condition maintains, as it changes. */
 
 import { get, orNull, resource } from "../api.js";
-import { address, given, h, moment, notice, table } from "../dom.js";
+import { address, given, h, link, moment, notice, table } from "../dom.js";
 import { age, number } from "../format.js";
 import { live } from "../live.js";
 
 const REFRESH_SECONDS = 2;
 const CHANGES = "Changes are those since the list before.";
 
-/** Show the list of a condition in a container; conditions without a list show nothing. */
-export async function showList(container, name, key, signal) {
+/**
+ * Show the list of a condition in a container; conditions without a list show nothing. `chosen`:
+ * the `key` of the list, and the key `after` which a page of keys begins; both may be null.
+ */
+export function showList(container, name, chosen, signal) {
   const before = { ranks: null };
-  const load = (it) => get(resource("conditions", name, "topk"), { key, limit: 100 }, it);
-  // 404: the kind of the condition has no list, or the condition does not exist.
-  const hasList = await orNull(load(signal)).then(
-    (it) => it !== null,
-    () => true,
-  );
-  if (hasList && !signal.aborted)
-    live(container, load, (it) => render(name, it, before), signal, REFRESH_SECONDS);
+  const ended = new AbortController();
+  const load = async (it) => {
+    const path = resource("conditions", name, "topk");
+    const list = await orNull(get(path, { ...chosen, limit: 100 }, it));
+    // 404: the kind of the condition has no list, or the condition does not exist.
+    if (list === null) {
+      ended.abort();
+      container.replaceChildren();
+    }
+    return list;
+  };
+  const both = AbortSignal.any([signal, ended.signal]);
+  live(container, load, (it) => render(name, it, before), both, REFRESH_SECONDS);
 }
 
 function render(name, list, before) {
@@ -58,7 +66,9 @@ function keys(name, list) {
   );
   return [
     h("ul", { class: "keys", "aria-label": "Keys" }, links),
-    list.next === null ? null : h("p", {}, "There are more keys."),
+    list.next === null
+      ? null
+      : h("p", {}, link(["conditions", name], { after: list.next }, "More keys")),
   ];
 }
 
@@ -71,13 +81,18 @@ function items(list, moves) {
       list.items.map((it, place) => [place + 1, given(JSON.stringify(it))]),
     );
   }
+  // A list has one of the two: with hamming, pairs have a distance.
+  const [value, heading] =
+    list.items[0].distance === undefined
+      ? ["similarity", "#Similarity"]
+      : ["distance", "#Distance"];
   return table(
     "Pairs",
-    ["Rank", "Change", "#Similarity", "#Overlap", "Older", "Younger"],
+    ["Rank", "Change", heading, "#Overlap", "Older", "Younger"],
     list.items.map((it) => [
       it.rank,
       moved(moves.get(pairOf(it)), it.rank),
-      number(it.similarity),
+      number(it[value]),
       `${it.overlap} of ${(it.sizes ?? []).join(" and ")}`,
       set(it.older),
       set(it.younger),

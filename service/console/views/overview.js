@@ -163,7 +163,7 @@ function firstSteps() {
 function newest(alarms) {
   if (alarms === null)
     return notice("", "The service does not follow alarms: COINCIDE_RECENT_ALARMS is 0.");
-  const items = alarms.items.map((it) => h("li", {}, describe(it)));
+  const items = alarms.items.map(describe);
   return h(
     "section",
     { "aria-labelledby": "newest" },

@@ -41,6 +41,8 @@ class Validation {
   #timer;
   #asking = new AbortController();
   #reached = new Set();
+  /* Streams that the condition of the last valid answer reads: a query names them in its text. */
+  #read = [];
   #fieldset = h("div", { class: "fields" });
   #load = h("div", { class: "fields" });
   #answer = h("div", {}, h("p", { class: "hint" }, "Checking…"));
@@ -92,6 +94,7 @@ class Validation {
     const schema = this.#kinds.get(kind);
     this.kind = kind;
     this.#reached.clear();
+    this.#read = [];
     this.#fields = schema === undefined ? [] : fieldsOf(schema);
     const optional = this.#fields.filter((it) => !it.isRequired);
     this.#fieldset.replaceChildren(
@@ -116,10 +119,15 @@ class Validation {
     const asking = (this.#asking = new AbortController());
     const condition = this.#document();
     try {
-      await this.#rateFields(condition);
+      const streams = this.#streamsOf(condition);
+      await this.#rateFields(streams);
       const both = AbortSignal.any([asking.signal, this.#signal]);
-      const answer = await post("v1/conditions:validate", { condition, ...this.#expected() }, both);
+      const body = { condition, ...this.#expected(streams) };
+      const answer = await post("v1/conditions:validate", body, both);
       this.#show(condition, answer);
+      this.#read = Object.keys(answer.derived?.buffer_horizon_us ?? {});
+      // The question was asked without the rates of its streams, or with rates of other streams.
+      if (String(this.#streamsOf(condition)) !== String(streams)) this.#plan();
     } catch (error) {
       if (asking.signal.aborted || this.#signal.aborted) return;
       const isAnswer = error instanceof RequestError && error.errors.length;
@@ -142,12 +150,16 @@ class Validation {
     return found;
   }
 
+  /* The names of the streams that a condition reads, in order. */
+  #streamsOf(condition) {
+    const fields = this.#fields.filter((it) => it.input === "stream");
+    const named = fields.map((it) => condition[it.name]).filter((it) => it !== undefined);
+    return [...new Set([...named, ...this.#read])].sort();
+  }
+
   /* A field for the rate of each stream that exists; the rates seen are the first values. */
-  async #rateFields(condition) {
-    const streams = this.#fields
-      .filter((it) => it.input === "stream")
-      .map((it) => condition[it.name]);
-    for (const stream of new Set(streams.filter((it) => it !== undefined))) {
+  async #rateFields(streams) {
+    for (const stream of streams) {
       const name = `rates.${stream}`;
       if (!this.#streams.has(stream) || this.form.elements.namedItem(name)) continue;
       const status = await orNull(get(resource("streams", stream, "status"), {}, this.#signal));
@@ -159,15 +171,12 @@ class Validation {
     }
   }
 
-  #expected() {
+  #expected(streams) {
     const typed = new FormData(this.form);
-    const streams = this.#fields.filter((it) => it.input === "stream");
-    const named = new Set(streams.map((it) => `rates.${typed.get(it.name)}`));
-    const numbers = {};
-    for (const [name, value] of typed) {
-      if (!named.has(name) || value.trim() === "") continue;
-      numbers[name.slice("rates.".length)] = asNumber(value);
-    }
+    const typedRates = streams.map((it) => [it, (typed.get(`rates.${it}`) ?? "").trim()]);
+    const numbers = Object.fromEntries(
+      typedRates.filter(([, value]) => value !== "").map(([it, value]) => [it, asNumber(value)]),
+    );
     const keys = (typed.get("keys") ?? "").trim();
     return { rates: numbers, ...(keys === "" ? {} : { keys: asNumber(keys) }) };
   }
