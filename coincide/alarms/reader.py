@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from coincide.alarms.decoding import (
@@ -12,8 +13,8 @@ from coincide.alarms.decoding import (
     decode_timing_alarm,
     decode_withdrawal,
 )
-from coincide.alarms.recent_ids import RecentIds
-from coincide.alarms.values import EventQueryAlarm, TimingAlarm
+from coincide.alarms.recent import RecentAlarms
+from coincide.alarms.values import EventQueryAlarm, LastingEvent, TimingAlarm
 from correlation.errors import InvalidRecordError, UnknownRecordVersionError
 from correlation.event_query.alarm_format import CE_TYPE as QUERY_TYPE
 from correlation.record_fields import Fields
@@ -25,10 +26,10 @@ from correlation.topk.change_format import CE_TYPE as CHANGE_TYPE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from coincide.alarms.values import Result
+    from coincide.alarms.values import Event, Result
 
-# Alarms whose ids are remembered by default: about 15 MB.
-REMEMBERED_IDS = 100_000
+# Alarms that are remembered by default: about 15 MB.
+REMEMBERED_ALARMS = 100_000
 # Decoders of records with one result, by CloudEvents type.
 _DECODERS: dict[str, Callable[[Fields], Result]] = {
     ALARM_TYPE: decode_timing_alarm,
@@ -41,27 +42,28 @@ _DECODERS: dict[str, Callable[[Fields], Result]] = {
 class AlarmReader:
     """Reads the records of one or several partitions, in the order of each partition.
 
-    Alarms with an id that was read before are left out. A repeated alarm is recognised if fewer
-    than `remembered_ids` alarms with other ids were read since.
+    Alarms that were read before are left out: alarms with the same id, and the same join keys and
+    times of their events. A repeated alarm is recognised if fewer than `remembered_alarms` other
+    alarms were read since.
 
     Parameters
     ----------
-    remembered_ids : int
-        Number of alarm ids that are remembered, about 150 bytes each; 0 leaves no alarm out.
+    remembered_alarms : int
+        Number of alarms that are remembered, about 150 bytes each; 0 leaves no alarm out.
 
     Raises
     ------
     ValueError
-        `remembered_ids` is negative.
+        `remembered_alarms` is negative.
     """
 
-    def __init__(self, *, remembered_ids: int = REMEMBERED_IDS) -> None:
-        self._recent = RecentIds(remembered_ids)
+    def __init__(self, *, remembered_alarms: int = REMEMBERED_ALARMS) -> None:
+        self._recent = RecentAlarms(remembered_alarms)
         self._expander = Expander()
 
     @property
     def holds_tables(self) -> bool:
-        """Whether tables of factored records are held, whose base records are still to come.
+        """Whether a table is held that further base records refer to.
 
         Commit offsets only while this is False: reading must not begin after a table.
         """
@@ -79,7 +81,9 @@ class AlarmReader:
     ) -> Iterator[Result]:
         """Read a record and yield its results: none, one, or many if it is factored.
 
-        A record is read while the results are iterated; read it to the end before the next one.
+        A record is read while the results are iterated; read it to the end before the next one. An
+        alarm is remembered when the next result is requested: if the body of the loop raises an
+        error, the alarm is yielded again when its record is read again.
 
         Parameters
         ----------
@@ -117,12 +121,36 @@ class AlarmReader:
             )
 
     def _new(self, result: Result) -> Iterator[Result]:
-        """Yield a result, unless it is an alarm whose id is remembered."""
-        if isinstance(result, TimingAlarm | EventQueryAlarm):
-            if self._recent.add(result.alarm_id):
-                yield result
-        else:
+        """Yield a result, unless it is an alarm that is remembered."""
+        if not isinstance(result, TimingAlarm | EventQueryAlarm):
             yield result
+            return
+        identity = _identify(result)
+        if identity not in self._recent:
+            yield result
+        # The loop over the results has processed the alarm when it requests the next one.
+        self._recent.add(identity)
+
+
+def _identify(alarm: TimingAlarm | EventQueryAlarm) -> bytes:
+    """Return a digest of the id of an alarm, and of the join keys and times of its events.
+
+    The id alone is not enough: a producer may use an event id several times.
+    """
+    if isinstance(alarm, TimingAlarm):
+        events: list[Event | LastingEvent | None] = [alarm.a, alarm.b]
+    else:
+        events = list(alarm.events.values())
+    parts = (alarm.alarm_id, *map(_key_and_times, events))
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
+
+
+def _key_and_times(event: Event | LastingEvent | None) -> tuple[str | None, int, int] | None:
+    if event is None:
+        return None
+    if isinstance(event, LastingEvent):
+        return event.key, event.begin, event.end
+    return event.key, event.earliest, event.latest
 
 
 def _read_type(headers: Iterable[tuple[str, bytes | str | None]] | None) -> str:

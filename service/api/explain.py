@@ -34,7 +34,7 @@ Event = Annotated[
         examples=[
             {"id": "mic-1"},
             {"id": "mic-1", "key": "north", "time": 1767225600000000, "before": "500ms"},
-            {"record": {"mic": "mic-1", "heard_at": 1767225600}, "record_key": "north"},
+            {"record": {"event_id": "mic-1", "heard_at": 1767225600}, "record_key": "north"},
         ],
     ),
 ]

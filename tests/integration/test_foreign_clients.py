@@ -23,11 +23,11 @@ from correlation.resources.topics import Topics
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import ID_HEADER, Record
 from tests.support import result_values as results
-from tests.support.kafka import Sent, create_topics, produce_in_transaction
+from tests.support.kafka import Sent, create_topics, produce, produce_in_transaction
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tests.support.result_values import Written
 
@@ -43,6 +43,11 @@ HAS_KAFKAJS = MODULES.is_dir() and shutil.which("node") is not None
 needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 needs_kafkajs = pytest.mark.skipif(not HAS_KAFKAJS, reason="kafkajs is not installed")
 needs_javac = pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK is not installed")
+
+
+PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
+# The line of the Python examples that processes an alarm.
+PROCESSING = re.compile(r"^( *)print\(alarm.condition, alarm.alarm_id, flush=True\)$", re.MULTILINE)
 
 
 class Published(NamedTuple):
@@ -61,6 +66,17 @@ def _records(topic: str, written: Written) -> Iterator[Record]:
         yield Record(topic, it.key, it.value, [*common, (ID_HEADER, it.ident.encode())])
 
 
+def _lines(records: Iterable[Record]) -> list[str]:
+    """Return the lines that the Python examples print."""
+    reader = AlarmReader()
+    return [
+        f"{found.condition} {found.alarm_id}"
+        for it in records
+        for found in reader.read(it.key, it.value, it.headers)
+        if isinstance(found, TimingAlarm)
+    ]
+
+
 @pytest.fixture(scope="module")
 def published(kafka_bootstrap: str) -> Published:
     """Return a topic into which the sink has written pairs, an A without a B, factored records."""
@@ -77,13 +93,7 @@ def published(kafka_bootstrap: str) -> Published:
     produce_in_transaction(kafka_bootstrap, topics.alarms, aborted, aborted=True)
     assert producer.write(1, [*transactions[1], *transactions[2]]) == len(transactions[1]) + 1
     records = list(chain.from_iterable(transactions))
-    reader = AlarmReader()
-    alarms = [
-        f"{found.condition} {found.alarm_id}"
-        for it in records
-        for found in reader.read(it.key, it.value, it.headers)
-        if isinstance(found, TimingAlarm)
-    ]
+    alarms = _lines(records)
     assert len(alarms) == 4
     return Published(
         kafka_bootstrap, topics.alarms, [(it.value or b"").decode() for it in records], alarms
@@ -129,33 +139,84 @@ def _run(command: list[str], count: int, folder: Path, environment: dict[str, st
     return found
 
 
-def _example(name: str, published: Published) -> str:
+def _example(name: str, bootstrap: str, topic: str) -> str:
     """Return an example with the address, the topic and a consumer group of the test."""
-    code: str = EXAMPLES[name].replace("localhost:9092", published.bootstrap)
+    code: str = EXAMPLES[name].replace("localhost:9092", bootstrap)
     # The import of the package `coincide.alarms` is kept.
     for before in ('"', "-t "):
-        code = code.replace(f"{before}coincide.alarms", f"{before}{published.topic}")
+        code = code.replace(f"{before}coincide.alarms", f"{before}{topic}")
     return code.replace('"pager"', f'"{uuid.uuid4().hex}"')
 
 
-@pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python", "aiokafka"])
+def _fail_at(code: str, line: str, folder: Path) -> list[str]:
+    """Run an example that raises an error after a line; return all lines that it prints."""
+    file, alarm_id = folder / "failing.py", line.split()[1]
+    failing = PROCESSING.sub(rf"\g<0>\n\1assert alarm.alarm_id != {alarm_id!r}", code)
+    file.write_text(failing, encoding="utf-8")
+    # An example of our own page.
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert "AssertionError" in done.stderr, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("client", PYTHON_CLIENTS)
 def test_python_client_reads_alarms(client: str, published: Published, tmp_path: Path) -> None:
     file = tmp_path / "alarms.py"
-    file.write_text(_example(client, published), encoding="utf-8")
+    file.write_text(_example(client, published.bootstrap, published.topic), encoding="utf-8")
     command = [sys.executable, str(file)]
     assert _run(command, len(published.alarms), tmp_path, {}) == published.alarms
 
 
+@pytest.mark.parametrize("client", PYTHON_CLIENTS)
+def test_python_client_continues_after_errors(
+    client: str, kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    topic = f"errors{uuid.uuid4().hex[:10]}.alarms"
+    create_topics(kafka_bootstrap, {topic: 1})
+    pair, unmatched, factored = results.one_of_each_kind()[:3]
+    other = results.unmatched(results.timing_condition(), b"north", [results.row(b"mic-3", 1, 2)])
+    table, base = _records(topic, factored)
+    records = [
+        *_records(topic, pair),
+        table,
+        *_records(topic, unmatched),
+        *_records(topic, other),
+        base,
+    ]
+    alarms = _lines(records)
+    assert len(alarms) == 5
+    sent = [
+        Sent(it.value, it.key, headers=tuple((name, found or b"") for name, found in it.headers))
+        for it in records
+    ]
+    produce(kafka_bootstrap, topic, sent[:-1])
+    code = _example(client, kafka_bootstrap, topic)
+    assert _fail_at(code, alarms[0], tmp_path) == alarms[:1]
+    # Nothing was committed. This run ends while the table is held, and after two more records.
+    assert _fail_at(code, alarms[2], tmp_path) == alarms[:3]
+    produce(kafka_bootstrap, topic, sent[-1:])
+    file = tmp_path / "alarms.py"
+    file.write_text(code, encoding="utf-8")
+    # The first record was committed; the table was not.
+    assert _run([sys.executable, str(file)], 4, tmp_path, {}) == alarms[1:]
+
+
 @needs_kcat
 def test_kcat_reads_committed_records(published: Published, tmp_path: Path) -> None:
-    command = _example("kcat", published).split()
+    command = _example("kcat", published.bootstrap, published.topic).split()
     assert _run(command, len(published.values), tmp_path, {}) == published.values
 
 
 @needs_kafkajs
 def test_kafkajs_reads_committed_records(published: Published, tmp_path: Path) -> None:
     file = tmp_path / "alarms.js"
-    file.write_text(_example("kafkajs", published), encoding="utf-8")
+    file.write_text(_example("kafkajs", published.bootstrap, published.topic), encoding="utf-8")
     command, paths = ["node", str(file)], {"NODE_PATH": str(MODULES)}
     assert _run(command, len(published.values), tmp_path, paths) == published.values
 
@@ -163,7 +224,7 @@ def test_kafkajs_reads_committed_records(published: Published, tmp_path: Path) -
 @needs_javac
 def test_java_reads_committed_records(published: Published, tmp_path: Path) -> None:
     file = tmp_path / "Alarms.java"
-    file.write_text(_example("Java", published), encoding="utf-8")
+    file.write_text(_example("Java", published.bootstrap, published.topic), encoding="utf-8")
     command = ["java", "-cp", os.pathsep.join(map(str, broker_jars())), str(file)]
     assert _run(command, len(published.values), tmp_path, {}) == published.values
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from tests.support.workload import NearCondition, Occurrence, Workload, alarm_pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import httpx
 
     from tests.support.kafka import Received
 
@@ -55,8 +58,9 @@ RESOURCES = f"""\
 COUNT = 300
 # Pages of Spark, which show the properties, the plans and the sources of the query.
 PAGES = ("environment/", "executors/", "jobs/", "stages/", "SQL/", "StreamingQuery/")
-# Answers of the service, problems among them.
-PATHS = ("/v1/job", "/metrics", "/readyz", "/v1/config", "/v1/alarms?limit=1", "/v1/streams/none")
+# Answers of the service, and a problem.
+PATHS = ("/v1/job", "/metrics", "/readyz", "/v1/config", "/v1/alarms?limit=1")
+PROBLEM_PATH = "/v1/streams/none"
 
 
 class Events:
@@ -190,8 +194,11 @@ def test_killed_job_continues_after_a_wrong_password(
         expected = events.alarms(condition)
         found = _at_least(broker.bootstrap, topic, len(expected))
         assert alarm_pairs(it.value for it in found) == expected
-        # Nothing follows.
-        assert len(read_committed(broker.bootstrap, topic)) == len(expected)
+    _wait_for_further_batch(stack)
+    # Nothing follows.
+    for condition, topic in ((NEAR, f"{PREFIX}.alarms"), (OUT, f"{PREFIX}-out")):
+        found = read_committed(broker.bootstrap, topic)
+        assert len(found) == len(events.alarms(condition))
 
 
 def test_wrong_password_is_named_and_not_repeated(stack: SecuredStack) -> None:
@@ -225,13 +232,16 @@ def test_secrets_are_nowhere(stack: SecuredStack, broker: SecuredBroker) -> None
         with suppress(FileNotFoundError, ProcessLookupError):
             places[f"environment of {pid}"] = _read(Path(f"/proc/{pid}/environ"))
     with stack.pages() as client:
-        places |= {path: client.get(f"{stack.url}{path}").text for path in PATHS}
-        places |= {page: client.get(f"{stack.ui}/{page}").text for page in PAGES}
+        problem = client.get(f"{stack.url}{PROBLEM_PATH}")
+        assert problem.status_code == HTTPStatus.NOT_FOUND
+        assert problem.text.startswith('{"type":"urn:coincide:problem:')
+        places[PROBLEM_PATH] = problem.text
+        places |= {path: _page(client, f"{stack.url}{path}") for path in PATHS}
+        places |= {page: _page(client, f"{stack.ui}/{page}") for page in PAGES}
         api = f"{stack.ui}/api/v1/applications"
-        (application,) = client.get(api).json()
+        (application,) = json.loads(_page(client, api))
         for part in ("environment", "sql?details=true&length=20"):
-            places[part] = client.get(f"{api}/{application['id']}/{part}").text
-    assert places["/v1/streams/none"].startswith('{"type":"urn:coincide:problem:')
+            places[part] = _page(client, f"{api}/{application['id']}/{part}")
     properties = dict(json.loads(places["environment"])["sparkProperties"])
     assert properties[SPARK_SECRET] == "*********(redacted)"
     assert "Scan" in places["sql?details=true&length=20"]
@@ -266,6 +276,20 @@ def test_no_operation_was_refused(broker: SecuredBroker) -> None:
 def _at_least(bootstrap: str, topic: str, count: int) -> list[Received]:
     """Wait for a number of records; return them."""
     return read_committed(bootstrap, topic, lambda found: len(found) >= count)
+
+
+def _wait_for_further_batch(stack: SecuredStack) -> None:
+    """Wait for a batch that begins after this moment; heartbeats cause batches."""
+    now_us = time.time_ns() // 1_000
+    with stack.client() as client:
+        wait_until(lambda: client.get("/v1/job")["at"] > now_us)
+        # The batch after this one may have begun.
+        completed = client.get("/v1/job")["batch"]
+        wait_until(lambda: client.get("/v1/job")["batch"] >= completed + 2)
+
+
+def _page(client: httpx.Client, url: str) -> str:
+    return client.get(url).raise_for_status().text
 
 
 def _read(path: Path) -> str:

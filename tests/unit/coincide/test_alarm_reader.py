@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from coincide.alarms import (
     AlarmReader,
+    EventQueryAlarm,
     InvalidRecordError,
     MissingTableError,
     Result,
@@ -150,12 +151,63 @@ def test_one_reader_reads_all_kinds_from_one_topic() -> None:
 def test_repeated_alarms_are_left_out_until_enough_others_were_read() -> None:
     condition = results.timing_condition()
     alarms = [results.unmatched(condition, None, [results.row(b"%d" % i, 1, 2)]) for i in range(3)]
-    reader = AlarmReader(remembered_ids=2)
+    reader = AlarmReader(remembered_alarms=2)
     counts = [len(read(alarms[i], reader)) for i in (0, 0, 1, 0, 2, 0, 1)]
     # The second alarm is the only one that two others followed before it was repeated.
     assert counts == [1, 0, 1, 0, 1, 0, 1]
-    forgetful = AlarmReader(remembered_ids=0)
+    forgetful = AlarmReader(remembered_alarms=0)
     assert [len(read(alarms[0], forgetful)) for _ in range(2)] == [1, 1]
+
+
+def _alarm_of(kind: str, key: bytes, a_time: int, b_time: int) -> Written:
+    """Return an alarm of a kind; only key and times of its events differ."""
+    a, b = results.row(b"mic-1", a_time, a_time), results.row(b"geo-7", b_time, b_time)
+    condition = results.timing_condition()
+    match kind:
+        case "pair":
+            return results.pairs(condition, key, [a], [b])
+        case "factored pair":
+            return results.factored(condition, key, [a], [b], base_is_a=True)
+        case "A without a B":
+            return results.unmatched(condition, key, [a])
+    return results.query_results(key, [a._replace(attributes={"n": 1})], [b], None)
+
+
+ALARM_TYPES = (EventQueryAlarm, TimingAlarm)
+ALARM_KINDS = ("pair", "factored pair", "A without a B", "event query")
+
+
+@pytest.mark.parametrize("kind", ALARM_KINDS)
+def test_alarms_of_events_with_repeated_ids_are_read(kind: str) -> None:
+    reader = AlarmReader()
+    events = [(b"north", 10, 20), (b"north", 11, 20), (b"south", 10, 20)]
+    if kind != "A without a B":
+        events.append((b"north", 10, 21))
+    alarms = [it for each in events for it in read(_alarm_of(kind, *each), reader)]
+    assert len(alarms) == len(events)
+    assert len({it.alarm_id for it in alarms if isinstance(it, ALARM_TYPES)}) == 1
+    # The same events, sent again.
+    assert [read(_alarm_of(kind, *each), reader) for each in events] == [[]] * len(events)
+
+
+@pytest.mark.parametrize("kind", ALARM_KINDS)
+def test_alarm_is_read_again_after_an_error_in_the_loop(kind: str) -> None:
+    written = _alarm_of(kind, b"north", 10, 20)
+    headers = [("ce_type", written.result.heading(0).headers["ce_type"])]
+    reader = AlarmReader()
+
+    def process() -> None:
+        for record in written.result.records(DETECTED_AT):
+            for alarm in reader.read(record.key, record.value, headers):
+                raise ValueError(alarm)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="mic-1"):
+            process()
+        # As before a position is set.
+        reader.drop_tables()
+    assert len(read(written, reader)) == 1
+    assert read(written, reader) == []
 
 
 def test_changes_and_lists_are_never_left_out() -> None:
@@ -164,9 +216,9 @@ def test_changes_and_lists_are_never_left_out() -> None:
         assert read(written, reader) == read(written, reader) == written.values
 
 
-def test_number_of_remembered_ids_is_not_negative() -> None:
-    with pytest.raises(ValueError, match=r"^remembered_ids: must be at least 0; got -1$"):
-        AlarmReader(remembered_ids=-1)
+def test_number_of_remembered_alarms_is_not_negative() -> None:
+    with pytest.raises(ValueError, match=r"^remembered_alarms: must be at least 0; got -1$"):
+        AlarmReader(remembered_alarms=-1)
 
 
 def test_table_is_held_until_its_base_records_or_a_new_position() -> None:
