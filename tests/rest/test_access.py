@@ -221,7 +221,13 @@ def test_token_of_the_issuer_is_accepted_and_audited(protected: Protected) -> No
     token = {"Authorization": f"Bearer {issuer.token(sub='grace', roles=['editor'])}"}
     assert client.put("/v1/streams/a-token", json=stream("t"), headers=token).is_success
     (found,) = audited(protected, "a-token")
-    who = {"name": "grace", "role": "editor", "method": "token", "names": [], "key_id": None}
+    who: dict[str, object] = {
+        "name": "grace",
+        "role": "editor",
+        "method": "token",
+        "names": [],
+        "key_id": None,
+    }
     assert found["who"] == who
     old = {"Authorization": f"Bearer {issuer.token(exp=1_700_000_000)}"}
     assert client.get("/v1/streams", headers=old).status_code == 401
