@@ -87,12 +87,13 @@ def find_indescribable(
 ) -> KafkaError | None:
     """Return the error of the first topic that the user of a client may not describe, or None.
 
-    librdkafka reports other errors for the partitions of such a topic.
+    librdkafka reports other errors for the partitions of such a topic. None also means that the
+    broker does not answer an admin client in time: the caller has an error of its own.
 
     Raises
     ------
     KafkaException
-        The broker does not answer in time.
+        The broker does not answer a consumer in time.
     """
     for topic in sorted(topics):
         if isinstance(client, UserConsumer):
@@ -100,7 +101,10 @@ def find_indescribable(
         else:
             asked = TopicCollection([topic])
             described = client.describe_topics(asked, request_timeout=timeout_seconds)[topic]
-            raised = described.exception(timeout_seconds)
+            try:
+                raised = described.exception(timeout_seconds)
+            except TimeoutError:
+                return None
             error = raised.args[0] if isinstance(raised, KafkaException) else None
         if error is not None and is_missing_right(error):
             return with_right(error, "Describe", topic, client.user)
