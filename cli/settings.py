@@ -58,6 +58,12 @@ class Settings(ClientSettings):
         default=None,
         description="Certificates, PEM, that commands trust for https, instead of the system's.",
     )
+    request_timeout_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Timeout of a request to the service, in seconds. Without it: 30, and 300 for "
+        "validate, diff and apply.",
+    )
     keys_file: Path | None = Field(
         default=None, description="File of API keys, which `coincide keys` writes."
     )

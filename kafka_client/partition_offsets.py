@@ -1,6 +1,6 @@
-"""First and next offsets of partitions, as reported by the broker.
+"""First and next offsets of partitions, and offsets of times, as reported by the broker.
 
-`list_offsets` and `list_ranges` raise the same error when the broker does not answer in time.
+All functions raise the same error when the broker does not answer in time.
 librdkafka's AdminClient returns the offset -1001 instead, without an error.
 """
 
@@ -39,6 +39,7 @@ _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 _LEADER_CHANGED = frozenset(
     {
         KafkaError._NOENT,  # noqa: SLF001 - as above; "No leaders found"
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above; also while it has no leader
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -113,8 +114,8 @@ def list_offsets(
         found = admin.list_offsets(asked, isolation_level=level, request_timeout=left)
         return _take_offsets(found, left, skip_unknown=skip_unknown)
 
-    topics = {it.topic for it in asked}
-    return _with_leaders(admin, ask, timeout_seconds, topics)
+    wanted = [(it.topic, it.partition) for it in asked]
+    return _with_leaders(admin, ask, timeout_seconds, wanted)
 
 
 def _take_offsets(
@@ -168,15 +169,56 @@ def list_ranges(
     for place in places:
         ask = partial(consumer.get_watermark_offsets, TopicPartition(*place))
         left = max(deadline - time.monotonic(), _SHORTEST_SECONDS)
-        ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left, {place[0]}))
+        ranges[place] = OffsetRange(*_with_leaders(consumer, ask, left, [place]))
     return ranges
+
+
+def find_offsets(
+    consumer: UserConsumer, places: Iterable[Place], moment_ms: int, timeout_seconds: float
+) -> dict[Place, int | None]:
+    """Return the first offset of each partition whose record has a Kafka timestamp from a time on.
+
+    Parameters
+    ----------
+    consumer : UserConsumer
+        Consumer that sends the request.
+    places : iterable of (topic, partition)
+        The partitions.
+    moment_ms : int
+        The time, in ms since 1970.
+    timeout_seconds : float
+        Maximum time to wait for the response.
+
+    Returns
+    -------
+    dict
+        The offsets; None for a partition without such a record.
+
+    Raises
+    ------
+    KafkaException
+        The broker does not answer in time, or returns an error.
+    """
+    wanted = list(places)
+    if not wanted:
+        return {}
+
+    def ask(left: float) -> dict[Place, int | None]:
+        asked = [TopicPartition(*place, moment_ms) for place in wanted]
+        found = consumer.offsets_for_times(asked, timeout=left)
+        for it in found:
+            if it.error is not None:
+                raise KafkaException(it.error)
+        return {(it.topic, it.partition): it.offset if it.offset >= 0 else None for it in found}
+
+    return _with_leaders(consumer, ask, timeout_seconds, wanted)
 
 
 def _with_leaders(
     client: UserAdmin | UserConsumer,
     ask: Callable[[float], _Answer],
     timeout_seconds: float,
-    topics: Collection[str],
+    places: Collection[Place],
 ) -> _Answer:
     """Return the answer to a request, repeated after a change of leader until the timeout.
 
@@ -188,8 +230,8 @@ def _with_leaders(
         Sends the request, given its timeout in seconds.
     timeout_seconds : float
         Maximum time for all attempts.
-    topics : collection of str
-        Topics of the request.
+    places : collection of (topic, partition)
+        Partitions of the request.
 
     Raises
     ------
@@ -207,14 +249,18 @@ def _with_leaders(
         except KafkaException as error:
             code = error.args[0].code()
             if code in _MAYBE_REFUSED:
-                refused = find_indescribable(client, topics, left())
+                refused = find_indescribable(client, {topic for topic, _ in places}, left())
                 if refused is not None:
                     raise KafkaException(refused) from error
             if code not in _LEADER_CHANGED or time.monotonic() > deadline:
                 raise
-        time.sleep(_PAUSE_SECONDS)
-        # librdkafka uses the outdated leader until it reads the metadata again.
-        client.list_topics(timeout=left())
+            time.sleep(_PAUSE_SECONDS)
+            # librdkafka uses the outdated leader until it reads the metadata again.
+            known = client.list_topics(timeout=left()).topics
+            if not all(
+                topic in known and number in known[topic].partitions for topic, number in places
+            ):
+                raise
 
 
 def is_timeout(error: KafkaException) -> bool:

@@ -16,19 +16,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
-from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message
 
 from correlation.explaining import GivenRecord, Place
 from correlation.parsing.event_reader import compile_id_reader
 from correlation.resources.mapping import EventMapping
 from kafka_client.consumers import open_consumer, read_ranges
-from kafka_client.partition_offsets import OffsetRange, is_timeout, list_ranges
+from kafka_client.partition_offsets import OffsetRange, find_offsets, is_timeout, list_ranges
 from kafka_client.rights import with_right
 from service.errors import BrokerError, FieldProblem, NotReadyError
 from service.newest_records import NewestRecords
@@ -49,8 +43,6 @@ _WAITING = 6
 # Min timeout of a request to the broker, also when the time limit is nearly reached.
 _SHORTEST_SECONDS = 0.1
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)
-# Offset for a partition without a record that is new enough; the client has no public constant.
-_NO_OFFSET = -1
 
 
 class Wanted(NamedTuple):
@@ -308,14 +300,8 @@ class _Search:
         self, moment_ms: int, otherwise: Mapping[Partition, int]
     ) -> dict[Partition, int]:
         """Return each partition's first offset with a Kafka timestamp at or after a time."""
-        if not otherwise:
-            return {}
-        asked = [TopicPartition(*place, moment_ms) for place in otherwise]
-        found = self._consumer.offsets_for_times(asked, timeout=self._left())
-        return {
-            place: otherwise[place] if it.offset <= _NO_OFFSET else it.offset
-            for place, it in (((it.topic, it.partition), it) for it in found)
-        }
+        found = find_offsets(self._consumer, otherwise, moment_ms, self._left())
+        return {place: otherwise[place] if it is None else it for place, it in found.items()}
 
     def _read(self, wanted: Mapping[str, Wanted], ranges: Ranges) -> dict[str, Finding]:
         """Read ranges of offsets and test their records."""

@@ -65,8 +65,16 @@ class ServiceClient:
 
     @classmethod
     def of(cls, settings: Settings, timeout_seconds: float = _TIMEOUT_SECONDS) -> Self:
-        """Return a client of the service of the settings; errors as in the constructor."""
-        return cls(settings.url, timeout_seconds, settings)
+        """Return a client of the service of the settings; errors as in the constructor.
+
+        Parameters
+        ----------
+        settings
+            Its settings.
+        timeout_seconds
+            Timeout of one request, unless the settings have one.
+        """
+        return cls(settings.url, settings.request_timeout_seconds or timeout_seconds, settings)
 
     def __enter__(self) -> Self:
         return self

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.command import coincide, running_service
+from tests.support.kafka import Sent, create_topics, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +55,8 @@ def test_validate_estimates_load_from_a_file_and_from_the_topic(
         code, shown = validate()
         assert code == 1
         assert shown.startswith("alike is not valid\na: stream 'alerts' does not exist; ")
+        # A topic whose records have the timestamps of their sender.
+        create_topics(kafka_bootstrap, {f"{topic_prefix}.alerts": 2})
         assert coincide("apply", "-f", str(resources), environment=environment).returncode == 0
         code, shown = validate("--from-topic")
         assert (code, "has no records: send a sample in the request" in shown) == (6, True)
@@ -61,10 +65,10 @@ def test_validate_estimates_load_from_a_file_and_from_the_topic(
         assert from_file.splitlines()[:2] == ["alike", "valid"]
         assert "warning: alerts: 1 of 21 records would go to the dead-letter topic" in from_file
         assert "last time 1970-01-01T00:00:19.250000Z" in " ".join(from_file.split())
-        # Slowly enough that Kafka's timestamps, in milliseconds, differ.
-        sending = ("produce", str(events), "--stream", "alerts", "--rate", "100")
-        sent = coincide(*sending, environment=environment)
-        assert sent.returncode == 0, sent.stderr
+        now_ms = time.time_ns() // 1_000_000
+        lines = events.read_bytes().splitlines()
+        sent = [Sent(it, timestamp_ms=now_ms + 10 * at) for at, it in enumerate(lines)]
+        produce(kafka_bootstrap, f"{topic_prefix}.alerts", sent)
         answers = [
             json.loads(validate(*options, "--json")[1])
             for options in (
@@ -81,7 +85,7 @@ def test_validate_estimates_load_from_a_file_and_from_the_topic(
     assert given["trial"] == read["trial"]
     # The arrivals of the topic have times, those of the file do not.
     assert given["streams"]["alerts"]["arrivals_per_second"] is None
-    assert read["streams"]["alerts"]["arrivals_per_second"] > 0
+    assert read["streams"]["alerts"]["arrivals_per_second"] == 100.0
     assert limited["streams"]["alerts"]["records"] == 11
     assert limited["expected"]["valid_sets"] == {"alerts": 25}
     assert [it["derived"]["expected_buffered_events"] for it in answers] == [

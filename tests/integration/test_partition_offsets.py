@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec
 from cli.stack.broker import EmbeddedBroker
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import open_consumer
-from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
+from kafka_client.partition_offsets import Edge, find_offsets, list_offsets, list_ranges
 from tests.support.hanging import hanging
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -53,6 +53,21 @@ def test_unknown_partitions_are_left_out_only_when_asked(kafka_bootstrap: str) -
     assert list_offsets(admin, [], Edge.END, PATIENCE_SECONDS) == {}
 
 
+def test_offsets_of_a_time_are_those_of_the_first_records_from_it_on(kafka_bootstrap: str) -> None:
+    topic = f"offsets-{uuid.uuid4().hex}"
+    create_topics(kafka_bootstrap, {topic: 3}, {"retention.ms": "-1"})
+    records = [Sent(b"", partition=0, timestamp_ms=at) for at in (1_000, 2_000, 3_000)]
+    produce(kafka_bootstrap, topic, [*records, Sent(b"", partition=1, timestamp_ms=1_000)])
+    consumer = open_consumer({"bootstrap.servers": kafka_bootstrap}, "offsets")
+    places = [(topic, number) for number in range(3)]
+    found = find_offsets(consumer, places, 1_001, PATIENCE_SECONDS)
+    assert found == dict(zip(places, [1, None, None], strict=True))
+    assert find_offsets(consumer, [], 0, PATIENCE_SECONDS) == {}
+    with pytest.raises(KafkaException):
+        find_offsets(consumer, [(f"{topic}-unknown", 0)], 0, PATIENCE_SECONDS)
+    consumer.close()
+
+
 def test_offsets_are_read_after_the_leader_changed() -> None:
     """A broker that stalls loses its partitions and takes them back under a new leader epoch."""
     session_ms = 2000
@@ -66,6 +81,7 @@ def test_offsets_are_read_after_the_leader_changed() -> None:
         consumer = open_consumer(properties, "offsets")
         assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
         assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
+        assert find_offsets(consumer, [place], 1, PATIENCE_SECONDS) == {place: 0}
         epoch = _leader_epoch(properties, place)
 
         def has_changed() -> bool:
@@ -75,6 +91,7 @@ def test_offsets_are_read_after_the_leader_changed() -> None:
 
         wait_until(has_changed)
         assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
+        assert find_offsets(consumer, [place], 1, PATIENCE_SECONDS) == {place: 0}
         assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
         consumer.close()
 

@@ -121,12 +121,14 @@ def test_job_ends_at_once_when_another_has_written_later_batches_with_its_checkp
         first = send_pairs(job, "first")
         written = job.alarms("near", awaited=first)
         # As a job does that works with a copy of this checkpoint and is ahead.
+        reports = job.read(job.topics.metrics)
         query = json.loads((job.folder / "checkpoint/query/metadata").read_bytes())["id"]
         ahead = job.job_records()[-1]["batch"] + 1_000
         for partition in range(2):
             target = Target(f"{job.prefix}.{query}.{partition}", job.topics)
+            record = Record(job.topics.metrics, b"other", reports[0].value)
             writer = PartitionProducer(target, {"bootstrap.servers": job.bootstrap})
-            assert writer.write(ahead, [Record(job.topics.metrics, b"other", b"{}")]) == 1
+            assert writer.write(ahead, [record]) == 1
         send_pairs(job, "second")
         wait_for_failure(job.process)
         assert_refused(job)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 COMMAND = (sys.executable, "-m", "cli.main")
+_PATIENT = {"COINCIDE_REQUEST_TIMEOUT_SECONDS": str(PATIENCE_SECONDS)}
 
 
 def coincide(
@@ -42,7 +43,7 @@ def coincide(
     # The command under test, with arguments of the tests.
     return subprocess.run(  # noqa: S603
         [*COMMAND, *arguments],
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **_PATIENT, **(environment or {})},
         input=given,
         capture_output=True,
         text=True,

@@ -196,8 +196,8 @@ def read_committed(
     topic
         Topic to read.
     until
-        Predicate that decides from all records read so far whether to stop; by default each
-        partition is read once to its end.
+        Predicate that decides from all records read so far whether to stop. It is first called
+        when each partition has been read to its end; by default reading then stops.
     timeout_seconds
         Max wait.
 
@@ -230,7 +230,7 @@ def _read(
     until: Callable[[list[Received]], bool] | None,
     timeout_seconds: float,
 ) -> list[Received]:
-    """Read from all partitions until `until` holds or their ends are reached."""
+    """Read all partitions to their ends, and then until `until` holds."""
     deadline = time.monotonic() + timeout_seconds
     partitions = consumer.list_topics(topic, timeout=timeout_seconds).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
@@ -240,7 +240,7 @@ def _read(
     }
     received: list[Received] = []
     ended: set[int] = set()
-    while not (until(received) if until else ended == set(partitions)):
+    while ended != set(partitions) or not (until is None or until(received)):
         if time.monotonic() > deadline:
             raise TimeoutError(
                 f"{len(received)} records in {topic} after {timeout_seconds:g} s are not enough; "
