@@ -4,7 +4,7 @@
 #   docker run --rm coincide --help
 
 # Debian 12 (bookworm) has Java 17, with which Spark and Kafka are tested.
-FROM python:3.11-slim-bookworm AS base
+FROM python:3.11.16-slim-bookworm@sha256:528257d48c1da0dcecc2e725d1ae34498d60c965f1241e39cd6a85a8859bdf84 AS base
 
 # Versions are not pinned: Debian removes superseded builds, so a pin would break the build later.
 # The package of Java links its manual pages into a folder that slim images do not have.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from correlation.errors import InvalidFieldError
@@ -20,7 +21,7 @@ from correlation.resources.records import (
 )
 from service.documents.capacity import check_capacity
 from service.documents.changes import problems_of, refuse_broken
-from service.documents.cycles import refuse_loop
+from service.documents.cycles import Flow
 from service.documents.models import valid_values
 from service.errors import (
     MAX_PROBLEMS,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _HARMLESS = {"topic": "unnamed", "max_uncertainty_us": LENGTH_LIMIT_US, "max_delay_us": 0}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResourceChecks:
     """Templates, streams and conditions, against which documents are checked.
 
@@ -70,7 +71,20 @@ class ResourceChecks:
 
     def conditions_on(self, stream: str) -> list[str]:
         """Return the names of the conditions that read a stream, sorted."""
-        return sorted(it.name for it in self.conditions if stream in it.streams)
+        return sorted(it.name for it in self._readers.get(stream, ()))
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[Condition]]:
+        """The conditions that read a stream, by its name."""
+        found: dict[str, list[Condition]] = {}
+        for condition in self.conditions:
+            for stream in set(condition.streams):
+                found.setdefault(stream, []).append(condition)
+        return found
+
+    @cached_property
+    def _flow(self) -> Flow:
+        return Flow(self.conditions, self.streams.values())
 
     def check_stream(
         self,
@@ -99,10 +113,11 @@ class ResourceChecks:
             conditions, would keep too many of its events, or does not support their histograms.
         """
         present = present or self
-        streams = {**self.streams, stream.name: stream}
-        readers = [
-            it for it in self.conditions if stream.name in it.streams and it.name not in checked
-        ]
+        streams, flow = self.streams, self._flow
+        if streams.get(stream.name) != stream:
+            streams = {**streams, stream.name: stream}
+            flow = Flow(self.conditions, streams.values())
+        readers = [it for it in self._readers.get(stream.name, ()) if it.name not in checked]
         complete = [it for it in readers if streams.keys() >= set(it.streams)]
         before = present.streams.get(stream.name)
         errors = DocumentErrors()
@@ -115,7 +130,7 @@ class ResourceChecks:
                     "use another topic, or first change output_topic of the condition",
                 )
         with errors:
-            refuse_loop(self.conditions, streams.values(), [it.name for it in readers], "topic")
+            flow.refuse_loop([it.name for it in readers], "topic")
         for reader in complete:
             with errors:
                 if not problems_of(reader, streams):
@@ -196,10 +211,13 @@ class ResourceChecks:
             keep too many events.
         """
         condition = checked_condition(name, version, document, self.streams, self.remedy)
-        others = [it for it in self.conditions if it.name != name]
+        flow = self._flow
+        if condition not in self._readers.get(condition.streams[0], ()):
+            others = [it for it in self.conditions if it.name != name]
+            flow = Flow([*others, condition], self.streams.values())
         errors = DocumentErrors()
         with errors:
-            refuse_loop([*others, condition], self.streams.values(), [name], "output_topic")
+            flow.refuse_loop([name], "output_topic")
         with errors:
             check_capacity(condition, self.streams, self.max_buffered_events)
         errors.raise_all()

@@ -36,6 +36,7 @@ from service.topic_rules import TOPIC_FIELDS
 
 if TYPE_CHECKING:
     from service.registry import Registry
+    from service.topic_rules import TopicSurvey
 
 Key = tuple[ResourceKind, str]
 Document = dict[str, Any]
@@ -90,10 +91,10 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Changes, sorted by kind and name, and topics that must be created, each with its user."""
+    """Changes, sorted by kind and name, and topics that must be created, each with a user of it."""
 
     changes: tuple[Change, ...]
-    topics: Mapping[str, ResourceKind]
+    topics: Mapping[str, Resource]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,12 @@ class Planner:
     ----------
     registry : Registry
         The resources in force.
-    check_topic : callable
-        Checks the topic that a document of a kind names; returns it if it must be created.
+    survey : callable
+        Asks the broker about the topics that documents name, as `TopicRules.survey`.
     """
 
     registry: Registry
-    check_topic: Callable[[ResourceKind, str | None], str | None]
+    survey: Callable[[Iterable[tuple[ResourceKind, str | None]]], TopicSurvey]
 
     def plan(self, wanted: Iterable[Wanted], now_us: int, *, prune: bool) -> Plan:
         """Check a configuration and compute its changes.
@@ -134,13 +135,12 @@ class Planner:
         for kind in KIND_ORDER:
             draft.read(kind)
         draft.check()
-        changes, topics = draft.changes, {}
-        for it in changes:
-            topic = draft.check_topic(it, self.check_topic)
-            if topic is not None:
-                topics[topic] = it.resource.kind
+        changes = draft.changes
+        remaining = [it.resource for it in changes if it.change != "deleted"]
+        survey = self.survey([(it.kind, _topic_of(it)) for it in remaining])
+        topics = {draft.check_topic(it, survey): it for it in remaining}
         draft.raise_problems()
-        return Plan(changes, topics)
+        return Plan(changes, {topic: it for topic, it in topics.items() if topic is not None})
 
 
 class _Draft:
@@ -183,9 +183,9 @@ class _Draft:
 
     def read(self, kind: ResourceKind) -> None:
         """Build the resources of a kind from their documents; those of earlier kinds are known."""
-        checks = self._checks()
+        checks, unread = self._checks(), self._unread()
         for it in self._of(kind):
-            if self._refers_to_unread(it):
+            if _named_by(it) & unread:
                 self._after.pop(it.key, None)
                 self._partly.append(it)
                 continue
@@ -221,17 +221,12 @@ class _Draft:
         for it in [*self._partly, *(it for it in self._wanted.values() if it.problems)]:
             self._add(it, checks.further_problems(it.kind, it.written, it.problems))
 
-    def check_topic(
-        self, change: Change, check: Callable[[ResourceKind, str | None], str | None]
-    ) -> str | None:
+    def check_topic(self, resource: Resource, survey: TopicSurvey) -> str | None:
         """Check the topic of a resource that remains; return it if it must be created."""
-        if change.change == "deleted":
-            return None
-        kind, name, document = change.resource.kind, change.resource.name, change.resource.document
         errors = DocumentErrors()
         with errors:
-            return check(kind, document.get(TOPIC_FIELDS[kind]))
-        self._add(self._wanted[kind, name], errors.problems)
+            return survey.check(resource.kind, _topic_of(resource))
+        self._add(self._wanted[resource.kind, resource.name], errors.problems)
         return None
 
     def raise_problems(self) -> None:
@@ -299,16 +294,6 @@ class _Draft:
     def _unread(self) -> frozenset[Key]:
         return frozenset(self._wanted.keys() - self._after.keys())
 
-    def _refers_to_unread(self, it: Wanted) -> bool:
-        """Return whether a document refers to resources that could not be read."""
-        named: set[Key] = set()
-        if it.kind == "stream":
-            named = {("template", name) for name in it.document["templates"]}
-        elif it.kind == "condition":
-            kind = KINDS[it.document["kind"]]
-            named = {("stream", found.stream) for found in kind.streams_named(it.document)}
-        return bool(named & self._unread())
-
     def _checks(self) -> ResourceChecks:
         """Return the state after the write, as far as it is known."""
         after = self._after
@@ -320,6 +305,22 @@ class _Draft:
             self._unread(),
             self._remedy,
         )
+
+
+def _topic_of(resource: Resource) -> str | None:
+    """Return the topic that a document names, or None."""
+    topic: str | None = resource.document.get(TOPIC_FIELDS[resource.kind])
+    return topic
+
+
+def _named_by(it: Wanted) -> set[Key]:
+    """Return the resources to which a document refers."""
+    if it.kind == "stream":
+        return {("template", name) for name in it.document["templates"]}
+    if it.kind == "condition":
+        kind = KINDS[it.document["kind"]]
+        return {("stream", found.stream) for found in kind.streams_named(it.document)}
+    return set()
 
 
 def _change_of(current: Resource | None, resource: Resource) -> Change:

@@ -72,7 +72,7 @@ class ConfigurationWrites:
         self._settings = settings
         self._topic_rules = topic_rules
         self._registry = registry
-        self._planner = Planner(registry, topic_rules.check)
+        self._planner = Planner(registry, topic_rules.survey)
         self._log = log
         self._turns = turns
         self._transactions = Transactions(settings, settings.topics.config)
@@ -104,7 +104,7 @@ class ConfigurationWrites:
     ) -> WrittenConfiguration:
         """Register all resources of a configuration, or none of them.
 
-        Missing topics are created first, also for unchanged resources.
+        Missing topics are created first, also for unchanged resources that the caller may write.
 
         Parameters
         ----------
@@ -137,8 +137,9 @@ class ConfigurationWrites:
                     by.require_name(it.resource.kind, it.resource.name)
             if dry_run:
                 return WrittenConfiguration(plan.changes, tag=self.tag())
-            for topic, kind in plan.topics.items():
-                self._topic_rules.create(kind, topic)
+            self._topic_rules.create(
+                {topic: it.kind for topic, it in plan.topics.items() if by.may_write(it.name)}
+            )
             changes = in_order_of_writing(plan.changes)
             if not changes:
                 return WrittenConfiguration(plan.changes, tag=self.tag())

@@ -9,7 +9,7 @@ own topics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import topics_of
@@ -17,6 +17,8 @@ from correlation.resources.topics import Topics, is_internal
 from service.errors import InvalidDocumentError, TopicRefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from correlation.resources.records import ResourceKind
     from service.settings import Settings
     from service.topics import TopicKeeper
@@ -46,6 +48,88 @@ class TopicRules:
         self._keeper = keeper
 
     def check(self, kind: ResourceKind, topic: str | None) -> str | None:
+        """Check that a document may name a topic; see `TopicSurvey.check`.
+
+        Raises
+        ------
+        BrokerError, TopicRefusedError
+            When the broker does not answer or refuses to describe the topic.
+        """
+        return self.survey([(kind, topic)]).check(kind, topic)
+
+    def survey(self, uses: Iterable[tuple[ResourceKind, str | None]]) -> TopicSurvey:
+        """Ask the broker about all topics that documents name, in a fixed number of requests.
+
+        Parameters
+        ----------
+        uses : iterable of (kind, topic)
+            The kind of each document, and the topic that it names.
+
+        Raises
+        ------
+        BrokerError, TopicRefusedError
+            When the broker does not answer or refuses to describe a topic.
+        """
+        own = self._settings.topics
+        named = {
+            (kind, topic)
+            for kind, topic in uses
+            if topic is not None and topic not in own.all() and not is_internal(topic)
+        }
+        if not named:
+            return TopicSurvey(self._settings, frozenset(), frozenset(), frozenset())
+        names = self._keeper.names()
+        return TopicSurvey(
+            self._settings,
+            names,
+            self._keeper.internal({topic for _, topic in named} & names),
+            self._keeper.compacted({topic for kind, topic in named if kind == "condition"} & names),
+        )
+
+    def create(self, topics: Mapping[str, ResourceKind]) -> None:
+        """Create topics that `check` returned, each given with the kind of its document.
+
+        Raises
+        ------
+        InvalidDocumentError
+            When the broker refuses a topic.
+        BrokerError
+            When the broker does not answer.
+        """
+        try:
+            self._keeper.create(topics)
+        except TopicRefusedError:
+            # One by one, to name the topic that is refused.
+            for topic, kind in topics.items():
+                self._create(kind, topic)
+
+    def _create(self, kind: ResourceKind, topic: str) -> None:
+        try:
+            self._keeper.create([topic])
+        except TopicRefusedError as error:
+            problem = f"the broker did not create {topic!r}: {error.detail}"
+            raise InvalidDocumentError.of(TOPIC_FIELDS[kind], problem, _ANOTHER) from error
+
+
+class TopicSurvey(NamedTuple):
+    """What the broker says about topics that documents name.
+
+    Parameters
+    ----------
+    settings : Settings
+        As of `TopicRules`.
+    names : frozenset of str
+        All topics.
+    internal, compacted : frozenset of str
+        The internal topics, and the compacted output topics, among those that documents name.
+    """
+
+    settings: Settings
+    names: frozenset[str]
+    internal: frozenset[str]
+    compacted: frozenset[str]
+
+    def check(self, kind: ResourceKind, topic: str | None) -> str | None:
         """Check that a document may name a topic.
 
         Parameters
@@ -64,71 +148,49 @@ class TopicRules:
         ------
         InvalidFieldError, InvalidDocumentError
             When the topic is not allowed; names the field and the remedy.
-        BrokerError, TopicRefusedError
-            When the broker does not answer or refuses to describe the topic.
         """
-        if topic is None or (kind == "condition" and topic == self._settings.topics.alarms):
+        if topic is None or (kind == "condition" and topic == self.settings.topics.alarms):
             return None
         field = TOPIC_FIELDS[kind]
         self._check_name(kind, field, topic)
-        names = self._keeper.names()
-        if topic not in names:
-            if not self._settings.create_event_topics:
+        if topic not in self.names:
+            if not self.settings.create_event_topics:
                 raise InvalidDocumentError.of(
                     field,
                     f"topic {topic!r} does not exist",
                     "create it, or use another topic",
                 )
             return topic
-        owner = _owner(topic, names)
+        owner = _owner(topic, self.names)
         if kind == "condition" and owner is not None:
             problem = f"{topic} belongs to the Coincide installation with the prefix {owner}"
             raise InvalidFieldError(field, problem, _ANOTHER)
-        self._check_facts(kind, field, topic)
+        if topic in self.internal:
+            problem = f"{topic} is an internal topic of Kafka"
+            raise InvalidFieldError(field, problem, _ANOTHER)
+        if kind == "condition" and topic in self.compacted:
+            raise InvalidFieldError(
+                field,
+                f"{topic} is compacted: Kafka would keep only the newest alarm of each key",
+                "use a topic with cleanup.policy=delete",
+            )
         return None
-
-    def create(self, kind: ResourceKind, topic: str) -> None:
-        """Create a topic that `check` returned.
-
-        Raises
-        ------
-        InvalidDocumentError
-            When the broker refuses the topic.
-        BrokerError
-            When the broker does not answer.
-        """
-        try:
-            self._keeper.create(topic)
-        except TopicRefusedError as error:
-            problem = f"the broker did not create {topic!r}: {error.detail}"
-            raise InvalidDocumentError.of(TOPIC_FIELDS[kind], problem, _ANOTHER) from error
 
     def _check_name(self, kind: ResourceKind, field: str, topic: str) -> None:
         # A stream must not read the alarm topic either: it would read the alarms of its own
         # conditions and of every condition that is registered later.
-        if topic in self._settings.topics.all():
+        if topic in self.settings.topics.all():
             problem = f"{topic} is an internal topic of Coincide"
             raise InvalidFieldError(field, problem, _ANOTHER)
         if is_internal(topic):
             problem = f"{topic} is an internal topic of Kafka: its name begins with __"
             raise InvalidFieldError(field, problem, _ANOTHER)
-        allowed = self._settings.output_topics
+        allowed = self.settings.output_topics
         if kind == "condition" and allowed and not any(_matches(topic, it) for it in allowed):
             raise InvalidFieldError(
                 field,
                 f"{topic} is not one of the allowed output topics",
                 f"use one of {', '.join(allowed)}; or change COINCIDE_OUTPUT_TOPICS",
-            )
-
-    def _check_facts(self, kind: ResourceKind, field: str, topic: str) -> None:
-        if self._keeper.is_internal(topic):
-            problem = f"{topic} is an internal topic of Kafka"
-            raise InvalidFieldError(field, problem, _ANOTHER)
-        if kind == "condition" and self._keeper.is_compacted(topic):
-            raise InvalidFieldError(
-                field,
-                f"{topic} is compacted: Kafka would keep only the newest alarm of each key",
-                "use a topic with cleanup.policy=delete",
             )
 
 

@@ -224,39 +224,50 @@ class TopicKeeper:
         """
         return frozenset(self._partitions())
 
-    def is_internal(self, topic: str) -> bool:
-        """Return whether the broker marks an existing topic as internal.
+    def internal(self, topics: Collection[str]) -> frozenset[str]:
+        """Return those of some existing topics that the broker marks as internal.
 
         Raises
         ------
         BrokerError, TopicRefusedError
-            When the broker does not answer or refuses to describe the topic.
+            When the broker does not answer or refuses to describe a topic.
         """
+        if not topics:
+            return frozenset()
         described = self._client().describe_topics(
-            TopicCollection([topic]), request_timeout=self._settings.broker_timeout_seconds
+            TopicCollection(sorted(topics)), request_timeout=self._settings.broker_timeout_seconds
         )
-        return bool(self._result(described[topic], "Describe", topic).is_internal)
+        found = {name: self._result(it, "Describe", name) for name, it in described.items()}
+        return frozenset(name for name, it in found.items() if it.is_internal)
 
-    def is_compacted(self, topic: str) -> bool:
-        """Return whether an existing topic is compacted; errors as in `is_internal`."""
-        resource = ConfigResource(ResourceType.TOPIC, topic)
+    def compacted(self, topics: Collection[str]) -> frozenset[str]:
+        """Return those of some existing topics that are compacted; errors as in `internal`."""
+        resources = {ConfigResource(ResourceType.TOPIC, it): it for it in sorted(topics)}
+        if not resources:
+            return frozenset()
         described = self._client().describe_configs(
-            [resource], request_timeout=self._settings.broker_timeout_seconds
+            list(resources), request_timeout=self._settings.broker_timeout_seconds
         )
-        found = self._result(described[resource], "DescribeConfigs", topic)
-        return "compact" in str(found["cleanup.policy"].value).split(",")
+        found = set()
+        for resource, future in described.items():
+            name = resources[resource]
+            entries = self._result(future, "DescribeConfigs", name)
+            if "compact" in str(entries["cleanup.policy"].value).split(","):
+                found.add(name)
+        return frozenset(found)
 
-    def create(self, topic: str) -> None:
-        """Create a topic for events or alarms; Kafka stamps its records.
+    def create(self, topics: Collection[str]) -> None:
+        """Create topics for events or alarms; Kafka stamps their records.
 
         Raises
         ------
         BrokerError
             When the broker does not answer.
         TopicRefusedError
-            When the broker refuses the topic.
+            When the broker refuses a topic.
         """
-        self._create([TopicSpec(topic, self._settings.event_partitions, _STAMPED_BY_KAFKA)])
+        partitions = self._settings.event_partitions
+        self._create([TopicSpec(it, partitions, _STAMPED_BY_KAFKA) for it in sorted(topics)])
 
     def _client(self) -> AdminClient:
         if self._admin is None:
@@ -297,7 +308,7 @@ class TopicKeeper:
                 # not describe it, which raises the error that names the right.
                 if not _already_there(error.__cause__):
                     raise
-                self.is_internal(name)
+                self.internal([name])
 
     def _check(
         self, specs: list[TopicSpec], partitions: Mapping[str, int]

@@ -145,7 +145,7 @@ class ResourceWrites:
             version = self._registry.next_version(kind, name)
             document, missing = self._check(kind, name, version, document)
             if missing and not dry_run:
-                self._topic_rules.create(kind, missing)
+                self._topic_rules.create({missing: kind})
             if current is not None and is_unchanged(current.resource, document):
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
@@ -184,8 +184,18 @@ class ResourceWrites:
                 return Written(resource, None)
             return self._write(effect_of(resource, None), by)
 
-    def pause(self, name: str, *, paused: bool, by: Caller = ANYBODY) -> Written:
+    def pause(
+        self,
+        name: str,
+        precondition: Precondition,
+        *,
+        paused: bool,
+        dry_run: bool = False,
+        by: Caller = ANYBODY,
+    ) -> Written:
         """Pause or resume a condition; its document and version do not change.
+
+        Parameters are as in `put`.
 
         Raises
         ------
@@ -195,6 +205,7 @@ class ResourceWrites:
         by.require_name("condition", name)
         with self._turns.take():
             self._configuration.catch_up()
+            precondition(self._registry.get("condition", name))
             stored = self._registry.find("condition", name)
             found = stored.resource
             if found.paused == paused:
@@ -202,6 +213,8 @@ class ResourceWrites:
             resource = Resource(
                 "condition", name, found.version, self._now_us(), found.document, paused
             )
+            if dry_run:
+                return Written(resource, None)
             return self._write(effect_of(found, resource), by)
 
     def reset_watermark(self, name: str, *, by: Caller = ANYBODY) -> dict[int, int]:

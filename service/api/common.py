@@ -168,6 +168,14 @@ class Write:
         describe(response, written, f"/v1/{kind}s/{name}")
         return response
 
+    def pause(self, name: str, *, paused: bool) -> Stored:
+        """Pause or resume a condition; returns and raises as `put`."""
+        written = self._plane.writes.pause(
+            name, self._check, paused=paused, dry_run=self._dry_run, by=self._caller
+        )
+        describe(self._response, written, f"/v1/conditions/{name}")
+        return Stored(written.resource, written.offset or 0)
+
 
 Writing = Annotated[Write, Depends()]
 _NOT_READ_BACK = "Written, but not read back in time"

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from correlation.kinds import to_condition
 from service.api.body import JsonRoute
-from service.api.callers import CallerOf
 from service.api.common import (
     After,
     Limit,
@@ -20,7 +19,6 @@ from service.api.common import (
     Writing,
     accepts,
     delete_responses,
-    describe,
     describe_stream,
     etag,
     prefers,
@@ -29,11 +27,8 @@ from service.api.common import (
 from service.api.problems import responses
 from service.documents.fields import Document
 from service.documents.models import ConditionDocument
-from service.errors import (
-    NotAcceptableError,
-)
+from service.errors import NotAcceptableError
 from service.fold import Stored
-from service.writes import Written
 
 router = APIRouter(prefix="/v1", tags=["conditions"], route_class=JsonRoute)
 _JSON, _SVG = "application/json", "image/svg+xml"
@@ -114,25 +109,21 @@ def delete_condition(name: Name, write: Writing) -> Response:
 @router.put(
     "/conditions/{name}/pause",
     status_code=status.HTTP_202_ACCEPTED,
-    responses=responses(404, 422, 503),
+    responses=responses(404, 412, 422, 503),
 )
-def pause_condition(
-    name: Name, plane: Plane, caller: CallerOf, response: Response
-) -> StoredCondition:
+def pause_condition(name: Name, write: Writing, response: Response) -> StoredCondition:
     """Pause a condition; a paused condition stays paused."""
-    return _switched(name, plane.writes.pause(name, paused=True, by=caller), response)
+    return _switched(write.pause(name, paused=True), response)
 
 
 @router.put(
     "/conditions/{name}/resume",
     status_code=status.HTTP_202_ACCEPTED,
-    responses=responses(404, 422, 503),
+    responses=responses(404, 412, 422, 503),
 )
-def resume_condition(
-    name: Name, plane: Plane, caller: CallerOf, response: Response
-) -> StoredCondition:
+def resume_condition(name: Name, write: Writing, response: Response) -> StoredCondition:
     """Resume a paused condition; a running condition keeps running."""
-    return _switched(name, plane.writes.pause(name, paused=False, by=caller), response)
+    return _switched(write.pause(name, paused=False), response)
 
 
 @router.get(
@@ -195,10 +186,9 @@ def _missing_output(topic: str | None, job: Mapping[str, Any]) -> str | None:
     return f"topic {topic} does not exist: alarms go to the dead-letter topic; create it"
 
 
-def _switched(name: str, written: Written, response: Response) -> StoredCondition:
-    describe(response, written, f"/v1/conditions/{name}")
-    response.headers["Location"] = f"/v1/conditions/{name}/status"
-    return _shown(Stored(written.resource, written.offset or 0))
+def _switched(stored: Stored, response: Response) -> StoredCondition:
+    response.headers["Location"] = f"/v1/conditions/{stored.resource.name}/status"
+    return _shown(stored)
 
 
 def _shown(stored: Stored) -> StoredCondition:

@@ -217,6 +217,23 @@ def test_pause_and_resume_are_idempotent_and_keep_the_version(service: Service) 
     assert problem(client.put("/v1/conditions/none/pause"), 404, 40401) == []
 
 
+def test_pause_and_resume_obey_preconditions_and_dry_runs(service: Service) -> None:
+    path, _, _ = put_pair(service)
+    client = service.client
+    tag = client.get(path).headers["ETag"]
+    before = head(service)
+    answer = client.put(f"{path}/pause?dry_run=true", headers={"If-Match": tag})
+    assert (answer.status_code, answer.json()["paused"], head(service)) == (202, True, before)
+    assert client.get(path).json()["paused"] is False
+    answer = client.put(f"{path}/pause", headers={"If-Match": tag})
+    assert (answer.status_code, answer.headers["ETag"] != tag) == (202, True)
+    for other in (f"{path}/resume", f"{path}/pause"):
+        problem(client.put(other, headers={"If-Match": tag}), 412, 41201)
+    problem(client.put("/v1/conditions/none/pause", headers={"If-Match": "*"}), 412, 41201)
+    assert client.get(path).json()["paused"] is True
+    assert head(service) == before + 1
+
+
 def test_change_of_a_paused_condition_leaves_it_paused(service: Service) -> None:
     path, _, _ = put_pair(service)
     client = service.client

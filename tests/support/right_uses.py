@@ -203,7 +203,7 @@ def _create_own(place: Installation, _: str) -> None:
 
 def _create(place: Installation, topic: str) -> None:
     place.delete(topic)
-    TopicKeeper(place.service).create(topic)
+    TopicKeeper(place.service).create([topic])
     # A user without the right to read an empty topic is not refused.
     place.send(topic, b"{}")
 
@@ -320,7 +320,7 @@ def _sample(place: Installation, topic: str) -> object:
 
 
 def _is_compacted(place: Installation, topic: str) -> bool:
-    return TopicKeeper(place.service).is_compacted(topic)
+    return bool(TopicKeeper(place.service).compacted([topic]))
 
 
 _WRITTEN = ("alarms", "late", "dead-letter", "topk", "topk.current")

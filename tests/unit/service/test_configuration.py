@@ -1,6 +1,6 @@
 """Plans of configuration writes: checks of all resources together, differences, order of records.
 
-The registry is a fold of the records that a plan needs, in their order; topics are not checked.
+The registry is a fold of the records that a plan needs, in their order; all topics exist.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from service.errors import InvalidConfigurationError
 from service.fold import is_continued
 from service.log import LogRecord
 from service.registry import Registry
+from tests.support.surveys import survey_existing
 
 Document = dict[str, Any]
 LIMIT = 10**9
@@ -56,7 +57,7 @@ class Installation:
 
     def plan(self, resources: list[Document], *, prune: bool = False) -> Plan:
         """Return the plan of a configuration."""
-        planner = Planner(self.registry, lambda _kind, _topic: None)
+        planner = Planner(self.registry, survey_existing)
         return planner.plan(read_resources(resources), 7, prune=prune)
 
     def put(self, resources: list[Document], *, prune: bool = False) -> Plan:

@@ -19,6 +19,7 @@ from service.configuration import Planner
 from service.documents.schema import file_schema
 from service.errors import InvalidConfigurationError
 from service.registry import Registry
+from tests.support.surveys import survey_existing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,4 +166,4 @@ def test_schema_refuses_structural_faults_that_the_service_refuses(
     changed = {name: it for name, it in (document | changes).items() if it is not GONE}
     assert not SCHEMA.is_valid(changed)
     with pytest.raises(InvalidConfigurationError):
-        Planner(Registry(1), lambda _kind, _topic: None).plan(read_bodies([changed]), 0, prune=True)
+        Planner(Registry(1), survey_existing).plan(read_bodies([changed]), 0, prune=True)
