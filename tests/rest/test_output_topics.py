@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
+from correlation.errors import InvalidFieldError
 from correlation.resources.topics import Topics
+from service.errors import InvalidDocumentError
 from service.settings import Settings
+from service.topic_rules import TopicRules
+from service.topics import TopicKeeper
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.kafka import create_topics
+from tests.support.patience import wait_until
 
 if TYPE_CHECKING:
     import httpx
+    from confluent_kafka.admin import AdminClient
+
+    from correlation.resources.records import ResourceKind
 
 pytestmark = pytest.mark.kafka
 
@@ -125,6 +133,48 @@ def test_only_listed_topics_are_allowed_where_there_is_a_list(kafka_bootstrap: s
             )
         for allowed in (f"{prefix}-siem", f"{prefix}-out-a", settings.topics.alarms, None):
             assert answers(client, allowed) == [[], [], []]
+
+
+class CountingKeeper(TopicKeeper):
+    """A keeper of topics that counts its requests to the broker."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.requests = 0
+
+    def _client(self) -> AdminClient:
+        self.requests += 1
+        return super()._client()
+
+
+def test_topics_of_a_configuration_need_few_requests(kafka_bootstrap: str) -> None:
+    settings = fresh_settings(kafka_bootstrap)
+    there, compacted, missing = (
+        [f"{settings.prefix}-{name}-{it}" for it in range(40)] for name in ("there", "log", "new")
+    )
+    create_topics(kafka_bootstrap, dict.fromkeys(there, 1))
+    create_topics(kafka_bootstrap, dict.fromkeys(compacted, 1), {"cleanup.policy": "compact"})
+    keeper = CountingKeeper(settings)
+    rules = TopicRules(settings, keeper)
+    kinds: list[ResourceKind] = ["stream", "condition"]
+    survey = rules.survey(
+        [(kind, it) for it in [*there, *compacted, *missing, None] for kind in kinds]
+    )
+    assert keeper.requests == 3
+    for kind in kinds:
+        assert {survey.check(kind, it) for it in [*there, None]} == {None}
+        assert [survey.check(kind, it) for it in missing] == missing
+    assert {survey.check("stream", it) for it in compacted} == {None}
+    for it in compacted:
+        with pytest.raises(InvalidFieldError, match="is compacted"):
+            survey.check("condition", it)
+    rules.create(dict.fromkeys(missing, "stream"))
+    assert keeper.requests == 4
+    wait_until(lambda: keeper.names() >= {*missing})
+    # Refused topics are named, also among others.
+    wrong = {missing[0]: kinds[0], f"{settings.prefix} not a name": kinds[0]}
+    with pytest.raises(InvalidDocumentError, match=r"did not create '.* not a name'"):
+        rules.create(wrong)
 
 
 def test_list_of_output_topics_is_read_from_the_environment(
