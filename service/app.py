@@ -110,6 +110,7 @@ def create_app(
     app.state.authenticator = authenticator
     app.state.metrics_registry = registry
     app.state.parsing = new_limiter()
+    app.state.alarm_threads = alarms.Threads()
     app.state.monitoring = health.Monitoring(plane, authenticator)
     install(app)
     for module in (

@@ -176,7 +176,8 @@ class Readers:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._open: dict[Reader, asyncio.AbstractEventLoop] = {}
+        # Event loop and caller of each reader.
+        self._open: dict[Reader, tuple[asyncio.AbstractEventLoop, str | None]] = {}
         self._is_waking = False
         self._is_closed = False
         self.dropped_total = 0
@@ -186,13 +187,24 @@ class Readers:
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, reader: Reader, loop: asyncio.AbstractEventLoop) -> None:
+    def add(
+        self, reader: Reader, loop: asyncio.AbstractEventLoop, caller: str | None = None
+    ) -> None:
         """Add a reader whose stream runs in an event loop.
+
+        Parameters
+        ----------
+        reader : Reader
+            The reader.
+        loop : AbstractEventLoop
+            Its event loop.
+        caller : str or None
+            Who reads: may have half of all readers; None: not known, has no limit.
 
         Raises
         ------
         TooManyReadersError
-            When the max number of readers is open.
+            When the max number of readers is open, or the caller has too many.
         NotReadyError
             When the service stops.
         """
@@ -204,7 +216,13 @@ class Readers:
                     f"{self._most} live streams are open; close one, or raise "
                     "COINCIDE_ALARM_READERS"
                 )
-            self._open[reader] = loop
+            own = sum(it == caller for _, it in self._open.values())
+            if caller is not None and own >= max(1, self._most // 2):
+                raise TooManyReadersError(
+                    f"{own} live streams of {caller} are open, half of all; close one, or raise "
+                    "COINCIDE_ALARM_READERS"
+                )
+            self._open[reader] = loop, caller
 
     def remove(self, reader: Reader) -> None:
         """Remove a reader whose stream has ended."""
@@ -217,11 +235,11 @@ class Readers:
     def wake(self) -> None:
         """Wake all readers from any thread; calls before they run count as one."""
         with self._lock:
-            loop = next(iter(self._open.values()), None)
-            if loop is None or self._is_waking:
+            found = next(iter(self._open.values()), None)
+            if found is None or self._is_waking:
                 return
             self._is_waking = True
-            loop.call_soon_threadsafe(self._wake_all)
+            found[0].call_soon_threadsafe(self._wake_all)
 
     def close(self) -> None:
         """End all streams, in the event loop; further readers are refused."""

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Annotated, Any
 
 import orjson
-from anyio import CancelScope
+from anyio import CancelScope, CapacityLimiter, to_thread
 from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel, Field, PlainValidator, ValidationInfo, WithJsonSchema
 from starlette.types import Receive, Scope, Send
@@ -34,6 +33,16 @@ _AGE = re.compile(r"([0-9]{1,16})-([0-9]{1,19})-([0-9]{1,10})-([A-Za-z0-9._-]{1,
 _DIGITS = 20
 # A proxy must neither store the stream nor delay its events.
 _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Vary": "Accept"}
+
+
+class Threads:
+    """Limits of the threads of this route, for one application; other requests need threads too."""
+
+    def __init__(self) -> None:
+        # Searching the memory holds the GIL, so more threads are not faster.
+        self.pages = CapacityLimiter(2)
+        # Opening a stream may wait for Kafka.
+        self.streams = CapacityLimiter(8)
 
 
 def _read_moment(value: object, info: ValidationInfo) -> int | None:
@@ -156,9 +165,12 @@ async def get_alarms(
     if since is not None and until is not None and since > until:
         raise _wrong("until", "must not be before since", "swap since and until")
     selection = Selection(condition, key, since, until)
+    threads: Threads = request.app.state.alarm_threads
     if not prefers(_EVENTS, accept, _JSON):
         before = _read_age(after) if after else None
-        page = await run_in_threadpool(plane.alarms.page, selection, limit, before)
+        page = await to_thread.run_sync(
+            plane.alarms.page, selection, limit, before, limiter=threads.pages
+        )
         body = {
             "items": [orjson.Fragment(it) for it in page.lines],
             "next": None if page.last is None else _write_age(page.last),
@@ -169,10 +181,13 @@ async def get_alarms(
     for name in ("limit", "after"):
         if name in request.query_params:
             raise _wrong(name, "is not a parameter of a stream", "leave it out")
-    reader = await run_in_threadpool(plane.alarms.open, selection, last_event_id)
+    reader = await to_thread.run_sync(
+        plane.alarms.open, selection, last_event_id, limiter=threads.streams
+    )
     readers = plane.alarms.readers
     # Nothing may wait between this line and the response, which removes the reader.
-    readers.add(reader, asyncio.get_running_loop())
+    owner = None if caller.method == "none" else f"{caller.method} {caller.name}"
+    readers.add(reader, asyncio.get_running_loop(), owner)
     valid = partial(request.app.state.authenticator.is_valid, caller)
     return AlarmStream(reader, readers, valid)
 

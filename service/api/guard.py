@@ -1,7 +1,5 @@
 """Middleware before all routes: host, origin, caller, limits, and headers of every response."""
 
-from collections.abc import Mapping
-
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -9,18 +7,12 @@ from service.access.authentication import Authenticator
 from service.access.callers import STRANGER, Caller
 from service.api.callers import METRICS, OPEN_PATHS, READYZ
 from service.api.console import is_of_console
-from service.api.problems import answer_error
+from service.api.problems import SECURITY_HEADERS, answer_error
 from service.errors import ForeignHostError, ForeignOriginError, ServiceError
 from service.hosts import is_allowed
 from service.settings import Settings
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_HEADERS: Mapping[str, str] = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    # Answers are data. A page that has scripts or styles sets its own policy.
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 # Two years, as browsers advise.
 _HTTPS_ONLY = "max-age=63072000"
 
@@ -46,7 +38,7 @@ class Guard:
         self._authenticator = authenticator
         self._hosts = frozenset({*settings.allowed_hosts, settings.host.strip("[]").lower()})
         self._open = OPEN_PATHS | ({METRICS} if settings.open_metrics else set())
-        self._headers = dict(_HEADERS)
+        self._headers = dict(SECURITY_HEADERS)
         if settings.is_protected:
             self._headers["Cache-Control"] = "no-store"
         if settings.tls_certificate is not None:

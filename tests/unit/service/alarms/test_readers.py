@@ -142,6 +142,27 @@ def test_number_of_readers_is_limited() -> None:
     asyncio.run(run())
 
 
+def test_caller_has_at_most_half_of_the_readers() -> None:
+    memory, readers = memory_of(), Readers(4)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        opened = [reader_of(memory) for _ in range(2)]
+        for it in opened:
+            readers.add(it, loop, "key a")
+        with pytest.raises(TooManyReadersError, match="2 live streams of key a are open"):
+            readers.add(reader_of(memory), loop, "key a")
+        readers.add(reader_of(memory), loop, "key b")
+        readers.remove(opened[0])
+        readers.add(reader_of(memory), loop, "key a")
+        # Callers that are not known share all readers.
+        readers.add(reader_of(memory), loop)
+        with pytest.raises(TooManyReadersError, match="4 live streams are open"):
+            readers.add(reader_of(memory), loop)
+
+    asyncio.run(run())
+
+
 def test_types_of_records_are_not_taken_for_those_of_the_service() -> None:
     memory = memory_of()
 

@@ -13,6 +13,7 @@ import pytest
 from service.access.authentication import FAILURES_AT_ONCE
 from service.access.keys import Key, new_key, write_keys
 from service.api.callers import OPEN_PATHS, ROLES
+from service.api.problems import SECURITY_HEADERS
 from service.app import create_app
 from service.log import LogRecord
 from service.settings import Settings
@@ -96,6 +97,26 @@ def code(answer: httpx.Response) -> tuple[int, int]:
 
 def test_every_route_has_a_role(shared: Protected) -> None:
     assert set(operations(shared.app)) == set(ROLES)
+
+
+def test_routes_outside_the_description_only_serve_files(shared: Protected) -> None:
+    found = []
+    for route in shared.app.routes:
+        candidates: Any = getattr(route, "effective_candidates", lambda route=route: [route])
+        found += candidates()
+    assert len(found) > len(ROLES)
+    hidden = {it.path: it.methods for it in found if not it.include_in_schema}
+    assert hidden.keys() == {"/openapi.json", "/", "/console/{path:path}"}
+    assert {method for methods in hidden.values() for method in methods} == {"GET", "HEAD"}
+
+
+def test_an_error_of_the_service_has_the_headers_of_every_answer(service: Protected) -> None:
+    # Not a registry: the route fails.
+    service.app.state.plane.registry = None
+    answer = ask(service.app, "GET", "/v1/streams", bearer(service.keys["viewer"]))
+    assert code(answer) == (500, 50001)
+    assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    assert "Traceback" not in answer.text
 
 
 def test_routes_that_write_need_an_editor() -> None:
