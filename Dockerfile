@@ -69,7 +69,7 @@ EXPOSE 8080
 
 # Check of the default role; the check of the job is in deploy/compose.yaml.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ.get(\"COINCIDE_PORT\", \"8080\")}/livez', timeout=4)"]
+    CMD ["coincide", "health"]
 
 # tini forwards signals and reaps orphaned processes of the JVM and of Spark's workers.
 ENTRYPOINT ["tini", "--", "coincide"]

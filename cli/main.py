@@ -21,6 +21,7 @@ from rich.console import Console
 from cli.client.asyncapi_command import asyncapi
 from cli.client.configuration_commands import apply, diff, export, schema
 from cli.client.explain_command import explain
+from cli.client.health_command import health
 from cli.client.keys_command import keys_app
 from cli.client.lines import counted, printable, write_json_line
 from cli.client.plan_command import plan
@@ -259,6 +260,7 @@ app.command()(explain)
 app.command()(plan)
 app.command()(validate)
 app.command()(asyncapi)
+app.command()(health)
 app.add_typer(query_app, name="query")
 app.add_typer(keys_app, name="keys")
 

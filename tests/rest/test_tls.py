@@ -14,6 +14,7 @@ from cli.errors import RefusedError, ServiceError, UsageError
 from cli.settings import Settings as CliSettings
 from service.access.keys import new_key, write_keys
 from tests.rest.running import fresh_settings, running
+from tests.support.command import coincide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,7 @@ class Secured(NamedTuple):
     url: str
     authority: Path
     key: str
+    certificate: Path
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def secured(kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> I
         kafka_bootstrap, tls_certificate=certificate, tls_key=certificate, keys_file=keys
     )
     with running(settings) as service:
-        yield Secured(str(service.client.base_url), authority, text)
+        yield Secured(str(service.client.base_url), authority, text, certificate)
 
 
 def test_service_answers_by_https_only(secured: Secured) -> None:
@@ -58,6 +60,31 @@ def test_service_answers_by_https_only(secured: Secured) -> None:
         httpx.get(f"{secured.url}/livez")
     with pytest.raises(httpx.HTTPError):
         httpx.get(secured.url.replace("https:", "http:") + "/livez")
+
+
+def test_health_check_asks_a_service_with_https(secured: Secured) -> None:
+    port = secured.url.rstrip("/").rpartition(":")[2]
+    own = {"COINCIDE_PORT": port, "COINCIDE_TLS_CERTIFICATE": str(secured.certificate)}
+    own |= {"COINCIDE_TLS_KEY": str(secured.certificate), "COINCIDE_HOST": "0.0.0.0"}  # noqa: S104
+    for checked in ("live", "ready"):
+        done = coincide("health", checked, environment=own)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # Not by http.
+    done = coincide("health", environment={"COINCIDE_PORT": port})
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"http://127.0.0.1:{port}/livez does not answer: ")
+
+
+def test_health_check_of_the_job_needs_the_key(secured: Secured) -> None:
+    own = {"COINCIDE_URL": secured.url, "COINCIDE_CA_FILE": str(secured.authority)}
+    done = coincide("health", "job", environment={**own, "COINCIDE_API_KEY": secured.key})
+    assert (done.returncode, done.stderr) == (
+        1,
+        "the job does not run, or has not reported recently\n",
+    )
+    done = coincide("health", "job", environment=own)
+    assert done.returncode == 1
+    assert "401" in done.stderr
 
 
 def test_old_versions_of_tls_are_refused(secured: Secured) -> None:
@@ -125,3 +152,12 @@ def test_clients_need_a_certificate_if_their_authority_is_set(
             httpx.get(url, verify=context)
         context.load_cert_chain(own)
         assert httpx.get(url, verify=context).is_success
+        # The certificate of the service is not one of a client, unless the authority signed it.
+        variables = {f"COINCIDE_{name.upper()}": str(it) for name, it in changes.items()}
+        variables["COINCIDE_PORT"] = str(service.client.base_url.port)
+        done = coincide("health", environment=variables)
+        assert (done.returncode, "does not answer" in done.stderr) == (1, True)
+    authority.write_bytes(ca.cert_pem.bytes())
+    with running(fresh_settings(kafka_bootstrap, **changes)) as service:
+        variables["COINCIDE_PORT"] = str(service.client.base_url.port)
+        assert coincide("health", environment=variables).returncode == 0

@@ -11,6 +11,7 @@ import pytest
 import typer
 import yaml
 
+from cli.client.health_command import TIMEOUT_SECONDS, Checked
 from cli.main import app
 from cli.settings import Settings as CliSettings
 from service.access.startup import access_problems
@@ -70,6 +71,15 @@ def test_dockerfile_default_is_a_command_that_exists() -> None:
     default = re.search(r'^CMD \["(\w+)"\]', DOCKERFILE, re.MULTILINE)
     assert default is not None
     assert default.group(1) in _commands()
+
+
+@pytest.mark.parametrize(("role", "checked"), [("service", Checked.READY), ("job", Checked.JOB)])
+def test_health_checks_are_those_of_the_command(role: str, checked: Checked) -> None:
+    assert SERVICES[role]["healthcheck"]["test"] == ["CMD", "coincide", "health", checked.value]
+    assert int(SERVICES[role]["healthcheck"]["timeout"].removesuffix("s")) > TIMEOUT_SECONDS
+    assert 'CMD ["coincide", "health"]' in DOCKERFILE
+    port = SERVICES["service"]["environment"]["COINCIDE_PORT"]
+    assert SERVICES["job"]["environment"]["COINCIDE_URL"] == f"http://service:{port}"
 
 
 def test_prometheus_scrapes_the_port_of_the_service() -> None:

@@ -1,0 +1,91 @@
+"""Health checks of containers (``health``)."""
+
+from __future__ import annotations
+
+import ssl
+from enum import Enum
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.client.lines import printable
+from cli.errors import CliError
+from cli.settings import read_settings
+
+if TYPE_CHECKING:
+    from service.settings import Settings as ServiceSettings
+
+# Less than the timeout of the health checks in Dockerfile and deploy/compose.yaml.
+TIMEOUT_SECONDS = 3
+
+
+class Checked(Enum):
+    """What is checked: that the service answers, that it is ready, or that the job runs."""
+
+    LIVE = "live"
+    READY = "ready"
+    JOB = "job"
+
+
+def health(
+    checked: Annotated[
+        Checked,
+        typer.Argument(
+            help="live, ready: the service of this machine, with its own settings. job: what the "
+            "service at COINCIDE_URL says about the job."
+        ),
+    ] = Checked.LIVE,
+) -> None:
+    """Check the service or the job once: exit code 0 if it is healthy, else 1 and the reason."""
+    try:
+        problem = _check_job() if checked is Checked.JOB else _check_service(checked)
+    except CliError as error:
+        problem = str(error)
+    if problem is not None:
+        typer.echo(printable(problem), err=True)
+        raise typer.Exit(1)
+
+
+def _check_job() -> str | None:
+    """Ask the service about the job; return the problem, or None."""
+    # Imported here: slow to import, and --help does not need it.
+    from cli.client.rest import ServiceClient  # noqa: PLC0415
+
+    with ServiceClient.of(read_settings(), TIMEOUT_SECONDS) as service:
+        job = service.get("/v1/job")
+    return None if job["up"] else "the job does not run, or has not reported recently"
+
+
+def _check_service(checked: Checked) -> str | None:
+    """Ask the service of this machine; return the problem, or None."""
+    import httpx  # noqa: PLC0415
+
+    from service.settings import Settings as ServiceSettings  # noqa: PLC0415
+
+    settings = ServiceSettings()
+    url = f"{own_url(settings)}/{checked.value}z"
+    # The connection stays on this machine, whose name the certificate need not contain.
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        if settings.tls_client_ca is not None and settings.tls_certificate is not None:
+            context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+        answer = httpx.get(url, timeout=TIMEOUT_SECONDS, verify=context)
+    except (httpx.HTTPError, OSError) as error:
+        return f"{url} does not answer: {error}"
+    return None if answer.is_success else f"{url} answers {answer.status_code}"
+
+
+def own_url(settings: ServiceSettings) -> str:
+    """Return the URL at which the service of this machine answers."""
+    scheme = "http" if settings.tls_certificate is None else "https"
+    host = settings.host.strip("[]")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return f"{scheme}://{host}:{settings.port}"
+    is_v6 = isinstance(address, IPv6Address)
+    if address.is_unspecified:
+        address = ip_address("::1" if is_v6 else "127.0.0.1")
+    return f"{scheme}://{f'[{address}]' if is_v6 else address}:{settings.port}"
