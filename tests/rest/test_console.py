@@ -332,6 +332,8 @@ def test_form_asks_for_the_rates_of_a_query(service: Service, opened: Tab) -> No
     visit(page, "validate")
     page.get_by_label("kind", exact=True).select_option("event_query")
     page.get_by_label("query required").fill(QUERY)
+    page.get_by_text("Optional fields").click()
+    page.get_by_label("threshold", exact=True).fill("0.9")
     page.get_by_label("rates.mic").fill("500")
     page.get_by_label("rates.geo").fill("20")
     buffered = page.locator("dt", has_text="expected buffered events").locator("+ dd li")
