@@ -16,8 +16,9 @@ PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
 # in one process, because they share a job.
 TWO := $(BIN)/pytest -n 2 --dist loadfile
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
-PICTURES := overview-desktop-light alarm-desktop-light validate-desktop-light query-desktop-dark \
-  alarm-phone-dark
+PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
+  conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
+  alarm-desktop-light validate-desktop-light query-desktop-dark alarm-phone-dark
 # A compiled kernel contains code of other files: after a change of any file all are compiled again.
 SOURCES := $(sort $(shell find correlation -name "*.py"))
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(shell cat $(SOURCES) | cksum | tr -d ' ')
