@@ -89,7 +89,7 @@ class TokenVerifier:
             max(roles),
             names if max(roles) == Role.EDITOR else (),
             "token",
-            expires_at_us=int(claims["exp"]) * 1_000_000,
+            expires_at_us=(int(claims["exp"]) + _LEEWAY_SECONDS) * 1_000_000,
         )
 
 

@@ -16,7 +16,7 @@ from service.settings import Settings
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Service(NamedTuple):
@@ -27,10 +27,22 @@ class Service(NamedTuple):
 
 
 @contextmanager
-def running(settings: Settings, port: int = 0) -> Iterator[Service]:
-    """Run the service in a thread until the block ends; 0: on a free port."""
+def running(
+    settings: Settings, port: int = 0, now_us: Callable[[], int] | None = None
+) -> Iterator[Service]:
+    """Run the service in a thread until the block ends.
+
+    Parameters
+    ----------
+    settings
+        Settings of the service.
+    port
+        Port on which it listens; 0: a free one.
+    now_us
+        Clock of the service, as of `create_app`.
+    """
     listening = socket.create_server(("127.0.0.1", port))
-    app = create_app(settings)
+    app = create_app(settings, now_us)
     server = Server(server_config(settings, app), app.state.plane)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
@@ -288,3 +289,26 @@ def test_live_stream_ends_with_the_rights_of_its_caller(
             write_keys(path, [])
             produce(kafka_bootstrap, alarms, [result(2)])
             assert stream.rest() == []
+
+
+def test_live_stream_ends_with_the_token_of_its_caller(kafka_bootstrap: str) -> None:
+    passed_us = 0
+    with running_issuer() as issuer:
+        settings = fresh_settings(
+            kafka_bootstrap,
+            oidc_issuer=issuer.url,
+            oidc_audience=AUDIENCE,
+            requests_per_second=0,
+        )
+        # The service's clock; the library that verifies the token has its own.
+        with running(settings, now_us=lambda: time.time_ns() // 1000 + passed_us) as service:
+            client = service.client
+            client.headers["Authorization"] = f"Bearer {issuer.token()}"
+            alarms = settings.topics.alarms
+            with listening(client) as stream:
+                produce(kafka_bootstrap, alarms, [result(1)])
+                assert [it.data["record"]["number"] for it in stream.take(1)] == [1]
+                # The token lasts for an hour.
+                passed_us = 3_700_000_000
+                produce(kafka_bootstrap, alarms, [result(2)])
+                assert stream.rest() == []

@@ -15,6 +15,7 @@ from correlation.topk.results import PRESENT
 from service.access.keys import new_key, write_keys
 from tests.rest.running import Service, fresh_settings, running
 from tests.support.browser import PHONE, Tab, chromium, tab
+from tests.support.issuer import AUDIENCE, running_issuer
 from tests.support.kafka import Sent, produce
 from tests.support.patience import wait_until
 from tests.support.results import NOON_US, headers_of, result
@@ -460,6 +461,27 @@ def test_reader_signs_in_where_access_control_is_on(
         visit(page, "streams")
         expect(page.get_by_role("alert")).to_contain_text("mistyped, expired or revoked")
         assert opened.faults == []
+
+
+def test_reader_signs_in_with_a_token_of_the_issuer(kafka_bootstrap: str, browser: Browser) -> None:
+    with running_issuer() as issuer:
+        settings = fresh_settings(kafka_bootstrap, oidc_issuer=issuer.url, oidc_audience=AUDIENCE)
+        with (
+            running(settings) as service,
+            tab(browser, str(service.client.base_url)) as opened,
+        ):
+            page = opened.page
+            visit(page, "alarms")
+            field = page.get_by_label("API key or token")
+            field.fill(issuer.token(exp=1_700_000_000))
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("alert")).to_contain_text("mistyped, expired or revoked")
+            field.fill(issuer.token())
+            page.keyboard.press("Enter")
+            expect(page.get_by_text("● live")).to_be_visible()
+            send(service, alarm(1, "mic-1", "geo-1"))
+            expect(page.locator(".alarm")).to_have_count(1)
+            assert opened.faults == []
 
 
 @pytest.mark.parametrize("view", VIEWS)
