@@ -68,7 +68,7 @@ USER 10001:10001
 EXPOSE 8080
 
 # Check of the default role; the check of the job is in deploy/compose.yaml.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+HEALTHCHECK --interval=10s --timeout=12s --start-period=60s \
     CMD ["coincide", "health"]
 
 # tini forwards signals and reaps orphaned processes of the JVM and of Spark's workers.

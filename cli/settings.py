@@ -48,7 +48,7 @@ class Settings(ClientSettings):
     url: Annotated[str, AfterValidator(_service_url), MAYBE_SECRET] = Field(
         default="http://127.0.0.1:8080",
         repr=False,
-        description="URL of the service, for apply, produce, reset-watermark, explain and doctor.",
+        description="URL of the service, for all commands that send requests to it.",
     )
     api_key: Annotated[SecretStr | None, MAYBE_SECRET] = Field(
         default=None,
@@ -58,7 +58,7 @@ class Settings(ClientSettings):
         default=None,
         description="Certificates, PEM, that commands trust for https, instead of the system's.",
     )
-    request_timeout_seconds: float | None = Field(
+    client_timeout_seconds: float | None = Field(
         default=None,
         gt=0,
         description="Timeout of a request to the service, in seconds. Without it: 30, and 300 for "

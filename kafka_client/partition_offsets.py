@@ -39,7 +39,7 @@ _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 _LEADER_CHANGED = frozenset(
     {
         KafkaError._NOENT,  # noqa: SLF001 - as above; "No leaders found"
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above; also while it has no leader
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above; also of a consumer that lost the leader
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,

@@ -25,7 +25,7 @@ from service.api import (
     validation,
 )
 from service.api.body import new_limiter
-from service.api.guard import Guard
+from service.api.guard import Guard, response_headers
 from service.api.openapi import describe_access
 from service.api.problems import MEDIA_TYPE, install
 from service.api.query import check_query
@@ -110,6 +110,7 @@ def create_app(
     app.state.authenticator = authenticator
     app.state.metrics_registry = registry
     app.state.parsing = new_limiter()
+    app.state.headers = response_headers(settings)
     app.state.alarm_threads = alarms.Threads()
     app.state.monitoring = health.Monitoring(plane, authenticator)
     install(app)
@@ -120,7 +121,9 @@ def create_app(
     ):
         app.include_router(module.router)
     # The last one is the outermost: it observes refused requests too.
-    app.add_middleware(Guard, settings=settings, authenticator=authenticator)
+    app.add_middleware(
+        Guard, settings=settings, authenticator=authenticator, headers=app.state.headers
+    )
     app.add_middleware(_Timed, histogram=requests)
     return app
 

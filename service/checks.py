@@ -71,15 +71,15 @@ class ResourceChecks:
 
     def conditions_on(self, stream: str) -> list[str]:
         """Return the names of the conditions that read a stream, sorted."""
-        return sorted(it.name for it in self._readers.get(stream, ()))
+        return sorted(self._readers.get(stream, ()))
 
     @cached_property
-    def _readers(self) -> Mapping[str, list[Condition]]:
-        """The conditions that read a stream, by its name."""
-        found: dict[str, list[Condition]] = {}
+    def _readers(self) -> Mapping[str, dict[str, Condition]]:
+        """The conditions that read a stream by their names, by the name of the stream."""
+        found: dict[str, dict[str, Condition]] = {}
         for condition in self.conditions:
-            for stream in set(condition.streams):
-                found.setdefault(stream, []).append(condition)
+            for stream in condition.streams:
+                found.setdefault(stream, {})[condition.name] = condition
         return found
 
     @cached_property
@@ -112,14 +112,14 @@ class ResourceChecks:
             When a condition on the stream writes alarms to its topic, directly or through other
             conditions, would keep too many of its events, or does not support their histograms.
         """
-        present = present or self
         streams, flow = self.streams, self._flow
         if streams.get(stream.name) != stream:
             streams = {**streams, stream.name: stream}
             flow = Flow(self.conditions, streams.values())
-        readers = [it for it in self._readers.get(stream.name, ()) if it.name not in checked]
+        mine = self._readers.get(stream.name, {}).values()
+        readers = [it for it in mine if it.name not in checked]
         complete = [it for it in readers if streams.keys() >= set(it.streams)]
-        before = present.streams.get(stream.name)
+        before = (present or self).streams.get(stream.name)
         errors = DocumentErrors()
         for writer in (it for it in readers if it.output_topic == stream.topic):
             with errors:
@@ -140,7 +140,7 @@ class ResourceChecks:
         errors.raise_all()
         if before is None:
             return
-        reading = present.conditions_on(stream.name)
+        reading = (present or self).conditions_on(stream.name)
         if before.partitioning != stream.partitioning:
             self.check_unused(
                 stream.name, "the partitioning of a stream in use cannot be changed", reading
@@ -212,7 +212,7 @@ class ResourceChecks:
         """
         condition = checked_condition(name, version, document, self.streams, self.remedy)
         flow = self._flow
-        if condition not in self._readers.get(condition.streams[0], ()):
+        if self._readers.get(condition.streams[0], {}).get(name) != condition:
             others = [it for it in self.conditions if it.name != name]
             flow = Flow([*others, condition], self.streams.values())
         errors = DocumentErrors()

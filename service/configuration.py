@@ -7,7 +7,7 @@ single resources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -91,10 +91,10 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Changes, sorted by kind and name, and topics that must be created, each with a user of it."""
+    """Changes, sorted by kind and name, and topics that must be created, each with its users."""
 
     changes: tuple[Change, ...]
-    topics: Mapping[str, Resource]
+    topics: Mapping[str, Sequence[Resource]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,13 @@ class Planner:
         changes = draft.changes
         remaining = [it.resource for it in changes if it.change != "deleted"]
         survey = self.survey([(it.kind, _topic_of(it)) for it in remaining])
-        topics = {draft.check_topic(it, survey): it for it in remaining}
+        topics: dict[str, list[Resource]] = {}
+        for it in remaining:
+            topic = draft.check_topic(it, survey)
+            if topic is not None:
+                topics.setdefault(topic, []).append(it)
         draft.raise_problems()
-        return Plan(changes, {topic: it for topic, it in topics.items() if topic is not None})
+        return Plan(changes, topics)
 
 
 class _Draft:

@@ -138,7 +138,11 @@ class ConfigurationWrites:
             if dry_run:
                 return WrittenConfiguration(plan.changes, tag=self.tag())
             self._topic_rules.create(
-                {topic: it.kind for topic, it in plan.topics.items() if by.may_write(it.name)}
+                {
+                    topic: users[0].kind
+                    for topic, users in plan.topics.items()
+                    if any(by.may_write(it.name) for it in users)
+                }
             )
             changes = in_order_of_writing(plan.changes)
             if not changes:

@@ -295,7 +295,19 @@ class BusyError(ServiceError):
 
 
 class TopicRefusedError(ServiceError):
-    """The broker refuses to create, read or change a topic."""
+    """The broker refuses to create, read or change a topic.
+
+    Parameters
+    ----------
+    detail : str
+        A sentence for the user.
+    topic : str
+        The topic.
+    """
+
+    def __init__(self, detail: str, topic: str) -> None:
+        super().__init__(detail)
+        self.topic = topic
 
 
 class LogStoppedError(ServiceError):

@@ -9,6 +9,7 @@ own topics.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from correlation.errors import InvalidFieldError
@@ -70,20 +71,20 @@ class TopicRules:
         BrokerError, TopicRefusedError
             When the broker does not answer or refuses to describe a topic.
         """
-        own = self._settings.topics
-        named = {
-            (kind, topic)
-            for kind, topic in uses
-            if topic is not None and topic not in own.all() and not is_internal(topic)
-        }
+        # Topics that are refused by their names are not described: the user may not have the right.
+        named = {(kind, it) for kind, it in uses if it and self._is_allowed(kind, it)}
         if not named:
             return TopicSurvey(self._settings, frozenset(), frozenset(), frozenset())
         names = self._keeper.names()
+        outputs = {
+            it for kind, it in named if kind == "condition" and _owner(it, names) is None
+        } & names
+        inputs = {it for kind, it in named if kind == "stream"} & names
         return TopicSurvey(
             self._settings,
             names,
-            self._keeper.internal({topic for _, topic in named} & names),
-            self._keeper.compacted({topic for kind, topic in named if kind == "condition"} & names),
+            self._keeper.internal(inputs | outputs),
+            self._keeper.compacted(outputs),
         )
 
     def create(self, topics: Mapping[str, ResourceKind]) -> None:
@@ -96,23 +97,24 @@ class TopicRules:
         BrokerError
             When the broker does not answer.
         """
-        try:
-            self._keeper.create(topics)
-        except TopicRefusedError:
-            # One by one, to name the topic that is refused.
-            for topic, kind in topics.items():
-                self._create(kind, topic)
+        for together in _without_collisions(topics):
+            try:
+                self._keeper.create(together)
+            except TopicRefusedError as error:
+                problem = f"the broker did not create {error.topic!r}: {error.detail}"
+                field = TOPIC_FIELDS[topics[error.topic]]
+                raise InvalidDocumentError.of(field, problem, _ANOTHER) from error
 
-    def _create(self, kind: ResourceKind, topic: str) -> None:
+    def _is_allowed(self, kind: ResourceKind, topic: str) -> bool:
         try:
-            self._keeper.create([topic])
-        except TopicRefusedError as error:
-            problem = f"the broker did not create {topic!r}: {error.detail}"
-            raise InvalidDocumentError.of(TOPIC_FIELDS[kind], problem, _ANOTHER) from error
+            _check_name(self._settings, kind, topic)
+        except InvalidFieldError:
+            return False
+        return True
 
 
 class TopicSurvey(NamedTuple):
-    """What the broker says about topics that documents name.
+    """Facts of the broker about topics that documents name.
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ class TopicSurvey(NamedTuple):
         if topic is None or (kind == "condition" and topic == self.settings.topics.alarms):
             return None
         field = TOPIC_FIELDS[kind]
-        self._check_name(kind, field, topic)
+        _check_name(self.settings, kind, topic)
         if topic not in self.names:
             if not self.settings.create_event_topics:
                 raise InvalidDocumentError.of(
@@ -176,22 +178,44 @@ class TopicSurvey(NamedTuple):
             )
         return None
 
-    def _check_name(self, kind: ResourceKind, field: str, topic: str) -> None:
-        # A stream must not read the alarm topic either: it would read the alarms of its own
-        # conditions and of every condition that is registered later.
-        if topic in self.settings.topics.all():
-            problem = f"{topic} is an internal topic of Coincide"
-            raise InvalidFieldError(field, problem, _ANOTHER)
-        if is_internal(topic):
-            problem = f"{topic} is an internal topic of Kafka: its name begins with __"
-            raise InvalidFieldError(field, problem, _ANOTHER)
-        allowed = self.settings.output_topics
-        if kind == "condition" and allowed and not any(_matches(topic, it) for it in allowed):
-            raise InvalidFieldError(
-                field,
-                f"{topic} is not one of the allowed output topics",
-                f"use one of {', '.join(allowed)}; or change COINCIDE_OUTPUT_TOPICS",
-            )
+
+def _check_name(settings: Settings, kind: ResourceKind, topic: str) -> None:
+    """Check a name without a broker; errors as of `TopicSurvey.check`."""
+    if kind == "condition" and topic == settings.topics.alarms:
+        return
+    field = TOPIC_FIELDS[kind]
+    # A stream must not read the alarm topic either: it would read the alarms of its own conditions
+    # and of every condition that is registered later.
+    if topic in settings.topics.all():
+        problem = f"{topic} is an internal topic of Coincide"
+        raise InvalidFieldError(field, problem, _ANOTHER)
+    if is_internal(topic):
+        problem = f"{topic} is an internal topic of Kafka: its name begins with __"
+        raise InvalidFieldError(field, problem, _ANOTHER)
+    allowed = settings.output_topics
+    if kind == "condition" and allowed and not any(_matches(topic, it) for it in allowed):
+        raise InvalidFieldError(
+            field,
+            f"{topic} is not one of the allowed output topics",
+            f"use one of {', '.join(allowed)}; or change COINCIDE_OUTPUT_TOPICS",
+        )
+
+
+def _without_collisions(topics: Iterable[str]) -> list[list[str]]:
+    """Split topics, so that names of one part differ in more than `.` and `_`.
+
+    Kafka refuses a name that differs from an existing one only in these, because names of metrics
+    would be equal, but does not compare the names of one request.
+    """
+    parts: list[list[str]] = []
+    seen: Counter[str] = Counter()
+    for topic in sorted(topics):
+        plain = topic.replace(".", "_")
+        if seen[plain] == len(parts):
+            parts.append([])
+        parts[seen[plain]].append(topic)
+        seen[plain] += 1
+    return parts
 
 
 def _owner(topic: str, names: frozenset[str]) -> str | None:

@@ -378,7 +378,7 @@ class TopicKeeper:
             if isinstance(found, KafkaError) and found.code() in _REFUSALS:
                 user = self._settings.kafka_user
                 refused = with_right(found, operation, topic, user)
-                raise TopicRefusedError(refused.str()) from error
+                raise TopicRefusedError(refused.str(), topic) from error
             reason = (
                 found.str()
                 if isinstance(found, KafkaError)

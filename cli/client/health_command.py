@@ -16,12 +16,12 @@ from cli.settings import read_settings
 if TYPE_CHECKING:
     from service.settings import Settings as ServiceSettings
 
-# Less than the timeout of the health checks in Dockerfile and deploy/compose.yaml.
-TIMEOUT_SECONDS = 3
+# `readyz` waits for Kafka up to twice the time limit of service/api/health.py, then it answers 503.
+TIMEOUT_SECONDS = 8
 
 
 class Checked(Enum):
-    """What is checked: that the service answers, that it is ready, or that the job runs."""
+    """Kind of health check: the service answers, the service is ready, or the job runs."""
 
     LIVE = "live"
     READY = "ready"
@@ -36,10 +36,17 @@ def health(
             "service at COINCIDE_URL says about the job."
         ),
     ] = Checked.LIVE,
+    *,
+    timeout: Annotated[
+        float, typer.Option(help="Max time for the answer of the service, in seconds.", min=0.1)
+    ] = TIMEOUT_SECONDS,
 ) -> None:
     """Check the service or the job once: exit code 0 if it is healthy, else 1 and the reason."""
     try:
-        problem = _check_job() if checked is Checked.JOB else _check_service(checked)
+        if checked is Checked.JOB:
+            problem = _check_job(timeout)
+        else:
+            problem = _check_service(checked, timeout)
     except CliError as error:
         problem = str(error)
     if problem is not None:
@@ -47,17 +54,18 @@ def health(
         raise typer.Exit(1)
 
 
-def _check_job() -> str | None:
+def _check_job(timeout_seconds: float) -> str | None:
     """Ask the service about the job; return the problem, or None."""
     # Imported here: slow to import, and --help does not need it.
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
-    with ServiceClient.of(read_settings(), TIMEOUT_SECONDS) as service:
+    settings = read_settings()
+    with ServiceClient(settings.url, timeout_seconds, settings) as service:
         job = service.get("/v1/job")
     return None if job["up"] else "the job does not run, or has not reported recently"
 
 
-def _check_service(checked: Checked) -> str | None:
+def _check_service(checked: Checked, timeout_seconds: float) -> str | None:
     """Ask the service of this machine; return the problem, or None."""
     import httpx  # noqa: PLC0415
 
@@ -65,16 +73,17 @@ def _check_service(checked: Checked) -> str | None:
 
     settings = ServiceSettings()
     url = f"{own_url(settings)}/{checked.value}z"
-    # The connection stays on this machine, whose name the certificate need not contain.
+    # The connection stays on this machine, whose name the certificate need not contain; it uses no
+    # proxy.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         if settings.tls_client_ca is not None and settings.tls_certificate is not None:
             context.load_cert_chain(settings.tls_certificate, settings.tls_key)
-        answer = httpx.get(url, timeout=TIMEOUT_SECONDS, verify=context)
+        answer = httpx.get(url, timeout=timeout_seconds, verify=context, trust_env=False)
     except (httpx.HTTPError, OSError) as error:
         return f"{url} does not answer: {error}"
-    return None if answer.is_success else f"{url} answers {answer.status_code}"
+    return None if answer.is_success else f"{url} answers {answer.status_code}: {answer.text}"
 
 
 def own_url(settings: ServiceSettings) -> str:

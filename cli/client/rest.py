@@ -74,7 +74,7 @@ class ServiceClient:
         timeout_seconds
             Timeout of one request, unless the settings have one.
         """
-        return cls(settings.url, settings.request_timeout_seconds or timeout_seconds, settings)
+        return cls(settings.url, settings.client_timeout_seconds or timeout_seconds, settings)
 
     def __enter__(self) -> Self:
         return self

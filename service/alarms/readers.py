@@ -199,7 +199,19 @@ class Readers:
         loop : AbstractEventLoop
             Its event loop.
         caller : str or None
-            Who reads: may have half of all readers; None: not known, has no limit.
+            Caller of the stream, who may have half of all streams; None: callers are not known.
+
+        Raises
+        ------
+        TooManyReadersError, NotReadyError
+            As `check_room`.
+        """
+        with self._lock:
+            self._check_room(caller)
+            self._open[reader] = loop, caller
+
+    def check_room(self, caller: str | None) -> None:
+        """Check that a caller may open another stream.
 
         Raises
         ------
@@ -209,20 +221,17 @@ class Readers:
             When the service stops.
         """
         with self._lock:
-            if self._is_closed:
-                raise NotReadyError("the service stops")
-            if len(self._open) >= self._most:
-                raise TooManyReadersError(
-                    f"{self._most} live streams are open; close one, or raise "
-                    "COINCIDE_ALARM_READERS"
-                )
-            own = sum(it == caller for _, it in self._open.values())
-            if caller is not None and own >= max(1, self._most // 2):
-                raise TooManyReadersError(
-                    f"{own} live streams of {caller} are open, half of all; close one, or raise "
-                    "COINCIDE_ALARM_READERS"
-                )
-            self._open[reader] = loop, caller
+            self._check_room(caller)
+
+    def _check_room(self, caller: str | None) -> None:
+        if self._is_closed:
+            raise NotReadyError("the service stops")
+        remedy = "close one, or raise COINCIDE_ALARM_READERS"
+        if len(self._open) >= self._most:
+            raise TooManyReadersError(f"{self._most} live streams are open; {remedy}")
+        own = sum(it == caller for _, it in self._open.values())
+        if caller is not None and own >= max(1, self._most // 2):
+            raise TooManyReadersError(f"{own} live streams of {caller} are open; {remedy}")
 
     def remove(self, reader: Reader) -> None:
         """Remove a reader whose stream has ended."""

@@ -36,7 +36,10 @@ _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Vary
 
 
 class Threads:
-    """Limits of the threads of this route, for one application; other requests need threads too."""
+    """Limits of the threads of this route, for one application.
+
+    All routes share the threads of the service: without limits, this one could occupy all of them.
+    """
 
     def __init__(self) -> None:
         # Searching the memory holds the GIL, so more threads are not faster.
@@ -181,12 +184,13 @@ async def get_alarms(
     for name in ("limit", "after"):
         if name in request.query_params:
             raise _wrong(name, "is not a parameter of a stream", "leave it out")
+    readers = plane.alarms.readers
+    owner = None if caller.method == "none" else f"{caller.method} {caller.name}"
+    readers.check_room(owner)
     reader = await to_thread.run_sync(
         plane.alarms.open, selection, last_event_id, limiter=threads.streams
     )
-    readers = plane.alarms.readers
     # Nothing may wait between this line and the response, which removes the reader.
-    owner = None if caller.method == "none" else f"{caller.method} {caller.name}"
     readers.add(reader, asyncio.get_running_loop(), owner)
     valid = partial(request.app.state.authenticator.is_valid, caller)
     return AlarmStream(reader, readers, valid)

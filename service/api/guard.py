@@ -1,5 +1,7 @@
 """Middleware before all routes: host, origin, caller, limits, and headers of every response."""
 
+from collections.abc import Mapping
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -7,12 +9,18 @@ from service.access.authentication import Authenticator
 from service.access.callers import STRANGER, Caller
 from service.api.callers import METRICS, OPEN_PATHS, READYZ
 from service.api.console import is_of_console
-from service.api.problems import SECURITY_HEADERS, answer_error
+from service.api.problems import answer_error
 from service.errors import ForeignHostError, ForeignOriginError, ServiceError
 from service.hosts import is_allowed
 from service.settings import Settings
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_HEADERS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    # Answers are data. A page that has scripts or styles sets its own policy.
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
 # Two years, as browsers advise.
 _HTTPS_ONLY = "max-age=63072000"
 
@@ -31,18 +39,22 @@ class Guard:
         Settings of the service.
     authenticator : Authenticator
         Identifies the caller.
+    headers : mapping of name to value
+        Headers of every response that does not set them itself.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, authenticator: Authenticator) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        authenticator: Authenticator,
+        headers: Mapping[str, str],
+    ) -> None:
         self._app = app
         self._authenticator = authenticator
         self._hosts = frozenset({*settings.allowed_hosts, settings.host.strip("[]").lower()})
         self._open = OPEN_PATHS | ({METRICS} if settings.open_metrics else set())
-        self._headers = dict(SECURITY_HEADERS)
-        if settings.is_protected:
-            self._headers["Cache-Control"] = "no-store"
-        if settings.tls_certificate is not None:
-            self._headers["Strict-Transport-Security"] = _HTTPS_ONLY
+        self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
@@ -89,6 +101,16 @@ class Guard:
         _check_host(headers, self._hosts)
         address = (scope.get("client") or ("unknown",))[0]
         return await self._authenticator.authenticate(headers, address)
+
+
+def response_headers(settings: Settings) -> dict[str, str]:
+    """Return the headers of every response."""
+    found = dict(_HEADERS)
+    if settings.is_protected:
+        found["Cache-Control"] = "no-store"
+    if settings.tls_certificate is not None:
+        found["Strict-Transport-Security"] = _HTTPS_ONLY
+    return found
 
 
 def _check_host(headers: Headers, allowed: frozenset[str]) -> None:

@@ -20,7 +20,7 @@ from service.api.problems import responses
 from service.errors import BrokerError, FieldProblem, LogStoppedError, NotReadyError
 from service.plane import ControlPlane
 
-_BROKER_SECONDS = 3.0
+BROKER_SECONDS = 3.0
 _HIDDEN_EXCEPTION = "the query was stopped by an exception, which the role admin can read"
 # One thread asks the broker, the others serve the scrapes of several Prometheus servers.
 _THREADS = 4
@@ -173,12 +173,12 @@ def _readiness(plane: ControlPlane, access_problem: str | None) -> Ready:
     position = plane.log.position
     try:
         plane.log.wait_for(-1, 0)
-        end = plane.log.end_offset(_BROKER_SECONDS)
+        end = plane.log.end_offset(BROKER_SECONDS)
     except (BrokerError, LogStoppedError) as error:
         problem = FieldProblem("broker", error.detail, "check the broker and COINCIDE_BOOTSTRAP")
         raise NotReadyError(error.detail, (problem,)) from error
     # The position is read before the end; wait for a record written in between.
-    if position < end and not plane.log.wait_for(end - 1, _BROKER_SECONDS):
+    if position < end and not plane.log.wait_for(end - 1, BROKER_SECONDS):
         detail = f"the config topic has been read up to offset {plane.log.position} of {end}"
         raise NotReadyError(detail, (FieldProblem("registry", detail, "wait"),))
     unreadable = plane.registry.unreadable()

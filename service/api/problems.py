@@ -75,13 +75,6 @@ TABLE: Mapping[type[Exception], Entry] = {
     ServiceError: Entry(500, 50001, "Internal error"),
     CorrelationError: Entry(500, 50001, "Internal error"),
 }
-# Headers of every response.
-SECURITY_HEADERS: Mapping[str, str] = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    # Answers are data. A page that has scripts or styles sets its own policy.
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 _INTERNAL = Entry(500, 50001, "Internal error")
 _ROUTING = {
     404: (40400, "The path does not exist"),
@@ -255,7 +248,7 @@ async def _on_own_error(request: Request, error: Exception) -> JSONResponse:
 async def _on_anything(request: Request, error: Exception) -> JSONResponse:
     _LOGGER.error("%s %a failed: %s", request.method, request.url.path, error)
     # Starlette calls this handler outside of all other middleware.
-    return _answer(_INTERNAL, "the service failed; see its log", headers=SECURITY_HEADERS)
+    return _answer(_INTERNAL, "the service failed; see its log", headers=request.app.state.headers)
 
 
 def _allowed_methods(request: Request) -> list[str]:

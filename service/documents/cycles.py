@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Flow:
-    """Which conditions read the topics that other conditions write.
+    """Graph of conditions, from the writers of topics to their readers.
 
     Parameters
     ----------

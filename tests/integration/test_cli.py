@@ -302,7 +302,7 @@ def test_produce_counts_what_the_broker_does_not_take(
     long = "".join(sha256(bytes([number])).hexdigest() for number in range(150))
     lines = f"{{}}\n{json.dumps(long)}\n{{}}"
     # All in one batch, which the broker refuses as a whole.
-    arguments = ("--topic", f"{topic_prefix}.small")
+    arguments = ("--topic", f"{topic_prefix}.small", "--rate", "1000")
     done = coincide("produce", "-", *arguments, environment=environment, given=lines)
     assert done.returncode == 5
     assert "the broker did not store 1 of 3 records; first error: " in done.stderr

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from cli.stack.broker import EmbeddedBroker
-from kafka_client.clients import UserAdmin
+from kafka_client.clients import UserAdmin, UserConsumer
 from kafka_client.consumers import open_consumer
 from kafka_client.partition_offsets import Edge, find_offsets, list_offsets, list_ranges
 from tests.support.hanging import hanging
@@ -53,18 +53,34 @@ def test_unknown_partitions_are_left_out_only_when_asked(kafka_bootstrap: str) -
     assert list_offsets(admin, [], Edge.END, PATIENCE_SECONDS) == {}
 
 
+class CountingConsumer(UserConsumer):
+    """A consumer that counts its requests of offsets by time."""
+
+    asked = 0
+
+    def offsets_for_times(
+        self, partitions: list[TopicPartition], timeout: float = -1.0
+    ) -> list[TopicPartition]:
+        self.asked += 1
+        return super().offsets_for_times(partitions, timeout)
+
+
 def test_offsets_of_a_time_are_those_of_the_first_records_from_it_on(kafka_bootstrap: str) -> None:
     topic = f"offsets-{uuid.uuid4().hex}"
     create_topics(kafka_bootstrap, {topic: 3}, {"retention.ms": "-1"})
     records = [Sent(b"", partition=0, timestamp_ms=at) for at in (1_000, 2_000, 3_000)]
     produce(kafka_bootstrap, topic, [*records, Sent(b"", partition=1, timestamp_ms=1_000)])
-    consumer = open_consumer({"bootstrap.servers": kafka_bootstrap}, "offsets")
+    consumer = CountingConsumer({"bootstrap.servers": kafka_bootstrap, "group.id": "offsets"})
     places = [(topic, number) for number in range(3)]
     found = find_offsets(consumer, places, 1_001, PATIENCE_SECONDS)
     assert found == dict(zip(places, [1, None, None], strict=True))
     assert find_offsets(consumer, [], 0, PATIENCE_SECONDS) == {}
-    with pytest.raises(KafkaException):
-        find_offsets(consumer, [(f"{topic}-unknown", 0)], 0, PATIENCE_SECONDS)
+    # The request is not repeated: the metadata do not have the partition.
+    for unknown in ((topic, 3), (f"{topic}-unknown", 0)):
+        consumer.asked = 0
+        with pytest.raises(KafkaException):
+            find_offsets(consumer, [unknown], 0, PATIENCE_SECONDS)
+        assert consumer.asked == 1
     consumer.close()
 
 
@@ -78,10 +94,11 @@ def test_offsets_are_read_after_the_leader_changed() -> None:
         place = (topic, 0)
         properties: Properties = {"bootstrap.servers": broker.bootstrap}
         admin = UserAdmin(properties)
-        consumer = open_consumer(properties, "offsets")
+        # Each has its own metadata: a function that is called first would renew that of the other.
+        consumer, other = (open_consumer(properties, "offsets") for _ in range(2))
         assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
         assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
-        assert find_offsets(consumer, [place], 1, PATIENCE_SECONDS) == {place: 0}
+        assert find_offsets(other, [place], 1, PATIENCE_SECONDS) == {place: 0}
         epoch = _leader_epoch(properties, place)
 
         def has_changed() -> bool:
@@ -91,9 +108,10 @@ def test_offsets_are_read_after_the_leader_changed() -> None:
 
         wait_until(has_changed)
         assert list_offsets(admin, [place], Edge.END, PATIENCE_SECONDS) == {place: 1}
-        assert find_offsets(consumer, [place], 1, PATIENCE_SECONDS) == {place: 0}
+        assert find_offsets(other, [place], 1, PATIENCE_SECONDS) == {place: 0}
         assert list_ranges(consumer, [place], PATIENCE_SECONDS) == {place: (0, 1)}
         consumer.close()
+        other.close()
 
 
 def _leader_epoch(properties: Properties, place: tuple[str, int]) -> int:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from service.access.keys import new_key, write_keys
 from tests.rest.running import Service, fresh_settings, running
-from tests.support.event_stream import listening
+from tests.support.event_stream import ACCEPT, listening
 from tests.support.issuer import AUDIENCE, Issuer, running_issuer
 from tests.support.kafka import create_topics, produce, read_committed
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.records import built_in_checker
 from tests.support.results import result
 
@@ -132,6 +135,24 @@ def test_configuration_needs_the_right_to_every_change(protected: Protected) -> 
     answer = protected.editor.put("/v1/config", json={"resources": allowed})
     assert answer.is_success
     assert answer.json()["created"] == [{"kind": "stream", "name": "a-two"}]
+    # A missing topic is created if one of its streams may be written, and else not.
+    named = {kind: f"{protected.service.settings.prefix}-{kind}" for kind in ("both", "foreign")}
+    for name in ("b-both", "b-foreign"):
+        document = stream("t-two") | {"topic": named[name[2:]]}
+        assert protected.admin.put(f"/v1/streams/{name}", json=document).is_success
+    client = AdminClient({"bootstrap.servers": protected.service.settings.bootstrap})
+    for it in client.delete_topics([*named.values()]).values():
+        it.result(PATIENCE_SECONDS)
+
+    def there() -> set[str]:
+        return {*client.list_topics(timeout=PATIENCE_SECONDS).topics} & {*named.values()}
+
+    wait_until(lambda: not there())
+    streams = {name: {"kind": "stream", "name": name} for name in ("a-both", "b-both", "b-foreign")}
+    resources = [it | stream("x") | {"topic": named[name[2:]]} for name, it in streams.items()]
+    answer = protected.editor.put("/v1/config", json={"resources": resources})
+    assert answer.is_success, answer.text
+    wait_until(lambda: there() == {named["both"]})
     # It would delete the streams of others.
     pruned = protected.editor.put(
         "/v1/config", json={"resources": [own | stream("t-two")]}, params={"prune": "true"}
@@ -289,6 +310,33 @@ def test_live_stream_ends_with_the_rights_of_its_caller(
             write_keys(path, [])
             produce(kafka_bootstrap, alarms, [result(2)])
             assert stream.rest() == []
+
+
+def test_caller_opens_half_of_the_live_streams(kafka_bootstrap: str, tmp_path: Path) -> None:
+    made = [new_key(name, "viewer", (), NOW_US) for name in ("vera", "vic")]
+    path = tmp_path / "keys.json"
+    write_keys(path, [key for key, _ in made])
+    settings = fresh_settings(
+        kafka_bootstrap, keys_file=path, requests_per_second=0, alarm_readers=2
+    )
+    with running(settings) as service, ExitStack() as streams:
+        first, second = (
+            httpx.Client(
+                base_url=service.client.base_url,
+                timeout=PATIENCE_SECONDS,
+                headers={"Authorization": f"Bearer {text}"},
+            )
+            for _, text in made
+        )
+        for client in (first, second):
+            streams.enter_context(client)
+        streams.enter_context(listening(first))
+        refused = first.get("/v1/alarms", headers=ACCEPT)
+        assert (refused.status_code, refused.json()["error_code"]) == (503, 50305)
+        assert "1 live streams of key vera are open" in refused.json()["detail"]
+        opened = streams.enter_context(listening(second))
+        produce(kafka_bootstrap, settings.topics.alarms, [result(1)])
+        assert [it.data["record"]["number"] for it in opened.take(1)] == [1]
 
 
 def test_live_stream_ends_with_the_token_of_its_caller(kafka_bootstrap: str) -> None:

@@ -171,10 +171,40 @@ def test_topics_of_a_configuration_need_few_requests(kafka_bootstrap: str) -> No
     rules.create(dict.fromkeys(missing, "stream"))
     assert keeper.requests == 4
     wait_until(lambda: keeper.names() >= {*missing})
-    # Refused topics are named, also among others.
-    wrong = {missing[0]: kinds[0], f"{settings.prefix} not a name": kinds[0]}
+    # A refused topic is named, also among others.
+    further = f"{settings.prefix}-z"
+    wrong = {further: kinds[0], f"{settings.prefix} not a name": kinds[0]}
     with pytest.raises(InvalidDocumentError, match=r"did not create '.* not a name'"):
         rules.create(wrong)
+    # Kafka would accept both in one request.
+    alike: dict[str, ResourceKind] = {f"{settings.prefix}.{it}": "condition" for it in "ab"}
+    alike |= {f"{settings.prefix}_b": "condition"}
+    with pytest.raises(InvalidDocumentError, match="did not create") as caught:
+        rules.create(alike)
+    assert [it.field for it in caught.value.problems] == ["output_topic"]
+
+
+def test_topics_that_their_names_exclude_are_not_described(kafka_bootstrap: str) -> None:
+    other = fresh_settings(kafka_bootstrap)
+    with running(other):
+        pass
+    settings = fresh_settings(kafka_bootstrap)
+    keeper = CountingKeeper(settings)
+    own = settings.topics
+    excluded: list[tuple[ResourceKind, str]] = [
+        *(("condition", it) for it in ("__consumer_offsets", own.late, own.alarms)),
+        *(("stream", it) for it in ("__consumer_offsets", own.late, own.alarms)),
+    ]
+    TopicRules(settings, keeper).survey(excluded)
+    assert keeper.requests == 0
+    listed = settings.model_copy(update={"output_topics": ("siem",)})
+    TopicRules(listed, keeper).survey([("condition", other.topics.late)])
+    assert keeper.requests == 0
+    # The names of all topics show that another installation has it.
+    survey = TopicRules(settings, keeper).survey([("condition", other.topics.late)])
+    assert keeper.requests == 1
+    with pytest.raises(InvalidFieldError, match="belongs to the Coincide installation"):
+        survey.check("condition", other.topics.late)
 
 
 def test_list_of_output_topics_is_read_from_the_environment(

@@ -15,12 +15,14 @@ from cli.settings import Settings as CliSettings
 from service.access.keys import new_key, write_keys
 from tests.rest.running import fresh_settings, running
 from tests.support.command import coincide
+from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.kafka
+PATIENT = ("--timeout", str(PATIENCE_SECONDS))
 NOW_US = 1_767_225_600_000_000
 
 
@@ -67,7 +69,7 @@ def test_health_check_asks_a_service_with_https(secured: Secured) -> None:
     own = {"COINCIDE_PORT": port, "COINCIDE_TLS_CERTIFICATE": str(secured.certificate)}
     own |= {"COINCIDE_TLS_KEY": str(secured.certificate), "COINCIDE_HOST": "0.0.0.0"}  # noqa: S104
     for checked in ("live", "ready"):
-        done = coincide("health", checked, environment=own)
+        done = coincide("health", checked, *PATIENT, environment=own)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     # Not by http.
     done = coincide("health", environment={"COINCIDE_PORT": port})
@@ -77,12 +79,13 @@ def test_health_check_asks_a_service_with_https(secured: Secured) -> None:
 
 def test_health_check_of_the_job_needs_the_key(secured: Secured) -> None:
     own = {"COINCIDE_URL": secured.url, "COINCIDE_CA_FILE": str(secured.authority)}
-    done = coincide("health", "job", environment={**own, "COINCIDE_API_KEY": secured.key})
+    key = {"COINCIDE_API_KEY": secured.key}
+    done = coincide("health", "job", *PATIENT, environment={**own, **key})
     assert (done.returncode, done.stderr) == (
         1,
         "the job does not run, or has not reported recently\n",
     )
-    done = coincide("health", "job", environment=own)
+    done = coincide("health", "job", *PATIENT, environment=own)
     assert done.returncode == 1
     assert "401" in done.stderr
 
@@ -160,4 +163,4 @@ def test_clients_need_a_certificate_if_their_authority_is_set(
     authority.write_bytes(ca.cert_pem.bytes())
     with running(fresh_settings(kafka_bootstrap, **changes)) as service:
         variables["COINCIDE_PORT"] = str(service.client.base_url.port)
-        assert coincide("health", environment=variables).returncode == 0
+        assert coincide("health", *PATIENT, environment=variables).returncode == 0

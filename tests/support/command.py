@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 COMMAND = (sys.executable, "-m", "cli.main")
-_PATIENT = {"COINCIDE_REQUEST_TIMEOUT_SECONDS": str(PATIENCE_SECONDS)}
+_PATIENT = {"COINCIDE_CLIENT_TIMEOUT_SECONDS": str(PATIENCE_SECONDS)}
 
 
 def coincide(

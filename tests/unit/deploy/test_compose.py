@@ -15,6 +15,7 @@ from cli.client.health_command import TIMEOUT_SECONDS, Checked
 from cli.main import app
 from cli.settings import Settings as CliSettings
 from service.access.startup import access_problems
+from service.api.health import BROKER_SECONDS
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
 
@@ -76,7 +77,11 @@ def test_dockerfile_default_is_a_command_that_exists() -> None:
 @pytest.mark.parametrize(("role", "checked"), [("service", Checked.READY), ("job", Checked.JOB)])
 def test_health_checks_are_those_of_the_command(role: str, checked: Checked) -> None:
     assert SERVICES[role]["healthcheck"]["test"] == ["CMD", "coincide", "health", checked.value]
-    assert int(SERVICES[role]["healthcheck"]["timeout"].removesuffix("s")) > TIMEOUT_SECONDS
+    timeout = SERVICES[role]["healthcheck"]["timeout"]
+    # The start of Python takes part of it.
+    assert int(timeout.removesuffix("s")) >= TIMEOUT_SECONDS + 3
+    assert f"--timeout={timeout}" in DOCKERFILE
+    assert TIMEOUT_SECONDS > 2 * BROKER_SECONDS
     assert 'CMD ["coincide", "health"]' in DOCKERFILE
     port = SERVICES["service"]["environment"]["COINCIDE_PORT"]
     assert SERVICES["job"]["environment"]["COINCIDE_URL"] == f"http://service:{port}"

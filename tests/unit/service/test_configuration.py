@@ -77,6 +77,28 @@ def keys(plan: Plan) -> list[tuple[str, str]]:
     return [(it.change, f"{it.resource.kind}/{it.resource.name}") for it in plan.changes]
 
 
+def test_loops_of_a_configuration_are_refused() -> None:
+    streams = [stream(name) for name in "xyz"]
+    there = pair("there", a="x", b="x", output_topic="of-y")
+    back = pair("back", a="y", b="z", output_topic="of-x")
+    found = Installation()
+    found.put([*streams, there])
+    with pytest.raises(InvalidConfigurationError) as caught:
+        found.plan([back])
+    way = "back -> there -> back"
+    assert [(it.resource, it.field) for it in caught.value.problems] == [
+        ("condition/back", "output_topic")
+    ]
+    assert way in caught.value.problems[0].problem
+    with pytest.raises(InvalidConfigurationError):
+        Installation().plan([*streams, there, back])
+    # With the condition that closes the loop, a stream is refused too.
+    found.put([pair("back", a="y", b="z", output_topic="elsewhere")])
+    with pytest.raises(InvalidConfigurationError) as caught:
+        found.plan([stream("x", topic="elsewhere")])
+    assert ("stream/x", "topic") in problems(caught)
+
+
 def problems(caught: pytest.ExceptionInfo[InvalidConfigurationError]) -> list[tuple[str, str]]:
     return [(str(it.resource), it.field) for it in caught.value.problems]
 
