@@ -257,7 +257,8 @@ def _with_leaders(
             time.sleep(_PAUSE_SECONDS)
             # librdkafka uses the outdated leader until it reads the metadata again.
             known = client.list_topics(timeout=left()).topics
-            if not all(
+            is_unknown = code == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - as above
+            if is_unknown and not all(
                 topic in known and number in known[topic].partitions for topic, number in places
             ):
                 raise

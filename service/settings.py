@@ -126,8 +126,8 @@ class Settings(ClientSettings):
         default=100,
         ge=0,
         le=10_000,
-        description="Max number of live streams of `GET /v1/alarms`, with access control at most half "
-        "of them for one caller; further ones get 503.",
+        description="Max number of live streams of `GET /v1/alarms`, with access control at most "
+        "half of them for one caller; further ones get 503.",
     )
     keys_file: Path | None = Field(
         default=None,

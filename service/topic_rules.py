@@ -72,7 +72,8 @@ class TopicRules:
             When the broker does not answer or refuses to describe a topic.
         """
         # Topics that are refused by their names are not described: the user may not have the right.
-        named = {(kind, it) for kind, it in uses if it and self._is_allowed(kind, it)}
+        own = self._settings.topics.alarms
+        named = {(kind, it) for kind, it in uses if it and it != own and self._is_named(kind, it)}
         if not named:
             return TopicSurvey(self._settings, frozenset(), frozenset(), frozenset())
         names = self._keeper.names()
@@ -105,7 +106,8 @@ class TopicRules:
                 field = TOPIC_FIELDS[topics[error.topic]]
                 raise InvalidDocumentError.of(field, problem, _ANOTHER) from error
 
-    def _is_allowed(self, kind: ResourceKind, topic: str) -> bool:
+    def _is_named(self, kind: ResourceKind, topic: str) -> bool:
+        """Return whether a document may name a topic, as far as its name shows."""
         try:
             _check_name(self._settings, kind, topic)
         except InvalidFieldError:
