@@ -22,6 +22,15 @@ from tests.support.command import coincide, running_service
 from tests.support.job import JobUnderTest, total
 from tests.support.kafka import Received, Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, wait_until
+from tests.support.topk_lists import (
+    Lists,
+    Named,
+    fold_ranks,
+    folded,
+    listed,
+    newest_lists,
+    read_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,9 +71,6 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     },
 }
 PATH = "/v1/conditions/near"
-# Lists by Kafka key: id of the older set, id of the younger set, overlap.
-Named = tuple[str, str, int]
-Lists = dict[str, list[Named]]
 Event = dict[str, Any]
 
 
@@ -140,45 +146,6 @@ def _ranked(
         minimum = Fraction(-document["max_distance"])
     pairs = ranked_pairs(name, sets, crossed=len(sides) > 1, minimum=minimum)
     return pairs, [it[2] for it in valid]
-
-
-def newest_lists(records: Iterable[Received]) -> Lists:
-    """Return the lists of a compacted topic."""
-    newest = {(it.key or b"").decode(): it.value for it in records}
-    return {
-        key: [_listed(one) for one in json.loads(value)["items"]]
-        for key, value in newest.items()
-        if value is not None
-    }
-
-
-def _listed(item: Mapping[str, Any]) -> Named:
-    return item["older"]["id"], item["younger"]["id"], item["overlap"]
-
-
-def fold_ranks(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[Named, int]]:
-    """Return the rank of each pair of each list; fail if a change contradicts an earlier one."""
-    ranks: dict[str, dict[Named, int]] = defaultdict(dict)
-    for it in records:
-        name = "/".join([it["condition"], *([it["key"]] if "key" in it else [])])
-        found, pair = ranks[name], _listed(it)
-        assert (pair in found) == (it["change"] != "entered"), it
-        if it["change"] == "left":
-            del found[pair]
-        else:
-            found[pair] = it["rank"]
-    return ranks
-
-
-def folded(records: Iterable[Mapping[str, Any]]) -> Lists:
-    """Return the lists that follow from changes."""
-    ranks = fold_ranks(records)
-    return {name: sorted(found, key=found.__getitem__) for name, found in ranks.items() if found}
-
-
-def read_json(record: Received) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(record.value or b"")
-    return found
 
 
 @dataclass
@@ -263,7 +230,7 @@ class Installation:
     def present(self, name: str, **params: str) -> list[Named]:
         answer = self.client.get(f"/v1/conditions/{name}/topk", params=params)
         assert answer.status_code == 200, answer.text
-        return [_listed(it) for it in answer.json()["items"]]
+        return [listed(it) for it in answer.json()["items"]]
 
 
 def write_resources(folder: Path, prefix: str, groups: int) -> str:
@@ -439,7 +406,7 @@ def check_replay(house: Installation, resources: str, folder: Path) -> None:
         for it in condition["lists"]
     }
     lists = house.expected(house.last_us)
-    assert {key: [_listed(one) for one in it["items"]] for key, it in written.items()} == lists
+    assert {key: [listed(one) for one in it["items"]] for key, it in written.items()} == lists
     records = [json.loads(it) for it in changes.read_text().splitlines()]
     assert folded(records) == lists
     # The job has the same lists at that time, value by value.
