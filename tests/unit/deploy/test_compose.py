@@ -184,11 +184,11 @@ def test_clients_use_the_listener_that_the_broker_advertises_to_containers() -> 
     assert listeners == [entry.split(":")[0] for entry in protocols]
 
 
-def test_broker_image_has_the_major_version_of_the_embedded_broker() -> None:
+def test_broker_image_is_the_version_of_the_embedded_broker() -> None:
     ivy = (ROOT / "cli" / "stack" / "ivy.xml").read_text(encoding="utf-8")
-    version = re.search(r'name="kafka_2.13" rev="(\d+)', ivy)
+    version = re.search(r'name="kafka_2.13" rev="([\d.]+)"', ivy)
     assert version is not None
-    assert SERVICES["kafka"]["image"].startswith(f"apache/kafka:{version.group(1)}.")
+    assert SERVICES["kafka"]["image"].startswith(f"apache/kafka:{version.group(1)}@")
 
 
 def test_images_of_others_are_pinned_by_digest() -> None:

@@ -137,7 +137,7 @@ def test_the_lists_pin_what_the_descriptor_names() -> None:
     spark = pinned(root / "spark_jobs" / "driver" / "jars.sha256")
     assert sorted(spark) == sorted(_JARS)
     broker = pinned(root / "cli" / "stack" / "jars.sha256")
-    assert {"kafka_2.13-4.4.0.jar", "slf4j-simple-1.7.36.jar"} < set(broker)
+    assert {"kafka_2.13-4.3.1.jar", "slf4j-simple-1.7.36.jar"} < set(broker)
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in {**spark, **broker}.values())
 
 
