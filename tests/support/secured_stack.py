@@ -6,8 +6,10 @@ The service has access control, so that it writes audit records.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -23,7 +25,6 @@ from tests.support.patience import END_SECONDS, PATIENCE_SECONDS, SERVICE_SECOND
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
-    from pathlib import Path
 
     from tests.support.secured_kafka import SecuredBroker, User
 
@@ -139,8 +140,9 @@ class SecuredStack:
         return [one for root in (self.service, self.job) for one in process_tree(root.pid or 0)]
 
     def written(self) -> list[Path]:
-        """Return the files that service and job have written."""
-        found = (it for it in self._folder.rglob("*") if it.is_file())
+        """Return the files that service and job have written; Spark may delete some meanwhile."""
+        # Unlike `rglob`, it leaves out folders that disappear.
+        found = (Path(folder, name) for folder, _, names in os.walk(self._folder) for name in names)
         return [it for it in found if self._secrets not in it.parents]
 
     def _process(self, role: str, command: list[str], own: Mapping[str, str]) -> ChildProcess:
