@@ -100,6 +100,7 @@ class TopicLog:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._consumer: Consumer | None = None
+        self._newest = -1
         # Offset of the transaction marker behind the newest record that was written here.
         self._marker = -1
         self._admin: UserAdmin | None = None
@@ -108,6 +109,11 @@ class TopicLog:
     def position(self) -> int:
         """Offset of the next record to be read."""
         return self._position
+
+    @property
+    def newest(self) -> int:
+        """Offset of the newest record; -1: there is none."""
+        return self._newest
 
     @property
     def failure(self) -> Exception | None:
@@ -272,6 +278,7 @@ class TopicLog:
             self._apply(
                 LogRecord(offset, message.key(), message.value(), record_timestamp_us, headers)
             )
+            self._newest = offset
             self._move(offset + 1)
         elif error is not None and error.code() == END_OF_PARTITION and offset is not None:
             if self._at_end is not None:

@@ -124,7 +124,7 @@ class Transactions:
         if self._producer is not None:
             return
         try:
-            self._producer = self._open(self._settings.write_timeout_seconds)
+            self._producer = self._open(self._settings.broker_timeout_seconds)
         except KafkaException as error:
             raise BrokerError(f"nothing was written: {_sentence(error)}") from error
         self._is_settled = True
