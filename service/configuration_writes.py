@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import orjson
 
@@ -12,6 +13,7 @@ from service.access.callers import ANYBODY, Caller, Role
 from service.audit import Effect, audit_records, effect_of
 from service.configuration import Planner
 from service.documents.configuration import KIND_ORDER, tag_of, to_documents
+from service.errors import BusyError, OvertakenError
 from service.transactions import NewRecord, Others, Transactions
 
 if TYPE_CHECKING:
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from service.settings import Settings
     from service.topic_rules import TopicRules
     from service.turns import Turns
+
+_Result = TypeVar("_Result")
+_LOGGER = logging.getLogger(__name__)
+# Max number of attempts of a write while other instances write.
+_ATTEMPTS = 10
 
 
 class WrittenConfiguration(NamedTuple):
@@ -81,16 +88,42 @@ class ConfigurationWrites:
         """End a transaction that an earlier process has left open; see `Transactions.settle`."""
         self._transactions.settle()
 
-    def catch_up(self) -> None:
-        """Read every record that has been written; the caller holds the turn.
+    def close(self) -> None:
+        """Close the client of the writes."""
+        self._transactions.close()
+
+    def alone(self, write: Callable[[], _Result], *, dry_run: bool = False) -> _Result:
+        """Run a write that is checked against every earlier write, also of other instances.
+
+        The write holds the turn, and every record has been read. It is repeated if another instance
+        has begun to write meanwhile.
+
+        Parameters
+        ----------
+        write : callable
+            Checks and writes, by `write` at most once.
+        dry_run : bool
+            Whether it only checks.
 
         Raises
         ------
-        BrokerError, LogStoppedError
-            When the broker does not answer, or the log has stopped.
+        BusyError
+            When other writes take too long, or other instances write all the time.
+        ServiceError
+            As raised by `write`, or when the broker does not answer.
         """
-        self._transactions.settle()
-        self._log.read_to_end(self._settings.broker_timeout_seconds)
+        with self._turns.take():
+            for _ in range(_ATTEMPTS):
+                if dry_run:
+                    self._transactions.settle()
+                else:
+                    self._transactions.begin()
+                self._log.read_to_end(self._settings.broker_timeout_seconds)
+                try:
+                    return write()
+                except OvertakenError:
+                    _LOGGER.info("another instance writes the configuration; the write is repeated")
+        raise BusyError("other instances of the service write all the time; nothing was written")
 
     def put(
         self,
@@ -128,10 +161,11 @@ class ConfigurationWrites:
         """
         if not dry_run:
             by.require_role(Role.EDITOR)
-        with self._turns.take():
-            self.catch_up()
+        every = list(wanted)
+
+        def write() -> WrittenConfiguration:
             precondition()
-            plan = self._planner.plan(wanted, now_us, prune=prune)
+            plan = self._planner.plan(every, now_us, prune=prune)
             for it in plan.changes:
                 if it.change != "unchanged" and by.role >= Role.EDITOR:
                     by.require_name(it.resource.kind, it.resource.name)
@@ -155,6 +189,8 @@ class ConfigurationWrites:
             # Of this write: another one waits for the turn.
             return WrittenConfiguration(plan.changes, offset, self.tag() if applied else None)
 
+        return self.alone(write, dry_run=dry_run)
+
     def tag(self) -> str:
         """Return the tag of the configuration in force."""
         return tag_of(to_documents(self._registry.configuration()))
@@ -168,7 +204,7 @@ class ConfigurationWrites:
     ) -> int:
         """Write config records in one transaction, with access control also their audit records.
 
-        The caller holds the turn.
+        Called within `alone`.
 
         Parameters
         ----------
@@ -188,6 +224,8 @@ class ConfigurationWrites:
 
         Raises
         ------
+        OvertakenError
+            When another instance has begun to write.
         BrokerError
             When the transaction was aborted, or its commit was not confirmed in time.
         """
@@ -196,11 +234,14 @@ class ConfigurationWrites:
             return audit_records(effects, by, now_us, offsets or [None] * len(effects))
 
         others = Others(self._settings.topics.audit, audited)
-        return self._transactions.write(
+        offset = self._transactions.write(
             records,
             self._settings.write_timeout_seconds,
             others if self._settings.is_protected else None,
         )
+        if offset >= 0:
+            self._log.expect_marker(offset + 1)
+        return offset
 
     def _effect_of(self, change: Change) -> Effect:
         stored = self._registry.get(change.resource.kind, change.resource.name)

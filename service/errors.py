@@ -294,6 +294,10 @@ class BusyError(ServiceError):
     """Too many writes are waiting, or the wait was too long; this write has not begun."""
 
 
+class OvertakenError(ServiceError):
+    """Another instance of the service has begun to write; nothing was written."""
+
+
 class TopicRefusedError(ServiceError):
     """The broker refuses to create, read or change a topic.
 

@@ -70,7 +70,7 @@ class JobCollector(Collector):
 
     def _own_gauges(self) -> Iterator[Sample]:
         plane = self._plane
-        yield _sample("config_head_offset", plane.log.position - 1)
+        yield _sample("config_head_offset", plane.log.newest)
         yield _sample("config_records_unreadable", len(plane.registry.unreadable()))
         yield _sample("alarm_readers", len(plane.alarms.readers))
         yield _sample("job_up", int(plane.job_is_up()))

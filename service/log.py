@@ -1,4 +1,4 @@
-"""A Kafka topic as a log that a service reads from its beginning and writes to.
+"""A Kafka topic as a log that a service reads from its beginning.
 
 A background thread reads the single partition, passes each record to a function and tracks the
 position. `wait_for` provides read-your-writes: a writer waits until its own record is read. The
@@ -19,15 +19,12 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    Producer,
     TopicPartition,
 )
 
-from correlation.limits import CONFIG_RECORD_BYTES
 from kafka_client.clients import UserAdmin
 from kafka_client.consumers import END_OF_PARTITION, open_consumer, reading_error
 from kafka_client.partition_offsets import Edge, list_offsets
-from kafka_client.rights import with_right
 from service.errors import BrokerError, LogStoppedError
 from service.topic_identity import TopicIdentity
 
@@ -103,13 +100,20 @@ class TopicLog:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._consumer: Consumer | None = None
-        self._producer: Producer | None = None
+        self._newest = -1
+        # Offset of the transaction marker behind the newest record that was written here.
+        self._marker = -1
         self._admin: UserAdmin | None = None
 
     @property
     def position(self) -> int:
         """Offset of the next record to be read."""
         return self._position
+
+    @property
+    def newest(self) -> int:
+        """Offset of the newest record; -1: there is none."""
+        return self._newest
 
     @property
     def failure(self) -> Exception | None:
@@ -126,19 +130,6 @@ class TopicLog:
         LogStoppedError
             When a record cannot be read; the cause is chained.
         """
-        timeout_ms = int(self._settings.write_timeout_seconds * 1000)
-        self._producer = Producer(
-            {
-                **self._settings.client_properties("coincide-service"),
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                # The record of a stream contains its templates.
-                "message.max.bytes": CONFIG_RECORD_BYTES,
-                # A write whose caller has timed out must not be stored minutes later.
-                "message.timeout.ms": max(1000, timeout_ms),
-            }
-        )
         self._consumer = open_consumer(
             self._settings.client_properties("coincide-service"),
             f"{self._settings.prefix}.service",
@@ -164,9 +155,6 @@ class TopicLog:
             self._consumer.close()
             self._consumer = None
         self._admin = None
-        if self._producer is not None:
-            self._producer.flush(self._settings.write_timeout_seconds)
-            self._producer = None
 
     def end_offset(self, timeout_seconds: float | None = None) -> int:
         """Return the end offset of the partition, as the broker reports it.
@@ -210,12 +198,20 @@ class TopicLog:
             When an error has stopped the log.
         """
         end = self.end_offset()
-        if not self.wait_for(end - 1, timeout_seconds):
+        last = end - 1
+        if last == self._marker:
+            # The position passes a marker only after `_FETCH_WAIT_MS`.
+            last -= 1
+        if not self.wait_for(last, timeout_seconds):
             raise BrokerError(
                 f"{self._partition.topic} was read only up to offset {self._position} of {end} "
                 f"in {timeout_seconds:g} s"
             )
         return end
+
+    def expect_marker(self, offset: int) -> None:
+        """Note that the marker of a transaction of this process is at an offset."""
+        self._marker = offset
 
     def wait_for(self, offset: int, timeout_seconds: float) -> bool:
         """Wait until the record at `offset` is applied; return False after the timeout.
@@ -234,51 +230,6 @@ class TopicLog:
                     f"reading {self._partition.topic} stopped: {self._failure}"
                 ) from self._failure
             return self._position > offset
-
-    def send(
-        self, key: bytes, value: bytes | None, timeout_seconds: float, headers: Headers = ()
-    ) -> int | None:
-        """Write one record and wait until the broker acknowledges it.
-
-        Returns
-        -------
-        int or None
-            Offset of the record; None when the broker did not answer in time.
-
-        Raises
-        ------
-        BrokerError
-            When the record was not stored, or an earlier record is still in flight.
-        """
-        producer = self._producer
-        if producer is None:
-            raise LogStoppedError("the log has not been started")
-        answers: list[tuple[KafkaError | None, Message]] = []
-        deadline = time.monotonic() + timeout_seconds
-        if producer.flush(timeout_seconds):
-            raise BrokerError("an earlier write is still in progress")
-        try:
-            producer.produce(
-                self._partition.topic,
-                value,
-                key,
-                partition=0,
-                headers=list(headers),
-                on_delivery=lambda error, message: answers.append((error, message)),
-            )
-        except (KafkaException, BufferError) as error:
-            raise BrokerError(f"the record was not written: {_sentence(error)}") from error
-        while not answers and (left := deadline - time.monotonic()) > 0:
-            producer.poll(min(left, _POLL_SECONDS))
-        if not answers:
-            return None
-        error_code, message = answers[0]
-        if error_code is not None:
-            refused = with_right(
-                error_code, "Write", self._partition.topic, self._settings.kafka_user
-            )
-            raise BrokerError(f"the record was not written: {refused.str()}")
-        return message.offset()
 
     def _ask_end(self, admin: UserAdmin, timeout_seconds: float) -> int:
         place = (self._partition.topic, self._partition.partition)
@@ -327,6 +278,7 @@ class TopicLog:
             self._apply(
                 LogRecord(offset, message.key(), message.value(), record_timestamp_us, headers)
             )
+            self._newest = offset
             self._move(offset + 1)
         elif error is not None and error.code() == END_OF_PARTITION and offset is not None:
             if self._at_end is not None:

@@ -82,7 +82,6 @@ class ControlPlane:
             registry,
             self._topic_rules,
             self.log,
-            self._turns,
             self.configuration,
             self.stream_topics,
             now_us,
@@ -123,6 +122,7 @@ class ControlPlane:
     def stop(self) -> None:
         """Close the Kafka clients."""
         self.alarms.stop()
+        self.configuration.close()
         self.log.stop()
         self._metrics_log.stop()
         self.lists.stop()

@@ -7,12 +7,18 @@ not see where a transaction ends.
 If the service ends between the first record and the commit, the transaction stays open, and nothing
 behind it is read. The next service with the same transactional id ends it (`settle`); otherwise the
 broker ends it after the timeout of the transaction.
+
+Several processes may write with the same transactional id. Kafka lets only the newest of them
+commit; `begin` makes this process the newest. A process that begins, reads the topic to its end,
+checks and then commits has therefore checked the records of all others: a commit after another
+process has begun fails with `OvertakenError`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -22,7 +28,7 @@ from correlation.resources.record_types import CONTINUED_HEADER
 from kafka_client.clients import UserAdmin, find_unwritable
 from kafka_client.partition_offsets import Edge, list_offsets
 from kafka_client.rights import with_right
-from service.errors import BrokerError
+from service.errors import BrokerError, OvertakenError, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +38,17 @@ if TYPE_CHECKING:
 # The client's broker id of a bootstrap address.
 _BOOTSTRAP = -1
 _SHORTEST_SECONDS = 1.0
+# Error codes of a producer that is not the newest with its transactional id any more, or whose id
+# the broker has forgotten after days without a transaction.
+_OVERTAKEN = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001  librdkafka's own codes carry the underscore
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+    }
+)
 
 
 class NewRecord(NamedTuple):
@@ -65,6 +82,8 @@ class Transactions:
         self._topic = topic
         # A transaction of this id may be open: of an earlier process, or after an error.
         self._is_settled = False
+        # None: another process may have begun since the last write of this one.
+        self._producer: Producer | None = None
 
     def settle(self) -> None:
         """End a transaction of this id that an earlier process, or an error, has left open.
@@ -92,6 +111,28 @@ class Transactions:
             ) from error
         self._is_settled = True
 
+    def begin(self) -> None:
+        """Become the newest process that writes; this ends an open transaction of another one.
+
+        Nothing is done if no other process has begun since the last call, as far as this one knows.
+
+        Raises
+        ------
+        BrokerError
+            When the broker does not answer.
+        """
+        if self._producer is not None:
+            return
+        try:
+            self._producer = self._open(self._settings.broker_timeout_seconds)
+        except KafkaException as error:
+            raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+        self._is_settled = True
+
+    def close(self) -> None:
+        """Close the client."""
+        self._producer = None
+
     def write(
         self,
         records: Sequence[NewRecord],
@@ -116,35 +157,48 @@ class Transactions:
 
         Raises
         ------
+        OvertakenError
+            When another process has begun since `begin`; nothing was written.
         BrokerError
             When the transaction was aborted, or the broker did not confirm its commit in time.
         """
         deadline = time.monotonic() + timeout_seconds
+        self.begin()
+        producer, self._producer = self._producer, None
+        if producer is None:
+            raise ValueError("begin opens a producer")
         self._is_settled = False
         try:
-            producer = self._open(timeout_seconds)
             producer.begin_transaction()
-        except KafkaException as error:
-            raise BrokerError(f"nothing was written: {_sentence(error)}") from error
-        try:
             offsets = self._produce(producer, self._topic, _announced(records), deadline)
             if others is not None:
                 self._produce(producer, others.topic, others.make(offsets), deadline)
         except (KafkaException, BufferError) as error:
-            self._abort(producer)
-            raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+            raise self._aborted(producer, error) from error
         try:
             producer.commit_transaction(_left(deadline))
         except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                self._abort(producer)
-                raise BrokerError(f"nothing was written: {_sentence(error)}") from error
+            if _is_overtaken(error) or error.args[0].txn_requires_abort():
+                raise self._aborted(producer, error) from error
             raise BrokerError(
                 "Kafka did not confirm the transaction in time: either all changes will be in "
                 f"force, or none of them; compare with GET /v1/config ({_sentence(error)})"
             ) from error
         self._is_settled = True
+        self._producer = producer
         return max(offsets, default=-1)
+
+    def _aborted(self, producer: Producer, cause: Exception) -> ServiceError:
+        """Abort the transaction and return the error of the write.
+
+        If the broker does not answer, `settle` or `begin` ends the transaction later.
+        """
+        if _is_overtaken(cause):
+            return OvertakenError(f"nothing was written: {_sentence(cause)}")
+        with suppress(KafkaException):
+            producer.abort_transaction(self._settings.broker_timeout_seconds)
+            self._is_settled = True
+        return BrokerError(f"nothing was written: {_sentence(cause)}")
 
     def _open(self, timeout_seconds: float) -> Producer:
         """Return a new producer; this ends an open transaction of the same id."""
@@ -197,7 +251,7 @@ class Transactions:
                 headers=headers,
                 on_delivery=delivered,
             )
-        left = producer.flush(_left(deadline))
+        left = _flush(producer, _left(deadline))
         if failures:
             self._check_right(topic)
             raise KafkaException(failures[0])
@@ -214,13 +268,29 @@ class Transactions:
         for error in find_unwritable(admin, [topic], self._settings.broker_timeout_seconds):
             raise KafkaException(error)
 
-    def _abort(self, producer: Producer) -> None:
-        """Abort the transaction; if the broker does not answer, `settle` ends it later."""
-        try:
-            producer.abort_transaction(self._settings.broker_timeout_seconds)
-        except KafkaException:
-            return
-        self._is_settled = True
+
+def _flush(producer: Producer, seconds: float) -> int:
+    """Send all records; return the number of those that the broker does not have in time.
+
+    Raises
+    ------
+    KafkaException
+        The producer cannot be used any more.
+    """
+    try:
+        return producer.flush(seconds)
+    except SystemError as error:
+        # A fatal error arrived together with the result of a delivery, which the client reports
+        # although an error is raised already.
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from error
+        raise
+
+
+def _is_overtaken(error: Exception) -> bool:
+    """Return whether an error says that another process has begun."""
+    found = error.args[0] if error.args else None
+    return isinstance(found, KafkaError) and found.code() in _OVERTAKEN
 
 
 def _announced(records: Sequence[NewRecord]) -> Iterator[NewRecord]:

@@ -1,7 +1,8 @@
 """Writes of single resources: check, write one record, and wait until it is read back.
 
-Writes run one at a time: read the log to its end, check, produce, read back. A write is therefore
-checked against the state that it changes. A rejected write is never produced.
+Writes run one at a time, also those of several instances of the service: read the log to its end,
+check, write, read back. A write is therefore checked against the state that it changes. A rejected
+write is never produced.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from service.settings import Settings
     from service.stream_topics import StreamTopics
     from service.topic_rules import TopicRules
-    from service.turns import Turns
 
     Precondition = Callable[[Stored | None], None]
     Document = dict[str, Any]
@@ -49,7 +49,7 @@ class Written(NamedTuple):
     resource : Resource
         The resource after the write; for a delete, before it.
     offset : int or None
-        Offset of its record; None for a dry run, or when the broker did not answer in time.
+        Offset of its record; None for a dry run.
     created : bool
         Whether no resource had this name before.
     applied : bool
@@ -75,8 +75,6 @@ class ResourceWrites:
         Checks and creates the topics that documents name.
     log : TopicLog
         Log of the config topic.
-    turns : Turns
-        Lock for all writes of the config topic.
     configuration : ConfigurationWrites
         Writes in transactions.
     stream_topics : StreamTopics
@@ -91,7 +89,6 @@ class ResourceWrites:
         registry: Registry,
         topic_rules: TopicRules,
         log: TopicLog,
-        turns: Turns,
         configuration: ConfigurationWrites,
         stream_topics: StreamTopics,
         now_us: Callable[[], int],
@@ -100,7 +97,6 @@ class ResourceWrites:
         self._registry = registry
         self._topic_rules = topic_rules
         self._log = log
-        self._turns = turns
         self._configuration = configuration
         self._stream_topics = stream_topics
         self._now_us = now_us
@@ -138,22 +134,24 @@ class ResourceWrites:
             When the write is rejected or Kafka does not answer.
         """
         by.require_name(kind, name)
-        with self._turns.take():
-            self._configuration.catch_up()
+
+        def write() -> Written:
             current = self._registry.get(kind, name)
             precondition(current)
             version = self._registry.next_version(kind, name)
-            document, missing = self._check(kind, name, version, document)
+            checked, missing = self._check(kind, name, version, document)
             if missing and not dry_run:
                 self._topic_rules.create({missing: kind})
-            if current is not None and is_unchanged(current.resource, document):
+            if current is not None and is_unchanged(current.resource, checked):
                 return Written(current.resource, current.offset)
             paused = current is not None and current.resource.paused
-            resource = Resource(kind, name, version, self._now_us(), document, paused)
+            resource = Resource(kind, name, version, self._now_us(), checked, paused)
             if dry_run:
                 return Written(resource, None, created=current is None)
             before = None if current is None else current.resource
             return self._write(effect_of(before, resource), by)
+
+        return self._configuration.alone(write, dry_run=dry_run)
 
     def delete(
         self,
@@ -172,8 +170,8 @@ class ResourceWrites:
             When it does not exist or is in use, or Kafka does not answer.
         """
         by.require_name(kind, name)
-        with self._turns.take():
-            self._configuration.catch_up()
+
+        def write() -> Written:
             precondition(self._registry.get(kind, name))
             resource = self._registry.find(kind, name).resource
             if kind == "stream":
@@ -183,6 +181,8 @@ class ResourceWrites:
             if dry_run:
                 return Written(resource, None)
             return self._write(effect_of(resource, None), by)
+
+        return self._configuration.alone(write, dry_run=dry_run)
 
     def pause(
         self,
@@ -203,8 +203,8 @@ class ResourceWrites:
             When it does not exist, or Kafka does not answer.
         """
         by.require_name("condition", name)
-        with self._turns.take():
-            self._configuration.catch_up()
+
+        def write() -> Written:
             precondition(self._registry.get("condition", name))
             stored = self._registry.find("condition", name)
             found = stored.resource
@@ -216,6 +216,8 @@ class ResourceWrites:
             if dry_run:
                 return Written(resource, None)
             return self._write(effect_of(found, resource), by)
+
+        return self._configuration.alone(write, dry_run=dry_run)
 
     def reset_watermark(self, name: str, *, by: Caller = ANYBODY) -> dict[int, int]:
         """Reset the watermark of a stream; returns as `StreamTopics.reset_watermark`.
@@ -230,9 +232,10 @@ class ResourceWrites:
         by.require_name("stream", name)
         found = self._registry.find("stream", name).resource
         if self._settings.is_protected:
-            with self._turns.take():
-                effect = Effect("watermark_reset", found, found)
-                self._configuration.write((), [effect], by, self._now_us())
+            effect = Effect("watermark_reset", found, found)
+            self._configuration.alone(
+                lambda: self._configuration.write((), [effect], by, self._now_us())
+            )
         return self._stream_topics.reset_watermark(found.to_stream())
 
     def _check(
@@ -257,7 +260,7 @@ class ResourceWrites:
         return document, missing
 
     def _write(self, effect: Effect, by: Caller) -> Written:
-        """Write the record of an effect; with access control, in a transaction with its audit."""
+        """Write the record of an effect in a transaction, with its audit record if there is one."""
         resource = effect.after or effect.before
         if resource is None:
             raise ValueError("an effect has a resource")
@@ -265,13 +268,7 @@ class ResourceWrites:
         headers = deletion_headers(resource.version) if value is None else ()
         timeout = self._settings.write_timeout_seconds
         deadline = time.monotonic() + timeout
-        offset: int | None
-        if self._settings.is_protected:
-            record = NewRecord(resource.key, value, tuple(headers))
-            offset = self._configuration.write([record], [effect], by, self._now_us())
-        else:
-            offset = self._log.send(resource.key, value, timeout, headers)
-        applied = offset is not None and self._log.wait_for(
-            offset, max(0.0, deadline - time.monotonic())
-        )
+        record = NewRecord(resource.key, value, tuple(headers))
+        offset = self._configuration.write([record], [effect], by, self._now_us())
+        applied = self._log.wait_for(offset, max(0.0, deadline - time.monotonic()))
         return Written(resource, offset, created=effect.before is None, applied=applied)

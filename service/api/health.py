@@ -231,5 +231,5 @@ async def get_job(plane: Plane, caller: CallerOf) -> JobState:
         durations=found.get("durations", {}),
         exception=exception,
         applied_config_offset=found.get("applied_config_offset"),
-        config_head_offset=plane.log.position - 1,
+        config_head_offset=plane.log.newest,
     )

@@ -49,6 +49,10 @@ def put_pair(service: Service) -> tuple[str, str, str]:
     return path, f"/v1/streams/{a}", f"/v1/streams/{b}"
 
 
+# Offsets of a write: the record, and the marker of its transaction.
+WRITE = 2
+
+
 def head(service: Service) -> int:
     """Offset of the newest record of the config topic."""
     return int(service.client.get("/v1/job").json()["config_head_offset"])
@@ -86,7 +90,7 @@ def test_put_creates_then_changes_then_writes_nothing(service: Service) -> None:
     assert head(service) == offset
     changed = client.put(path, json=stream(service, max_uncertainty="300ms"))
     assert (changed.status_code, changed.json()["version"]) == (200, 2)
-    assert int(changed.headers["X-Config-Offset"]) == offset + 1
+    assert int(changed.headers["X-Config-Offset"]) == offset + WRITE
     read = client.get(path)
     # Only the answer to a write says what may be wrong with the topic.
     assert read.json() | {"warnings": []} == changed.json()
@@ -126,7 +130,7 @@ def test_dry_run_answers_as_if_and_writes_nothing(service: Service) -> None:
     assert client.delete(path, params=params).status_code == 204
     assert client.get(path).json()["document"]["max_uncertainty_us"] == 200_000
     assert problem(client.put(path, json={}, params=params), 422, 42202)
-    assert head(service) == before + 1
+    assert head(service) == before + WRITE
     admin = AdminClient({"bootstrap.servers": service.settings.bootstrap})
     assert f"{path[12:]}.x" not in admin.list_topics(timeout=PATIENCE_SECONDS).topics
 
@@ -207,12 +211,12 @@ def test_pause_and_resume_are_idempotent_and_keep_the_version(service: Service) 
         answer = client.put(f"{path}/pause")
         assert (answer.status_code, answer.json()["paused"]) == (202, True)
         assert answer.headers["Location"] == f"{path}/status"
-        assert head(service) == before + 1
+        assert head(service) == before + WRITE
     assert client.get(f"{path}/status").json()["paused"] is True
     for _ in range(2):
         answer = client.put(f"{path}/resume")
         assert (answer.status_code, answer.json()["paused"]) == (202, False)
-        assert head(service) == before + 2
+        assert head(service) == before + 2 * WRITE
     assert client.get(path).json()["version"] == 1
     assert problem(client.put("/v1/conditions/none/pause"), 404, 40401) == []
 
@@ -231,7 +235,7 @@ def test_pause_and_resume_obey_preconditions_and_dry_runs(service: Service) -> N
         problem(client.put(other, headers={"If-Match": tag}), 412, 41201)
     problem(client.put("/v1/conditions/none/pause", headers={"If-Match": "*"}), 412, 41201)
     assert client.get(path).json()["paused"] is True
-    assert head(service) == before + 1
+    assert head(service) == before + WRITE
 
 
 def test_change_of_a_paused_condition_leaves_it_paused(service: Service) -> None:

@@ -122,7 +122,7 @@ def test_metrics_are_summed_over_the_slots(kafka_bootstrap: str) -> None:
                     ]
                 ],
                 conditions={
-                    "c": {"version": 1, "state": "running", "config_offset": 1, "last_alarm_at": 9}
+                    "c": {"version": 1, "state": "running", "config_offset": 2, "last_alarm_at": 9}
                 },
                 watermarks={"s": {"watermark": mark, "partitions": {"0": mark}}},
             )

@@ -187,15 +187,6 @@ def _read_log(place: Installation, topic: str) -> None:
         log.stop()
 
 
-def _write_log(place: Installation, topic: str) -> None:
-    log = TopicLog(place.service, topic, lambda _: None)
-    try:
-        log.start()
-        assert log.send(b"stream/x", None, SERVICE_SECONDS) is not None
-    finally:
-        log.stop()
-
-
 def _create_own(place: Installation, _: str) -> None:
     place.delete(f"{place.prefix}.topk")
     TopicKeeper(place.service).ensure_own()
@@ -331,7 +322,7 @@ USES: dict[tuple[str, str, str, str], Use] = {
     ("service", "topic", "`PREFIX.*`", "Describe"): _check_own,
     ("service", "topic", "`PREFIX.*`", "DescribeConfigs"): _check_own,
     ("service", "topic", "`PREFIX.config`", "Read"): _read_log,
-    ("service", "topic", "`PREFIX.config`", "Write"): _write_log,
+    ("service", "topic", "`PREFIX.config`", "Write"): _configure,
     ("service", "topic", "`PREFIX.metrics`", "Read"): _read_log,
     ("service", "topic", "`PREFIX.metrics`", "AlterConfigs"): _alter,
     ("service", "topic", "`PREFIX.audit`", "Write"): _audit,
