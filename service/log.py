@@ -112,7 +112,7 @@ class TopicLog:
 
     @property
     def newest(self) -> int:
-        """Offset of the newest record; -1: there is none."""
+        """Offset of the newest record; -1 if no record has been read."""
         return self._newest
 
     @property
