@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -359,7 +360,7 @@ def _streams_named(document: Mapping[str, Any]) -> list[NamedStream]:
 
 def _refuse_unknown(
     kind: ResourceKind,
-    known: Container[str],
+    known: Collection[str],
     named: Iterable[tuple[str, str]],
     remedy: str | None,
 ) -> None:
@@ -368,13 +369,19 @@ def _refuse_unknown(
         FieldProblem(
             field,
             f"{kind} {name!r} does not exist",
-            remedy or f"register it first: PUT /v1/{kind}s/{name}",
+            _meant(name, known) + (remedy or f"register it first: PUT /v1/{kind}s/{name}"),
         )
         for field, name in named
         if name not in known
     )
     if problems:
         raise InvalidDocumentError.of_all(problems)
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """Return a question that names a similar resource, followed by a space, or an empty string."""
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def _check_times(

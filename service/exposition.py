@@ -82,6 +82,9 @@ class JobCollector(Collector):
         registered = plane.registry.resources("condition"), plane.registry.resources("stream")
         for name, chance in self._chances.of(*registered).items():
             yield _sample("chance_seconds", chance.seconds, condition=name, a=chance.a, b=chance.b)
+        applied = plane.applied_config_offset()
+        if applied is not None:
+            yield _sample("config_applied_offset", applied)
         job = plane.metrics.job()
         if job is not None:
             yield from _job_gauges(job)
@@ -89,8 +92,6 @@ class JobCollector(Collector):
 
 def _job_gauges(job: Mapping[str, Any]) -> Iterator[Sample]:
     """Yield the gauges of the job's newest record."""
-    if job["applied_config_offset"] is not None:
-        yield _sample("config_applied_offset", job["applied_config_offset"])
     yield _sample("missing_output_topics", len(job["missing_topics"]))
     for topic, found in job["recreated_topics"].items():
         seconds = found["at"] / 1e6

@@ -214,6 +214,15 @@ class ControlPlane:
         """Return the streams that a condition reads."""
         return {name: self.find("stream", name).resource.to_stream() for name in condition.streams}
 
+    def applied_config_offset(self) -> int | None:
+        """Return the offset of the newest config record that the job has applied, or None.
+
+        The job reports how far it has read: after a transaction, the offset of its marker.
+        """
+        job = self.metrics.job()
+        applied = None if job is None else job["applied_config_offset"]
+        return None if applied is None else min(applied, self.log.newest)
+
     def job_is_up(self) -> bool:
         """Return whether the job's newest record is recent and has the state running."""
         job = self.metrics.job()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from correlation.limits import DURATION_LIMIT_US
 from correlation.reasons import Reason
 from correlation.resources.durations import describe_duration
 
@@ -120,7 +121,12 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
     if facts.late:
         missed = f"{share} were late, and pairs may have been missed:"
         remedy = f"raise it to {describe_duration(needed_us)} or more"
-        if needed_us > declared_us:
+        if needed_us > DURATION_LIMIT_US:
+            yield (
+                f"{missed} {slowest}: its time has probably a wrong unit; correct the mapping of "
+                "the stream, or the producer"
+            )
+        elif needed_us > declared_us:
             yield f"{missed} {slowest}, but max_delay is {declared}; {remedy}"
         else:
             yield (

@@ -230,6 +230,6 @@ async def get_job(plane: Plane, caller: CallerOf) -> JobState:
         recreated_topics=found.get("recreated_topics", {}),
         durations=found.get("durations", {}),
         exception=exception,
-        applied_config_offset=found.get("applied_config_offset"),
+        applied_config_offset=plane.applied_config_offset(),
         config_head_offset=plane.log.newest,
     )

@@ -12,6 +12,10 @@ const SHOWN_ALARMS = 5;
 const DOWN =
   "The job does not run, or has not reported for a minute. " +
   "Start it again: it continues where it stopped.";
+const STARTING = "The job is starting. Alarms continue when its first batch is completed.";
+/* A job in one of these states reports every second, and needs no help. */
+const PASSING = new Set(["starting", "restarting"]);
+const SILENT_SECONDS = 60;
 
 export function showOverview({ body, signal }) {
   live(body, load, render, signal);
@@ -88,7 +92,16 @@ const count = ({ items, next }) => `${items.length}${next === null ? "" : "+"}`;
 
 function jobState(job) {
   if (job.up) return state(job.state, "good");
+  if (isStarting(job)) return state(job.state, "warn");
   return state(job.state === "unknown" ? "not started" : `${job.state}, down`, "bad");
+}
+
+const isStarting = (job) =>
+  PASSING.has(job.state) && Date.now() / 1000 - job.at / 1e6 < SILENT_SECONDS;
+
+function health(job) {
+  if (job.up || job.at === null) return null;
+  return isStarting(job) ? notice("warn", STARTING) : notice("bad", DOWN);
 }
 
 const total = (topics) =>
@@ -102,7 +115,7 @@ function problems(ready, job, alarms) {
   const reading = Object.entries(alarms?.reading ?? {}).filter(([, problem]) => problem !== null);
   return [
     ready.ready ? null : notice("bad", `The service is not ready: ${ready.detail}`),
-    job.up || job.at === null ? null : notice("bad", DOWN),
+    health(job),
     job.at === null ? notice("warn", "No job has reported yet. Start one: coincide job.") : null,
     lost
       ? notice("bad", `At least ${number(lost)} records were lost before the job read them.`)

@@ -352,6 +352,13 @@ def test_stream_that_names_unknown_templates_is_refused_for_each() -> None:
     ]
 
 
+def test_name_of_a_similar_resource_is_suggested() -> None:
+    with pytest.raises(InvalidDocumentError) as refused:
+        fold(template("morning")).read_stream("x", STREAM | {"templates": ["mornign"]})
+    (problem,) = refused.value.problems
+    assert problem.remedy == "did you mean morning? register it first: PUT /v1/templates/mornign"
+
+
 def test_template_in_use_is_kept_for_its_streams() -> None:
     registry = fold(template("t"))
     document = stream_to_document(registry.read_stream("x", STREAM | {"templates": ["t"]}))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from correlation.engine.advice import ENOUGH, advise
 from correlation.engine.contract import ContractFacts
+from correlation.limits import DURATION_LIMIT_US
 from correlation.reasons import Reason
 from correlation.resources.mapping import EventMapping
 from correlation.resources.partitioning import Partitioning
@@ -88,6 +89,17 @@ REJECTED: dict[str, int] = {
             facts_of(STREAM, [SECOND] * 2, [-4 * SECOND, 9 * SECOND], late=1),
             ["came 4s before its latest time, but max_delay is 10s; raise it to 13s or more"],
         ),
+        # Never a value that a stream may not declare.
+        (
+            STREAM,
+            facts_of(STREAM, [SECOND] * 2, [SECOND, DURATION_LIMIT_US + 1], late=1),
+            ["its time has probably a wrong unit; correct the mapping of the stream, or the produ"],
+        ),
+        (
+            STREAM,
+            facts_of(STREAM, [SECOND] * 2, [SECOND, DURATION_LIMIT_US], late=1),
+            ["raise it to"],
+        ),
         (
             STREAM,
             facts_of(STREAM, [SECOND], [SECOND], late=1),
@@ -127,7 +139,7 @@ REJECTED: dict[str, int] = {
             ],
         ),
     ],
-    ids=range(18),
+    ids=range(20),
 )
 def test_advice_is_a_sentence_for_each_thing(
     stream: Stream, facts: ContractFacts | None, phrases: list[str]
