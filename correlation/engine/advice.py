@@ -123,7 +123,7 @@ def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         remedy = f"raise it to {describe_duration(needed_us)} or more"
         if needed_us > DURATION_LIMIT_US:
             yield (
-                f"{missed} {slowest}: its time has probably a wrong unit; correct the mapping of "
+                f"{missed} {slowest}: its time probably has a wrong unit; correct the mapping of "
                 "the stream, or the producer"
             )
         elif needed_us > declared_us:

@@ -93,7 +93,7 @@ REJECTED: dict[str, int] = {
         (
             STREAM,
             facts_of(STREAM, [SECOND] * 2, [SECOND, DURATION_LIMIT_US + 1], late=1),
-            ["its time has probably a wrong unit; correct the mapping of the stream, or the produ"],
+            ["its time probably has a wrong unit; correct the mapping of the stream, or the produ"],
         ),
         (
             STREAM,

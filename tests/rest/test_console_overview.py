@@ -1,0 +1,64 @@
+"""What the overview of the console says about the job, in a real Chromium."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.browser import chromium, tab
+from tests.support.kafka import Sent, produce
+from tests.support.patience import wait_until
+
+if TYPE_CHECKING:
+    from tests.rest.running import Service
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+HOUR_US = 3_600_000_000
+STARTING = "The job is starting. Alarms continue when its first batch is completed."
+DOWN = "Start it again: it continues where it stopped."
+
+
+def report(service: Service, state: str, at: int) -> None:
+    """Write the job's record, and wait until the service has read it."""
+    record = {
+        "v": 1,
+        "query_id": "q",
+        "batch": None,
+        "state": state,
+        "input_rate": 0.0,
+        "lag": {},
+        "lost": {},
+        "missing_topics": [],
+        "recreated_topics": {},
+        "durations": {},
+        "exception": None,
+        "at": at,
+        "applied_config_offset": None,
+    }
+    sent = Sent(orjson.dumps(record), b"job")
+    produce(service.settings.bootstrap, service.settings.topics.metrics, [sent])
+    wait_until(lambda: service.client.get("/v1/job").json()["at"] == at)
+
+
+def test_starting_job_is_not_reported_as_down(service: Service) -> None:
+    stream = {"topic": "events-of-overview", "max_uncertainty": "2s", "max_delay": "1s"}
+    assert service.client.put("/v1/streams/mic", json=stream).is_success
+    with chromium() as browser, tab(browser, str(service.client.base_url)) as opened:
+        page = opened.page
+        # The console compares the time of the record with the clock: the record is of the future,
+        # or an hour old, so that the answer does not depend on the speed of the test.
+        for state, age_us, words in (
+            ("starting", -HOUR_US, STARTING),
+            ("failed", -HOUR_US, DOWN),
+            ("restarting", -HOUR_US, STARTING),
+            ("starting", HOUR_US, DOWN),
+        ):
+            report(service, state, time.time_ns() // 1_000 - age_us)
+            page.goto("/")
+            expect(page.get_by_text(words)).to_be_visible()
+            expect(page.get_by_text(DOWN if words == STARTING else STARTING)).to_have_count(0)
+        assert opened.faults == []
