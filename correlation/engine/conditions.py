@@ -58,6 +58,8 @@ class Conditions:
         self.config_offset = -1
         # Registered streams that are not in force yet.
         self.to_come: set[str] = set()
+        # Streams in force, widened to the buffered events; computed when a condition is built.
+        self._held: Mapping[str, Stream] | None = None
 
     def values(self) -> Collection[Registered]:
         """Return the conditions in the order in which they evaluate a block."""
@@ -82,6 +84,8 @@ class Conditions:
 
     def apply(self, controls: Iterable[Control]) -> None:
         """Apply the config records of a block, by config offset; known records are skipped."""
+        # The buffers have changed since the last block, and do not change while records are applied.
+        self._held = None
         for control in sorted(controls, key=lambda control: control.offset):
             if control.offset > self.config_offset:
                 self.config_offset = control.offset
@@ -161,9 +165,12 @@ class Conditions:
 
     def _build(self, entry: Registered) -> None:
         """Build the operator of a condition, or set the reason why it cannot be built."""
-        # Widened to the events buffered before a declaration changed.
-        held = {name: widen(it, self._buffers[name]) for name, it in self._streams.items()}
-        entry.build(self._streams, held)
+        if self._held is None:
+            # Widened to the events buffered before a declaration changed.
+            self._held = {
+                name: widen(it, self._buffers[name]) for name, it in self._streams.items()
+            }
+        entry.build(self._streams, self._held)
 
     def _begin(self, entry: Registered, before: bytes) -> None:
         """Begin a condition; `before` is the state of its previous operator."""

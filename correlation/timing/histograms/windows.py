@@ -23,7 +23,6 @@ run without the s-windows of declared shapes.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -33,7 +32,7 @@ from correlation.timing.histograms.stored_windows import dump_table, load_table,
 from correlation.timing.histograms.table import Grid, WindowTable
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -167,9 +166,10 @@ class WindowBook:
         return shifts
 
 
-# Books of this process: those held by an operator, and those kept for later operators.
+# Books of this process: those held by an operator, and those kept for later operators, the most
+# recently used last. An OrderedDict would hash every key whenever its values are listed.
 _LIVE: WeakSet[WindowBook] = WeakSet()
-_KEPT: OrderedDict[Hashable, WindowBook] = OrderedDict()
+_KEPT: dict[Hashable, WindowBook] = {}
 
 
 def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
@@ -189,16 +189,20 @@ def share_book(window: TimingWindow, a: Stream, b: Stream) -> WindowBook:
     book = _KEPT.pop(key, None)
     if book is None:
         cells = len(declared[0]) * len(declared[1])
-        if cells + sum(it.table.cells for it in _LIVE) > MAX_CELLS:
+        if cells and cells + _count_cells(_LIVE) > MAX_CELLS:
             _KEPT.clear()
-        if cells + sum(it.table.cells for it in _LIVE) > MAX_CELLS:
-            declared = (), ()
+            if cells + _count_cells(_LIVE) > MAX_CELLS:
+                declared = (), ()
         book = WindowBook(window, *declared)
         _LIVE.add(book)
+        while _KEPT and _count_cells(_KEPT.values()) + book.table.cells > _KEPT_CELLS:
+            del _KEPT[next(iter(_KEPT))]
     _KEPT[key] = book
-    while len(_KEPT) > 1 and sum(it.table.cells for it in _KEPT.values()) > _KEPT_CELLS:
-        _KEPT.popitem(last=False)
     return book
+
+
+def _count_cells(books: Iterable[WindowBook]) -> int:
+    return sum([book.table.cells for book in books])
 
 
 def _declared_shapes(stream: Stream) -> tuple[Histogram, ...]:
