@@ -226,6 +226,7 @@ class Job:
                 for name, stream in in_force.streams.items()
             },
             Origin(in_force.topic_ids, parts.config_topic.epoch, self._missing),
+            paces_metrics=not parts.settings.until_end,
         )
         BlobFiles(parts.checkpoint.cache_folder).clear()
         with parts.checkpoint.naming_store():

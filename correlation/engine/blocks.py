@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -82,21 +82,32 @@ class Outcome:
         Late events; they are correlated with the others.
     detected_at_us : int
         Time at which the correlation completed, in µs since 1970.
-    metrics : dict
-        The slot's record for the metrics topic, without its slot number.
     shares : tuple of Share
         Shares of results that are merged with those of the other slots (`correlation.shares`).
     later : tuple of Result
         Results to publish after the merged ones: those of conditions whose previous version shared
         its results in this block.
+    config_offset : int
+        Offset of the last config record that the slot has applied.
+    describe : callable
+        Builds `metrics`.
     """
 
     results: tuple[Result, ...]
     late: tuple[Events, ...]
     detected_at_us: int
-    metrics: dict[str, Any]
-    shares: tuple[Share, ...] = ()
-    later: tuple[Result, ...] = ()
+    shares: tuple[Share, ...]
+    later: tuple[Result, ...]
+    config_offset: int
+    describe: Callable[[], dict[str, Any]]
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The slot's record for the metrics topic, without its slot number.
+
+        It is built when it is read, as not every batch writes it, and is that of the newest block.
+        """
+        return self.describe()
 
 
 class Snapshot(NamedTuple):

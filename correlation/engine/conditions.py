@@ -84,7 +84,7 @@ class Conditions:
 
     def apply(self, controls: Iterable[Control]) -> None:
         """Apply the config records of a block, by config offset; known records are skipped."""
-        # The buffers have changed since the last block, and do not change while records are applied.
+        # The buffers changed since the last block; they do not change while records are applied.
         self._held = None
         for control in sorted(controls, key=lambda control: control.offset):
             if control.offset > self.config_offset:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,8 +134,15 @@ class Program:
         for entry, evaluation in evaluations:
             (later if entry.resource.name in merged else results).extend(evaluation.results)
             shares += evaluation.shares
-        record = self._describe(now_us, gauges)
-        return Outcome(tuple(results), late, now_us, record, tuple(shares), tuple(later))
+        return Outcome(
+            tuple(results),
+            late,
+            now_us,
+            tuple(shares),
+            tuple(later),
+            self._conditions.config_offset,
+            partial(self._describe, now_us, gauges),
+        )
 
     def _sort_in(
         self, parts: Sequence[Events]

@@ -42,6 +42,7 @@ from spark_jobs.worker.envelope import (
     RecordPacker,
     unpack_headers,
 )
+from spark_jobs.worker.metrics_pace import MetricsPace
 from spark_jobs.worker.pack import NO_KEY
 from spark_jobs.worker.rejects import rejected_counts
 from spark_jobs.worker.results import pack_results
@@ -83,6 +84,9 @@ class InForce:
         advanced yet.
     origin : Origin
         Ids of the topics from which the records come, and streams without a topic.
+    paces_metrics : bool
+        Whether a slot with many conditions may leave out its metrics in a batch. The last batch of
+        a run that ends by itself must write them.
     """
 
     run_id: str
@@ -93,6 +97,7 @@ class InForce:
     cache_folder: str
     read_up_to: Mapping[str, Mapping[int, int]]
     origin: Origin = field(default_factory=Origin)
+    paces_metrics: bool = True
 
 
 @dataclass(slots=True)
@@ -102,6 +107,7 @@ class _Slot:
     program: Program
     tokens: dict[int, str] = field(default_factory=dict)
     mark: str = ""
+    pace: MetricsPace = field(default_factory=MetricsPace)
 
 
 @dataclass(slots=True)
@@ -166,7 +172,7 @@ class SlotProcessor(StatefulProcessor):
         gathered = _gather(rows)
         slot = self._load(slot_key)
         outcome = slot.program.advance(gathered.block, _wall_clock_us)
-        blobs = self._pack(slot_key, gathered, outcome)
+        blobs = self._pack(slot_key, gathered, outcome, slot.pace)
         shares = [self._pack_shares(outcome)] if outcome.shares else []
         self._store(slot_key, slot)
         is_share = [False] * len(blobs) + [True] * len(shares)
@@ -237,18 +243,23 @@ class SlotProcessor(StatefulProcessor):
         self._manifest.update((orjson.dumps(manifest),))
         _cache.put(self._in_force.run_id, slot_key, slot)
 
-    def _pack(self, slot_key: int, gathered: _Gathered, outcome: Outcome) -> list[bytes]:
+    def _pack(
+        self, slot_key: int, gathered: _Gathered, outcome: Outcome, pace: MetricsPace
+    ) -> list[bytes]:
         topics = self._in_force.topics
         blobs = list(gathered.rejects)
         blobs += pack_results(outcome.results, outcome.detected_at_us, topics)
         packer = RecordPacker()
         for events in outcome.late:
             packer.extend(_late_records(events, topics, self._in_force.streams))
-        slot = self._in_force.slot_keys.index(slot_key)
-        value = orjson.dumps(
-            {**outcome.metrics, "slot": slot, "slots": len(self._in_force.slot_keys)}
-        )
-        packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
+        now_us = outcome.detected_at_us
+        if not self._in_force.paces_metrics or pace.is_due(outcome.config_offset, now_us):
+            slot = self._in_force.slot_keys.index(slot_key)
+            value = orjson.dumps(
+                {**outcome.metrics, "slot": slot, "slots": len(self._in_force.slot_keys)}
+            )
+            packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
+            pace.note_written(outcome.config_offset, now_us, len(value))
         return [*blobs, *packer.finish()]
 
     def _pack_shares(self, outcome: Outcome) -> bytes:

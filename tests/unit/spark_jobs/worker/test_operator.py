@@ -406,3 +406,34 @@ def test_grid_streams_meet_without_keys_and_count_once(groups: int) -> None:
     metrics = job.metrics().values()
     assert total(metrics, "events_consumed_total") == len(EVENTS) + len(late)
     assert total(metrics, "events_late_total") == len(late)
+
+
+@pytest.mark.parametrize("paces", [True, False])
+def test_slot_with_many_conditions_writes_its_metrics_less_often_than_its_batches(
+    monkeypatch: pytest.MonkeyPatch, *, paces: bool
+) -> None:
+    now = [1_000_000_000]
+    monkeypatch.setattr(operator, "_wall_clock_us", lambda: now[0])
+    many = [NearCondition(f"near{n}", "a", "b", 4_000 + n, "0.6").resource for n in range(150)]
+    job = Job(replace(IN_FORCE, paces_metrics=paces))
+    records = event_records(EVENTS)
+
+    def written_by(batch: list[SourceRecord]) -> list[dict[str, Any]]:
+        found = [it for it in job.run_batch(batch) if it.topic == TOPICS.metrics]
+        return [json.loads(it.value or b"") for it in found]
+
+    assert len(written_by(config_records(many))) == len(SLOT_KEYS)
+    assert len(written_by(records[:200])) == (0 if paces else len(SLOT_KEYS))
+    # A registration is reported at once.
+    (last,) = config_records([CONDITIONS[1].resource], first_offset=len(many))
+    assert {it["config_offset"] for it in written_by([last])} == {len(many)}
+    now[0] += 10_000_000
+    late = written_by(records[200:])
+    consumed = [
+        value
+        for slot in late
+        for name, _, value in slot["counters"]
+        if name == "events_consumed_total"
+    ]
+    # Including the events of the batch that did not write its metrics.
+    assert sum(consumed) == len(EVENTS)
