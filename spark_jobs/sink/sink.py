@@ -33,6 +33,7 @@ from pyspark.sql.datasource import (
 from correlation.kinds import topics_of
 from correlation.shares import merge_shares
 from spark_jobs.errors import SparkJobError
+from spark_jobs.sink.spool import BlobSpool
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import OUTPUT_SCHEMA, PackedRecords
 from spark_jobs.worker.results import pack_results
@@ -129,19 +130,19 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         """Write all records of the task in one transaction, unless the batch is already written."""
         # All rows are read before the transaction begins: it stays short, and the state of the
         # batch is complete when its output is committed.
-        rows = [
-            row
-            for batch in iterator
-            for row in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
-        ]
-        if not rows:
-            return Written(0)
-        batch, query, partition = _read_place()
-        # Unpacked one by one while sending: many objects at once would cost garbage collections.
-        records = PackedRecords([blob for blob, is_share in rows if not is_share])
-        target = target_of(self.prefix, query, partition)
-        count = producer_of(target, self.properties).write(batch, records)
-        return Written(count, query, tuple(blob for blob, is_share in rows if is_share))
+        shares: list[bytes] = []
+        with BlobSpool() as spool:
+            for rows in iterator:
+                for blob, is_share in zip(*(it.to_pylist() for it in rows.columns), strict=True):
+                    (shares.append if is_share else spool.append)(blob)
+            if not spool.count and not shares:
+                return Written(0)
+            batch, query, partition = _read_place()
+            target = target_of(self.prefix, query, partition)
+            # Unpacked one by one while sending: many objects at once would cost garbage
+            # collections.
+            count = producer_of(target, self.properties).write(batch, PackedRecords(spool))
+        return Written(count, query, tuple(shares))
 
     # Spark defines the names; it calls the method after all tasks of a batch have succeeded.
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -65,6 +65,8 @@ _BLOB_RECORDS = 20_000
 # Results are small, about 500 bytes each.
 _BLOB_RESULTS = 8_000
 _BLOB_BYTES = 4 * 1024 * 1024
+# Blobs of the output that a slot returns at once.
+_PORTION_BYTES = 32 * 1024 * 1024
 
 
 class Record(NamedTuple):
@@ -204,6 +206,20 @@ def decompressed(blob: bytes) -> bytes:
     return whole
 
 
+def in_portions(rows: Iterable[tuple[bytes, bool]]) -> Iterator[list[tuple[bytes, bool]]]:
+    """Split the output rows of a slot into lists of bounded size."""
+    portion: list[tuple[bytes, bool]] = []
+    size = 0
+    for row in rows:
+        portion.append(row)
+        size += len(row[0])
+        if size >= _PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
 def _batched(records: Iterable[OutputRecord]) -> Iterator[list[OutputRecord]]:
     """Split results into lists of bounded number and size: tables of targets are large."""
     chunk: list[OutputRecord] = []
@@ -257,11 +273,11 @@ class PackedRecords:
 
     Parameters
     ----------
-    blobs : sequence of bytes
-        Packed output records.
+    blobs : iterable of bytes
+        Packed output records; can be iterated repeatedly.
     """
 
-    blobs: Sequence[bytes]
+    blobs: Iterable[bytes]
 
     def __iter__(self) -> Iterator[Record]:
         for blob in self.blobs:

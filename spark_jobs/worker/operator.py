@@ -14,6 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +37,12 @@ from spark_jobs.worker.envelope import (
     EVENTS,
     FILTERED,
     HEARTBEAT,
+    OUTPUT_SCHEMA,
     PROGRESS,
     REJECT,
     Record,
     RecordPacker,
+    in_portions,
     unpack_headers,
 )
 from spark_jobs.worker.metrics_pace import MetricsPace
@@ -167,16 +170,17 @@ class SlotProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Evaluate the rows of a slot; all state is written before the first row is returned."""
+        """Evaluate the rows of a slot; all state is written before the first row is returned.
+
+        The output is packed while it is returned: it can be much larger than the events.
+        """
         slot_key = int(key[0])
         gathered = _gather(rows)
         slot = self._load(slot_key)
         outcome = slot.program.advance(gathered.block, _wall_clock_us)
-        blobs = self._pack(slot_key, gathered, outcome, slot.pace)
-        shares = [self._pack_shares(outcome)] if outcome.shares else []
         self._store(slot_key, slot)
-        is_share = [False] * len(blobs) + [True] * len(shares)
-        yield pd.DataFrame({"blob": blobs + shares, "is_share": is_share})
+        for portion in in_portions(self._pack(slot_key, gathered, outcome, slot.pace)):
+            yield pd.DataFrame(portion, columns=OUTPUT_SCHEMA.names)
 
     def close(self) -> None:
         """End the task; state and cache remain for the next batch."""
@@ -245,10 +249,10 @@ class SlotProcessor(StatefulProcessor):
 
     def _pack(
         self, slot_key: int, gathered: _Gathered, outcome: Outcome, pace: MetricsPace
-    ) -> list[bytes]:
+    ) -> Iterator[tuple[bytes, bool]]:
+        """Pack the output of a slot: blobs, and whether they are shares."""
         topics = self._in_force.topics
-        blobs = list(gathered.rejects)
-        blobs += pack_results(outcome.results, outcome.detected_at_us, topics)
+        results = pack_results(outcome.results, outcome.detected_at_us, topics)
         packer = RecordPacker()
         for events in outcome.late:
             packer.extend(_late_records(events, topics, self._in_force.streams))
@@ -260,7 +264,10 @@ class SlotProcessor(StatefulProcessor):
             )
             packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
             pace.note_written(outcome.config_offset, now_us, len(value))
-        return [*blobs, *packer.finish()]
+        for blob in chain(gathered.rejects, results, packer.finish()):
+            yield blob, False
+        if outcome.shares:
+            yield self._pack_shares(outcome), True
 
     def _pack_shares(self, outcome: Outcome) -> bytes:
         slots = len(self._in_force.slot_keys)

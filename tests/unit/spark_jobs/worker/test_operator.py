@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
-from spark_jobs.worker import operator
+from spark_jobs.worker import envelope, operator
 from spark_jobs.worker.envelope import Record, unpack_records
 from spark_jobs.worker.operator import InForce, SlotProcessor
 from spark_jobs.worker.pack import Packer
@@ -437,3 +437,23 @@ def test_slot_with_many_conditions_writes_its_metrics_less_often_than_its_batche
     ]
     # Including the events of the batch that did not write its metrics.
     assert sum(consumed) == len(EVENTS)
+
+
+def test_large_output_is_returned_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    portions: list[int] = []
+
+    def counted(rows: Iterable[tuple[bytes, bool]]) -> Iterator[list[tuple[bytes, bool]]]:
+        for portion in envelope.in_portions(rows):
+            portions.append(len(portion))
+            yield portion
+
+    monkeypatch.setattr(operator, "in_portions", counted)
+    monkeypatch.setattr(envelope, "_BLOB_RESULTS", 10)
+    monkeypatch.setattr(envelope, "_PORTION_BYTES", 3_000)
+    job = Job()
+    job.run_batch(config_records())
+    portions.clear()
+    job.run_batch(event_records(EVENTS))
+    assert job.alarms() == expected_alarms(EVENTS)
+    assert len(portions) > len(SLOT_KEYS)
+    assert max(portions) < sum(portions) / 2
