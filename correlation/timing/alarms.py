@@ -35,6 +35,8 @@ class AttributeNames(NamedTuple):
 
 
 NO_ATTRIBUTES = AttributeNames()
+# Pairs that are encoded together: each takes about 200 bytes beside its record.
+_PART_PAIRS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class PairBatch:
     def __len__(self) -> int:
         return len(self.a_rows)
 
-    def select(self, chosen: NDArray[np.bool_]) -> PairBatch:
+    def select(self, chosen: NDArray[np.bool_] | slice) -> PairBatch:
         """Return the chosen pairs."""
         return replace(
             self,
@@ -89,7 +91,13 @@ class PairBatch:
     def records(
         self, detected_at_us: int | Int64s, encode: Encode = encode_json
     ) -> Iterator[OutputRecord]:
-        """Return the alarms as records; see `Result.records`."""
+        """Yield the alarms as records; see `Result.records`."""
+        for begin in range(0, len(self), _PART_PAIRS):
+            part = slice(begin, begin + _PART_PAIRS)
+            moments = detected_at_us if isinstance(detected_at_us, int) else detected_at_us[part]
+            yield from self.select(part)._encode(moments, encode)  # noqa: SLF001 - of this class
+
+    def _encode(self, detected_at_us: int | Int64s, encode: Encode) -> Iterator[OutputRecord]:
         condition = self.condition
         keys = self.a.key_of_rows(self.a_rows).to_list() if self.keyed else None
         a_ids, b_ids = self.a.id.take(self.a_rows), self.b.id.take(self.b_rows)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import orjson
 import pytest
+from numpy.typing import NDArray
 
 from correlation.buffers.events import Events
 from correlation.buffers.segment import Segment
 from correlation.kinds import condition_from_document
 from correlation.operators import encode_json
+from correlation.timing import alarms
 from correlation.timing.alarm_format import alarm_id
 from correlation.timing.alarms import PairBatch, UnmatchedBatch
 from correlation.timing.conditions import TimingCondition
@@ -82,6 +85,23 @@ def test_each_alarm_may_have_its_own_time() -> None:
     same = [json.loads(record.value or b"") for record in batch.records(7)]
     assert [alarm.pop("detected_at") for alarm in same] == [7, 7]
     assert found == same
+
+
+@pytest.mark.parametrize("times", [7, np.array([25, 26, 27])], ids=["one", "each"])
+def test_many_pairs_are_encoded_part_by_part_with_the_same_records(
+    times: int | NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = _batch()
+    batch = replace(
+        pair,
+        a_rows=np.array([0, 0, 0]),
+        b_rows=np.array([1, 0, 1]),
+        decided_by=np.array([0, 1, 2], np.uint8),
+    )
+    whole = list(batch.records(times))
+    assert len(whole) == 3
+    monkeypatch.setattr(alarms, "_PART_PAIRS", 2)
+    assert list(batch.records(times)) == whole
 
 
 @pytest.mark.parametrize("keyed", [False, True])
