@@ -253,7 +253,7 @@ def test_transaction_of_an_earlier_version_is_ended(installation: Installation) 
 def test_claim_names_a_missing_right(
     tmp_path: Path, topic_prefix: str, resource: str, operation: str
 ) -> None:
-    user = User("job", "planted job password", "PLAIN")
+    user = User("job", "planted job password", "SCRAM-SHA-256")
     with SecuredBroker(tmp_path, [user]) as broker:
         installation = Installation(broker.bootstrap, topic_prefix)
         rights = {
