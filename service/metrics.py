@@ -92,6 +92,8 @@ class _Job(_Part):
     v: Literal[1]
     at: int
     state: str
+    # None: the job has not claimed the installation yet, or is of an earlier version.
+    claim: int | None = None
     query_id: str | None = None
     batch: int | None = None
     batch_events: int | None = None
@@ -150,6 +152,8 @@ class MetricsView:
         self._lock = threading.Lock()
         self._slots: dict[bytes, _Slot] = {}
         self._job: Mapping[str, Any] | None = None
+        # Newest claim of the installation: an earlier job may still write records.
+        self._claim = 0
         self.unreadable = 0
 
     def apply(self, record: LogRecord) -> None:
@@ -167,9 +171,17 @@ class MetricsView:
             if isinstance(value, _Slot):
                 self._slots[key] = value
             elif key == _JOB:
-                self._job = self._with_known_losses(value)
+                self._apply_job(value)
             else:
                 self._slots.pop(key, None)
+
+    def _apply_job(self, job: Mapping[str, Any] | None) -> None:
+        claim = None if job is None else job["claim"]
+        if claim is not None:
+            if claim < self._claim:
+                return
+            self._claim = claim
+        self._job = self._with_known_losses(job)
 
     def _with_known_losses(self, job: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return the job's record; while its losses are unknown, with those of the last record.

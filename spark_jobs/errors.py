@@ -82,6 +82,37 @@ class RivalJobError(SparkJobError):
     """Another job of the same installation runs with another checkpoint."""
 
 
+class ClaimLostError(SparkJobError):
+    """A job that started later has claimed the installation; this job may not write any more.
+
+    Parameters
+    ----------
+    prefix : str
+        Prefix of the installation.
+    owner, own : str
+        Ids of the checkpoints of the other job and of this job.
+    """
+
+    def __init__(self, prefix: str, owner: str, own: str) -> None:
+        super().__init__(
+            f"another job has claimed the installation {prefix}: the id of its checkpoint is "
+            f"{owner}, the id of the checkpoint of this job is {own} (see layout.json in a "
+            "checkpoint). This job writes nothing more. Keep one of the jobs stopped, or use "
+            "another COINCIDE_PREFIX"
+        )
+        self.prefix, self.owner, self.own = prefix, owner, own
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """Parse the error from a message that quotes it, such as the report of a failed task."""
+        found = re.search(
+            r"claimed the installation (\S+): the id of its checkpoint is (\S+), "
+            r"the id of the checkpoint of this job is (\S+) ",
+            text,
+        )
+        return None if found is None else cls(*found.groups())
+
+
 class QueryFailedError(SparkJobError):
     """The query failed repeatedly without completing a batch."""
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kafka_client.partition_offsets import Place
+    from spark_jobs.driver.claim import Claim
     from spark_jobs.driver.config_topic import ConfigTopic
     from spark_jobs.driver.config_watch import ConfigWatch
     from spark_jobs.driver.offsets import KafkaOffsets
@@ -60,7 +61,7 @@ class Parts:
 
     Parameters
     ----------
-    settings, session, layout, checkpoint, config_topic, watch, offsets, reporter
+    settings, session, layout, checkpoint, config_topic, watch, offsets, reporter, claim
         See their classes.
     clock : callable
         Wall time in µs since 1970.
@@ -76,6 +77,7 @@ class Parts:
     watch: ConfigWatch
     offsets: KafkaOffsets
     reporter: Reporter
+    claim: Claim
     clock: Callable[[], int]
     stop: threading.Event
 
@@ -125,6 +127,7 @@ class Job:
                 self._run_once()
             except (PySparkException, KafkaException, CheckpointStoreError) as error:
                 self._failures += 1
+                self._parts.claim.look()
                 reporter.state("failing", exception=describe(error))
                 _log.error("the query failed (%d in a row): %s", self._failures, describe(error))
                 if self._failures >= self._parts.settings.max_failures:
@@ -241,6 +244,7 @@ class Job:
                 },
                 parts.layout.shuffle_partitions,
                 parts.checkpoint.query_location,
+                parts.claim.owner,
                 one_batch=one_batch,
             )
 
@@ -273,6 +277,7 @@ class Job:
         try:
             while query.isActive and not parts.stop.is_set():
                 parts.watch.poll(_POLL_SECONDS)
+                parts.claim.look()
                 if watched.take_progress(query.lastProgress):
                     self._failures = 0
                 reporter.refresh()

@@ -23,6 +23,7 @@ from kafka_client.secrets import HidingFormatter
 from kafka_client.settings import describe as describe_settings
 from kafka_client.settings import user_of
 from spark_jobs.driver.checkpoint import Checkpoint, open_layout
+from spark_jobs.driver.claim import Claim
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
@@ -32,10 +33,11 @@ from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
 from spark_jobs.driver.session import open_session
 from spark_jobs.driver.source import check_source
-from spark_jobs.driver.stale_checkpoint import check_checkpoint
-from spark_jobs.errors import SettingError, SparkJobError
+from spark_jobs.driver.stale_checkpoint import check_checkpoint, check_copy
+from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, SparkJobError
 from spark_jobs.job import Job, Parts
 from spark_jobs.settings import Settings
+from spark_jobs.sink.ownership import claims_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -123,8 +125,15 @@ def run(settings: Settings, stop: threading.Event) -> int:
             checkpoint = Checkpoint(session, settings.checkpoint)
             layout = open_layout(checkpoint, session, settings.slots)
             refuse_rivals(settings.client, topics, layout.id, wall_clock_us, stop)
-            reporter.state("starting", checkpoint=layout.id)
-            check_checkpoint(checkpoint, layout, settings)
+            check_copy(checkpoint, layout, settings)
+            if stop.is_set():
+                # A stopped job does not take the installation from a job that may run.
+                reporter.state("stopped")
+                return 0
+            partitions = layout.shuffle_partitions
+            owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
+            reporter.state("starting", checkpoint=layout.id, claim=owner.number)
+            check_checkpoint(checkpoint, layout, settings, owner)
             config_topic = ConfigTopic(
                 checkpoint,
                 topics.config,
@@ -140,6 +149,7 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 watch,
                 offsets,
                 reporter,
+                Claim(topics, settings.client, owner),
                 wall_clock_us,
                 stop,
             )
@@ -157,17 +167,21 @@ def run(settings: Settings, stop: threading.Event) -> int:
             _log.error("the job ends: %s: %s", cause, error)
             reporter.state("failed", exception=describe(error))
             return 1
-        except SettingError as error:
-            _log.error("%s", error)
-            reporter.state("failed", exception=describe(error))
-            return 2
         except (SparkJobError, CorrelationError, KafkaException, PySparkException) as error:
-            _log.error("the job ends: %s", error)
-            reporter.state("failed", exception=describe(error))
-            return 1
+            return _fail(error, reporter)
         reporter.state("stopped")
         _log.info("stopped")
     return 0
+
+
+def _fail(error: Exception, reporter: Reporter) -> int:
+    """Log and report the error that ends the job; return the exit code."""
+    is_setting = isinstance(error, SettingError)
+    _log.error("%s%s", "" if is_setting else "the job ends: ", error)
+    # The state of the installation is that of the other job.
+    if not isinstance(error, ClaimLostError | RivalJobError):
+        reporter.state("failed", exception=describe(error))
+    return 2 if is_setting else 1
 
 
 def _end_session(session: SparkSession) -> None:

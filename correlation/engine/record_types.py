@@ -150,6 +150,7 @@ _JOB: dict[str, Schema] = {
     "v": constant(VERSION),
     "at": described(TIME_US, "Time of the record, in µs."),
     "checkpoint": described(nullable(STRING), "Id of the checkpoint."),
+    "claim": described(nullable(COUNT), "Number of the job's claim; later claims are larger."),
     "query_id": described(nullable(STRING), "Id of the Spark query."),
     "batch": described(nullable(COUNT), "Number of the newest batch."),
     "state": choice(JOB_STATES),

@@ -1,4 +1,4 @@
-"""Classify errors of Spark: failures of the checkpoint's store and stale checkpoints.
+"""Classify errors of Spark: failures of the checkpoint's store, stale checkpoints, lost claims.
 
 The query uses Hadoop's file systems for its checkpoint only. An I/O error raised inside them is
 therefore an error of the checkpoint's store. An I/O error raised elsewhere (a dead worker, a
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 
-from spark_jobs.errors import CheckpointStoreError, StaleCheckpointError
+from spark_jobs.errors import CheckpointStoreError, ClaimLostError, StaleCheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +61,8 @@ def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception
 
     Returns
     -------
-    CheckpointStoreError, StaleCheckpointError, StreamingQueryException or None
-        StreamingQueryException for all errors that are not one of the first two.
+    CheckpointStoreError, ClaimLostError, StaleCheckpointError, StreamingQueryException or None
+        StreamingQueryException for all errors that are not one of the first three.
     """
     raised = query.exception()
     if raised is None:
@@ -71,9 +71,10 @@ def query_error(gateway: Any, query: StreamingQuery, location: str) -> Exception
     thrown = query._jsq.exception().get()  # noqa: SLF001 - see above
     for one in _chain(thrown):
         # The exception of a worker arrives as a traceback in the message.
-        stale = StaleCheckpointError.from_text(one.getMessage() or "")
-        if stale is not None:
-            return stale
+        text = one.getMessage() or ""
+        own = StaleCheckpointError.from_text(text) or ClaimLostError.from_text(text)
+        if own is not None:
+            return own
     cause = _store_cause(gateway, thrown)
     return raised if cause is None else CheckpointStoreError(location, cause)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from spark_jobs.settings import Settings
+    from spark_jobs.sink.ownership import Owner
     from spark_jobs.worker.operator import InForce
 
 _IDLE = "1 day"
@@ -28,6 +29,7 @@ def start_query(
     topic_partitions: Mapping[str, int],
     shuffle_partitions: int,
     checkpoint: str,
+    owner: Owner,
     *,
     one_batch: bool,
 ) -> StreamingQuery:
@@ -47,6 +49,8 @@ def start_query(
         Number of partitions of the stateful operator.
     checkpoint : str
         Location of the query's state.
+    owner : Owner
+        Claim of the job.
     one_batch : bool
         Whether the query runs the unfinished batch and then idles. Otherwise `until_end` of the
         settings decides whether it ends by itself at the current end of the topics.
@@ -56,7 +60,7 @@ def start_query(
     readers = session.sparkContext.defaultParallelism
     output = transform(records, in_force, settings.max_record_bytes, readers)
     session.dataSource.register(KafkaSink)
-    options = sink_options(settings.prefix, settings.client)
+    options = sink_options(settings.prefix, settings.client, owner)
     writer = (
         output.writeStream.format(FORMAT)
         .queryName("coincide")

@@ -70,6 +70,7 @@ class Reporter:
         )
         self._facts: dict[str, Any] = {
             "checkpoint": None,
+            "claim": None,
             "query_id": None,
             "batch": None,
             "state": "starting",

@@ -6,31 +6,76 @@ Spark writes the offsets of a batch into the checkpoint before any task of the b
 repeats only the newest batch. A valid mark is therefore at most the newest batch of the checkpoint.
 A higher mark proves that the checkpoint is an old copy. A partition of the sink without output has
 no mark. A new checkpoint has a new query id, which has no marks.
+
+The marks are read twice. Before the job claims the installation, an old copy of a checkpoint is
+refused without effect on the job that uses the newer one. After the claim, when open transactions
+have ended, the marks are final.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
+from confluent_kafka import KafkaException
 
+from kafka_client.settings import user_of
 from spark_jobs.errors import StaleCheckpointError
-from spark_jobs.sink.sink import merge_target, target_of
+from spark_jobs.sink.marker import Marker
+from spark_jobs.sink.ownership import MERGED, claims_of
+from spark_jobs.sink.sink import mark_group, merge_target, target_of
+from spark_jobs.sink.transactional_client import as_own_error
 from spark_jobs.sink.transactions import PartitionProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from spark_jobs.driver.checkpoint import Checkpoint, Layout
     from spark_jobs.settings import Properties, Settings
+    from spark_jobs.sink.ownership import Owner
     from spark_jobs.sink.transactions import Target
 
 # Each thread waits for Kafka most of the time.
 _MAX_AT_ONCE = 8
+_Part = TypeVar("_Part")
 
 
-def check_checkpoint(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> None:
+def check_copy(checkpoint: Checkpoint, layout: Layout, settings: Settings) -> None:
+    """Check the checkpoint against the present marks; nothing is written to Kafka.
+
+    Parameters
+    ----------
+    checkpoint, layout, settings
+        See `check_checkpoint`.
+
+    Raises
+    ------
+    StaleCheckpointError
+        When a later batch is in Kafka.
+    UnusableProducerError
+        When Kafka does not answer in time, or the right to a group is missing.
+    """
+    query = _read_query(checkpoint)
+    if query is None:
+        return
+    topic, client = settings.topics.config, settings.client
+
+    def next_batch(group: str) -> int:
+        with closing(Marker(topic, group, client, decided=False)) as marker:
+            try:
+                return marker.next_batch()
+            except KafkaException as error:
+                raise as_own_error(error, group, group, user_of(client)) from error
+
+    groups = (mark_group(settings.prefix, query, part) for part in _parts(layout))
+    _compare(checkpoint.newest_batch(), next_batch, groups)
+
+
+def check_checkpoint(
+    checkpoint: Checkpoint, layout: Layout, settings: Settings, owner: Owner
+) -> None:
     """Check that the checkpoint contains all batches that were written with it.
 
     Parameters
@@ -41,22 +86,30 @@ def check_checkpoint(checkpoint: Checkpoint, layout: Layout, settings: Settings)
         Layout of the checkpoint.
     settings : Settings
         Settings of the job.
+    owner : Owner
+        Claim of the job.
 
     Raises
     ------
+    ClaimLostError
+        When another job has claimed the installation.
     StaleCheckpointError
         When a later batch is in Kafka.
     ProducerFencedError, UnusableProducerError
         When Kafka does not accept the job's transactional ids.
     """
-    stored = checkpoint.read("query/metadata")
-    if stored is None:
+    query = _read_query(checkpoint)
+    if query is None:
         return
-    query = orjson.loads(stored)["id"]
     targets = [
-        *(target_of(settings.prefix, query, number) for number in range(layout.shuffle_partitions)),
-        merge_target(settings.prefix, query),
+        *(
+            target_of(settings.prefix, query, number, owner)
+            for number in range(layout.shuffle_partitions)
+        ),
+        merge_target(settings.prefix, query, owner),
     ]
+    # An earlier version, whose transactional ids were these, may have left transactions open.
+    claims_of(settings.topics, settings.client).fence(target.group for target in targets)
     check_marks(checkpoint.newest_batch(), targets, settings.client)
 
 
@@ -85,7 +138,21 @@ def check_marks(newest: int, targets: Iterable[Target], properties: Properties) 
         # mark decided.
         return PartitionProducer(target, properties).next_batch()
 
+    _compare(newest, next_batch, targets)
+
+
+def _read_query(checkpoint: Checkpoint) -> str | None:
+    """Return the id of the query; None for a new checkpoint."""
+    stored = checkpoint.read("query/metadata")
+    return None if stored is None else str(orjson.loads(stored)["id"])
+
+
+def _parts(layout: Layout) -> list[int | str]:
+    return [*range(layout.shuffle_partitions), MERGED]
+
+
+def _compare(newest: int, next_batch: Callable[[_Part], int], parts: Iterable[_Part]) -> None:
     with ThreadPoolExecutor(_MAX_AT_ONCE) as threads:
-        written = max(threads.map(next_batch, targets), default=0) - 1
+        written = max(threads.map(next_batch, parts), default=0) - 1
     if written > newest:
         raise StaleCheckpointError(newest, written)

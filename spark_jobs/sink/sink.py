@@ -13,8 +13,10 @@ have written, in one more transaction with a mark of its own. The job may be kil
 transactions: Spark then repeats the batch, the tasks that have written return their shares again,
 and the driver writes if its mark is missing.
 
-The transactional id contains query and partition. A producer fences off earlier producers with the
-same id, so a worker that was presumed dead cannot write any more.
+The transactional id contains the partition. A producer fences off earlier producers with the same
+id, so a worker that was presumed dead cannot write any more. All jobs of an installation share the
+ids, and only the job that has claimed the installation writes (see `spark_jobs.sink.ownership`).
+Marks belong to the query, hence to a checkpoint.
 """
 
 from __future__ import annotations
@@ -94,10 +96,11 @@ class KafkaSink(DataSource):
         return KafkaWriter(
             prefix=self.options["prefix"],
             properties=orjson.loads(self.options["properties"]),
+            owner=Owner(*orjson.loads(self.options["owner"])),
         )
 
 
-def sink_options(prefix: str, properties: Properties) -> dict[str, str]:
+def sink_options(prefix: str, properties: Properties, owner: Owner) -> dict[str, str]:
     """Return the options of the sink.
 
     Parameters
@@ -106,10 +109,13 @@ def sink_options(prefix: str, properties: Properties) -> dict[str, str]:
         Prefix of the installation, of its topics and of every transactional id.
     properties : mapping
         librdkafka properties of producers.
+    owner : Owner
+        Claim of the job.
     """
     return {
         "prefix": prefix,
         "properties": orjson.dumps(dict(properties)).decode(),
+        "owner": orjson.dumps(list(owner)).decode(),
     }
 
 
@@ -119,17 +125,19 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
     Parameters
     ----------
-    prefix, properties
+    prefix, properties, owner
         See `sink_options`.
     """
 
     prefix: str
     properties: Properties
+    owner: Owner
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:
         """Write all records of the task in one transaction, unless the batch is already written."""
         # All rows are read before the transaction begins: it stays short, and the state of the
         # batch is complete when its output is committed.
+<<<<<<< HEAD
         shares: list[bytes] = []
         with BlobSpool() as spool:
             for rows in iterator:
@@ -143,6 +151,21 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             # collections.
             count = producer_of(target, self.properties).write(batch, PackedRecords(spool))
         return Written(count, query, tuple(shares))
+=======
+        rows = [
+            row
+            for batch in iterator
+            for row in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+        ]
+        if not rows:
+            return Written(0)
+        batch, query, partition = _read_place()
+        # Unpacked one by one while sending: many objects at once would cost garbage collections.
+        records = PackedRecords([blob for blob, is_share in rows if not is_share])
+        target = target_of(self.prefix, query, partition, self.owner)
+        count = producer_of(target, self.properties).write(batch, records)
+        return Written(count, query, tuple(blob for blob, is_share in rows if is_share))
+>>>>>>> fence
 
     # Spark defines the names; it calls the method after all tasks of a batch have succeeded.
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -151,7 +174,8 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         shares = [SlotShares.from_bytes(blob) for it in written for blob in it.shares]
         if not shares:
             return
-        target = merge_target(self.prefix, next(it.query for it in written if it.shares))
+        query = next(it.query for it in written if it.shares)
+        target = merge_target(self.prefix, query, self.owner)
         blobs = pack_merged(shares, target.topics)
         if blobs:
             producer_of(target, self.properties).write(batchId, PackedRecords(blobs))
@@ -183,19 +207,19 @@ def pack_merged(shares: Sequence[SlotShares], topics: Topics) -> list[bytes]:
     return [*pack_results(results, detected_at_us, topics), *later]
 
 
-def merge_target(prefix: str, query: str) -> Target:
-    """Return the target of merged results: its transactional id and topics.
+def merge_target(prefix: str, query: str, owner: Owner) -> Target:
+    """Return the target of merged results.
 
     Parameters
     ----------
-    prefix, query
+    prefix, query, owner
         See `target_of`.
     """
-    return Target(f"{prefix}.{query}.merged", topics_of(prefix))
+    return _target(prefix, query, MERGED, owner)
 
 
-def target_of(prefix: str, query: str, partition: int) -> Target:
-    """Return the target of a partition of the sink: its transactional id and topics.
+def target_of(prefix: str, query: str, partition: int, owner: Owner) -> Target:
+    """Return the target of a partition of the sink.
 
     Parameters
     ----------
@@ -205,8 +229,22 @@ def target_of(prefix: str, query: str, partition: int) -> Target:
         Id of the query, which Spark stores in its checkpoint.
     partition : int
         Number of the partition.
+    owner : Owner
+        Claim of the job.
     """
-    return Target(f"{prefix}.{query}.{partition}", topics_of(prefix))
+    return _target(prefix, query, partition, owner)
+
+
+def _target(prefix: str, query: str, part: int | str, owner: Owner) -> Target:
+    return Target(sink_id(prefix, part), mark_group(prefix, query, part), topics_of(prefix), owner)
+
+
+def mark_group(prefix: str, query: str, part: int | str) -> str:
+    """Return the group of the marks of a partition, or of MERGED.
+
+    Earlier versions used this name as the transactional id, too.
+    """
+    return f"{prefix}.{query}.{part}"
 
 
 def producer_of(target: Target, properties: Properties) -> PartitionProducer:

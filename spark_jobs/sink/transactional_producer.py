@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from kafka_client.messages import as_bytes
-from kafka_client.rights import is_missing_right, with_right
+from kafka_client.rights import with_right
 from kafka_client.settings import user_of
-from spark_jobs.errors import ProducerFencedError, SparkJobError
+from spark_jobs.errors import SparkJobError
 from spark_jobs.sink.refusals import Refused
+from spark_jobs.sink.transactional_client import (
+    FENCED,
+    TIMEOUT_SECONDS,
+    UnusableProducerError,
+    as_own_error,
+    open_producer,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -24,29 +30,13 @@ if TYPE_CHECKING:
     from spark_jobs.sink.refusals import OutputTopics
     from spark_jobs.worker.envelope import Record
 
-# The client logs fencing to stderr, which is normal here: Spark assigns a partition to any worker.
-# Errors that matter are raised.
-_client_log = logging.getLogger(f"{__name__}.client")
-_client_log.disabled = True
-
-_TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _PATIENCE_SECONDS = 3.0
 # Time from begin to commit; a batch of millions of results takes a while. After a job has died,
 # consumers wait up to this time. Brokers allow 15 minutes by default.
 _TRANSACTION_MS = 300_000
-# The client's broker id of a bootstrap address.
-_BOOTSTRAP = -1
 # Larger than any record that Kafka accepts, so that the limits of broker and topic decide.
 _MAX_BYTES = 256 * 1024 * 1024
-_FENCED = frozenset(
-    {
-        KafkaError._FENCED,  # noqa: SLF001 - the client's public name
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.INVALID_PRODUCER_ID_MAPPING,
-    }
-)
 # Errors of unsent records after an abort; they are not failures.
 _PURGED = frozenset(
     {
@@ -54,10 +44,6 @@ _PURGED = frozenset(
         KafkaError._PURGE_INFLIGHT,  # noqa: SLF001 - the client's public name
     }
 )
-
-
-class UnusableProducerError(SparkJobError):
-    """The producer cannot continue; a new producer can."""
 
 
 class RefusedRecordsError(SparkJobError):
@@ -94,7 +80,7 @@ class _Waiting:
     """Timer of a transaction that waits for Kafka."""
 
     def __init__(self) -> None:
-        self._deadline = time.monotonic() + _TIMEOUT_SECONDS
+        self._deadline = time.monotonic() + TIMEOUT_SECONDS
         self._next_asking = time.monotonic() + _PATIENCE_SECONDS
 
     def is_over(self) -> bool:
@@ -124,9 +110,14 @@ class TransactionalProducer:
         Topics that can be written.
     batch_bytes : int
         Max size of a batch of records in a request, in bytes.
+    check_claim : callable
+        Raises an error if this job does not own the installation (`Claims.check`). A job that
+        claims the installation later fences off this producer.
 
     Raises
     ------
+    ClaimLostError
+        When another job owns the installation.
     ProducerFencedError, UnusableProducerError
         When Kafka does not accept the producer.
     """
@@ -138,6 +129,7 @@ class TransactionalProducer:
         properties: Properties,
         outputs: OutputTopics,
         batch_bytes: int,
+        check_claim: Callable[[], None],
     ) -> None:
         self._id, self._user = transactional_id, user_of(properties)
         self._marker = marker
@@ -146,7 +138,9 @@ class TransactionalProducer:
         # Topics of the open transaction.
         self._topics: set[str] = set()
         try:
-            self._producer = Producer(
+            self._producer = open_producer(
+                transactional_id,
+                marker.topic,
                 {
                     "linger.ms": 5,
                     # Alarms are similar: lz4 needs a quarter of the disk at the same speed.
@@ -156,30 +150,19 @@ class TransactionalProducer:
                     "transaction.timeout.ms": _TRANSACTION_MS,
                     **properties,
                     "batch.size": batch_bytes,
-                    "transactional.id": transactional_id,
                     "message.max.bytes": _MAX_BYTES,
                     "delivery.report.only.error": True,
                     "on_delivery": self._on_delivery,
                 },
-                logger=_client_log,
             )
-            self._connect(marker.topic)
-            # Ends an open transaction of an earlier producer of this id before the mark is read.
-            self._producer.init_transactions(_TIMEOUT_SECONDS)
+            # Both are read after an open transaction of an earlier producer of this id has ended.
+            check_claim()
             self.next_batch = marker.next_batch()
         except KafkaException as error:
-            raise _as_own_error(error, transactional_id, self._user) from error
+            raise self._own_error(error) from error
 
-    def _connect(self, topic: str) -> None:
-        """Wait for a connection to a broker other than a bootstrap address.
-
-        While the client knows only bootstrap addresses, or disconnects from one, it does not find
-        its coordinator and retries only after half a second.
-        """
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while time.monotonic() < deadline:
-            if self._producer.list_topics(topic, _TIMEOUT_SECONDS).orig_broker_id != _BOOTSTRAP:
-                return
+    def _own_error(self, error: KafkaException) -> SparkJobError:
+        return as_own_error(error, self._id, self._marker.name, self._user)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None or error.code() in _PURGED:
@@ -225,9 +208,9 @@ class TransactionalProducer:
                 count += 1
             self._flush()
             self._producer.send_offsets_to_transaction(
-                [self._marker.of(batch)], self._marker.group, _TIMEOUT_SECONDS
+                [self._marker.of(batch)], self._marker.group, TIMEOUT_SECONDS
             )
-            self._producer.commit_transaction(_TIMEOUT_SECONDS)
+            self._producer.commit_transaction(TIMEOUT_SECONDS)
         except KafkaException as error:
             self._abort(error)
         self.next_batch = batch + 1
@@ -285,7 +268,7 @@ class TransactionalProducer:
 
     def _abort_transaction(self) -> None:
         """Abort the transaction; between attempts, serve the client's events."""
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while True:
             try:
                 self._producer.abort_transaction(_PATIENCE_SECONDS)
@@ -299,8 +282,8 @@ class TransactionalProducer:
     def _abort(self, error: KafkaException) -> NoReturn:
         """Abort the transaction and raise the error that describes the cause."""
         cause = error.args[0]
-        if cause.fatal() or cause.code() in _FENCED:
-            raise _as_own_error(error, self._id, self._user) from error
+        if cause.fatal() or cause.code() in FENCED:
+            raise self._own_error(error) from error
         failures, usable = self._failures, True
         try:
             if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -310,24 +293,10 @@ class TransactionalProducer:
         except KafkaException as second:
             # When the first record was not authorized, Kafka has no transaction to abort.
             if not (failures.avoided or failures.other):
-                raise _as_own_error(second, self._id, self._user) from error
+                raise self._own_error(second) from error
             usable = False
         if failures and not failures.other:
             raise RefusedRecordsError(failures.too_large, usable=usable) from error
-        own = _as_own_error(error, self._id, self._user)
+        own = self._own_error(error)
         reasons = "; ".join(sorted({it.str() for it in failures.other})) or str(own)
         raise UnusableProducerError(f"Kafka refused the records of a batch: {reasons}") from error
-
-
-def _as_own_error(error: KafkaException, transactional_id: str, user: str | None) -> SparkJobError:
-    """Return the error of this package; the group of a producer has the name of its id."""
-    cause = error.args[0]
-    if is_missing_right(cause):
-        operation = "Read" if cause.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else "Write"
-        # The client does not name the topic of a transaction.
-        in_topic = cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-        named = with_right(cause, operation, None if in_topic else transactional_id, user)
-        return UnusableProducerError(f"the transaction failed: {named.str()}")
-    if cause.fatal() or cause.code() in _FENCED:
-        return ProducerFencedError(str(error))
-    return UnusableProducerError(f"the transaction failed: {error}")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from correlation.resources.topics import Topics
 from spark_jobs.errors import DeliveryError, ProducerFencedError, StaleCheckpointError
 from spark_jobs.sink.marker import Marker
+from spark_jobs.sink.ownership import Owner, claims_of
 from spark_jobs.sink.refusals import OutputTopics, Refused, shorten
-from spark_jobs.sink.transactional_producer import (
-    RefusedRecordsError,
-    TransactionalProducer,
-    UnusableProducerError,
-)
+from spark_jobs.sink.transactional_client import UnusableProducerError
+from spark_jobs.sink.transactional_producer import RefusedRecordsError, TransactionalProducer
 
 if TYPE_CHECKING:
     from spark_jobs.settings import Properties
@@ -32,10 +31,24 @@ _MAX_ATTEMPTS = 10
 
 
 class Target(NamedTuple):
-    """Transactional id of a task (also its consumer group), and topics of the installation."""
+    """Place of a part of the sink in an installation.
+
+    Parameters
+    ----------
+    transactional_id : str
+        Transactional id of the part; all jobs of the installation share it.
+    group : str
+        Consumer group of the marks of the part and of the checkpoint.
+    topics : Topics
+        Topics of the installation.
+    owner : Owner
+        Claim of the job.
+    """
 
     transactional_id: str
+    group: str
     topics: Topics
+    owner: Owner
 
 
 class PartitionProducer:
@@ -44,7 +57,7 @@ class PartitionProducer:
     Parameters
     ----------
     target : Target
-        Transactional id and installation.
+        Place in the installation.
     properties : mapping
         librdkafka properties.
     """
@@ -53,9 +66,10 @@ class PartitionProducer:
         self._target = target
         self._properties = properties
         self._outputs = OutputTopics(target.topics, properties)
-        self._marker = Marker(target.topics.config, target.transactional_id, properties)
+        self._marker = Marker(target.topics.config, target.group, properties)
         self._producer: TransactionalProducer | None = None
         self._level = 0
+        self._claims = claims_of(target.topics, properties)
 
     def write(self, batch: int, records: Iterable[Record]) -> int:
         """Write the records of a batch, unless the batch is already written.
@@ -74,6 +88,8 @@ class PartitionProducer:
 
         Raises
         ------
+        ClaimLostError
+            When another job owns the installation; no record of the batch is visible.
         DeliveryError
             When Kafka did not accept the records; no record of the batch is visible.
         StaleCheckpointError
@@ -110,6 +126,8 @@ class PartitionProducer:
 
         Raises
         ------
+        ClaimLostError
+            When another job owns the installation.
         ProducerFencedError, UnusableProducerError
             When Kafka does not accept the transactional id.
         """
@@ -123,6 +141,7 @@ class PartitionProducer:
                 self._properties,
                 self._outputs,
                 _BATCH_BYTES[self._level],
+                partial(self._claims.check, self._target.owner),
             )
         return self._producer
 

@@ -24,8 +24,9 @@ from spark_jobs.driver.stale_checkpoint import check_marks
 from spark_jobs.errors import DeliveryError, StaleCheckpointError
 from spark_jobs.sink import transactional_producer
 from spark_jobs.sink.marker import Marker
-from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
+from tests.support.claims import claim, target
 from tests.support.kafka import Received, create_topics, read_committed, recreate_topic
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 
@@ -53,8 +54,8 @@ class Sink:
         topics = Topics(prefix)
         self.topic, self.dead_letter, self.missing = topics.alarms, topics.dead_letter, topics.late
         self.properties: Properties = {"bootstrap.servers": bootstrap}
-        self.target = Target(f"{prefix}.query.0", topics)
         create_topics(bootstrap, dict.fromkeys((self.topic, self.dead_letter, topics.config), 1))
+        self.target = target(topics, claim(topics, self.properties))
 
     def producer(self) -> PartitionProducer:
         return PartitionProducer(self.target, self.properties)
@@ -130,7 +131,7 @@ def test_batch_before_the_last_one_is_refused_also_by_another_worker(sink: Sink)
 
 
 def test_marks_tell_a_checkpoint_that_is_older_than_they_are(sink: Sink) -> None:
-    silent = Target(f"{sink.target.transactional_id}.silent", sink.target.topics)
+    silent = target(sink.target.topics, sink.target.owner, 1)
     targets = (silent, sink.target)
     # A new checkpoint, and one whose first batch was begun: no marks yet.
     for newest in (-1, 0):
@@ -148,7 +149,7 @@ def test_marks_tell_a_checkpoint_that_is_older_than_they_are(sink: Sink) -> None
 def test_mark_of_a_transaction_that_a_killed_job_left_open_does_not_count(sink: Sink) -> None:
     sink.producer().write(9, sink.records("a"))
     dead = open_transaction(sink)
-    marker = Marker(sink.target.topics.config, sink.target.transactional_id, sink.properties)
+    marker = Marker(sink.target.topics.config, sink.target.group, sink.properties)
     dead.send_offsets_to_transaction([marker.of(10)], marker.group, 30)
     check_marks(9, [sink.target], sink.properties)
 

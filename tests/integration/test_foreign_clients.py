@@ -20,15 +20,17 @@ import pytest
 from cli.stack.jars import broker_jars
 from coincide.alarms import AlarmReader, TimingAlarm
 from correlation.resources.topics import Topics
-from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import ID_HEADER, Record
 from tests.support import result_values as results
+from tests.support.claims import claim, target
 from tests.support.kafka import Sent, create_topics, produce, produce_in_transaction
 from tests.support.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from spark_jobs.settings import Properties
     from tests.support.result_values import Written
 
 pytestmark = pytest.mark.kafka
@@ -84,8 +86,8 @@ def published(kafka_bootstrap: str) -> Published:
     create_topics(
         kafka_bootstrap, dict.fromkeys((topics.alarms, topics.config, topics.dead_letter), 1)
     )
-    target = Target(f"{topics.prefix}.query.0", topics)
-    producer = PartitionProducer(target, {"bootstrap.servers": kafka_bootstrap})
+    properties: Properties = {"bootstrap.servers": kafka_bootstrap}
+    producer = PartitionProducer(target(topics, claim(topics, properties)), properties)
     kinds = results.one_of_each_kind()[:3]
     transactions = [[*_records(topics.alarms, it)] for it in (kinds[0], kinds[2], kinds[1])]
     assert producer.write(0, transactions[0]) == 1

@@ -14,11 +14,14 @@ from spark_jobs.errors import StaleCheckpointError
 from spark_jobs.sink import sink as sink_module
 from spark_jobs.sink.sink import KafkaWriter, Written, merge_target
 from spark_jobs.worker.shares import SlotShares
+from tests.support.claims import claim
 from tests.support.kafka import create_topics, read_committed
 from tests.support.topk import GridSlots, Tagged, make_tag_block, topk_control
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import WriterCommitMessage
+
+    from spark_jobs.settings import Properties
 
 pytestmark = pytest.mark.kafka
 
@@ -34,7 +37,8 @@ class Merger:
         self.topics = topics_of(prefix)
         channels = [self.topics.of(it) for it in self.topics.channels]
         create_topics(bootstrap, dict.fromkeys([*channels, self.topics.config], 1))
-        self.writer = KafkaWriter(prefix, {"bootstrap.servers": bootstrap})
+        properties: Properties = {"bootstrap.servers": bootstrap}
+        self.writer = KafkaWriter(prefix, properties, claim(self.topics, properties))
         self.slots = GridSlots(2, SLOTS)
         self.rng = random.Random(3)  # noqa: S311 - a reproducible choice, no secret
         self.sent = 0
@@ -87,7 +91,7 @@ def test_repeated_batch_is_merged_once_by_the_same_and_by_another_process(merger
 
 
 def test_mark_of_a_later_batch_shows_an_old_checkpoint(merger: Merger) -> None:
-    target = merge_target(merger.prefix, QUERY)
+    target = merge_target(merger.prefix, QUERY, merger.writer.owner)
     first, second = merger.evaluate(), merger.evaluate()
     merger.writer.commit(first, 4)
     merger.writer.commit(second, 6)

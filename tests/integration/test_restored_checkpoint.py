@@ -13,8 +13,10 @@ import pytest
 
 from cli.errors import ProcessError
 from correlation.resources.streams import Stream
-from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.sink.ownership import claims_of
+from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
+from tests.support.claims import target
 from tests.support.job import JobUnderTest
 from tests.support.patience import END_SECONDS, MAX_DELAY_US
 from tests.support.workload import NearCondition, Occurrence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.stack.processes import ChildProcess
+    from spark_jobs.settings import Properties
 
 pytestmark = [
     pytest.mark.kafka,
@@ -120,14 +123,18 @@ def test_job_ends_at_once_when_another_has_written_later_batches_with_its_checkp
         job.start()
         first = send_pairs(job, "first")
         written = job.alarms("near", awaited=first)
-        # As a job does that works with a copy of this checkpoint and is ahead.
+        # As a job does that works with a copy of this checkpoint and is ahead. A job that claims
+        # the installation ends this one for another reason.
         reports = job.read(job.topics.metrics)
         query = json.loads((job.folder / "checkpoint/query/metadata").read_bytes())["id"]
         ahead = job.job_records()[-1]["batch"] + 1_000
+        properties: Properties = {"bootstrap.servers": job.bootstrap}
+        owner = claims_of(job.topics, properties).read()
+        assert owner is not None
         for partition in range(2):
-            target = Target(f"{job.prefix}.{query}.{partition}", job.topics)
             record = Record(job.topics.metrics, b"other", reports[0].value)
-            writer = PartitionProducer(target, {"bootstrap.servers": job.bootstrap})
+            place = target(job.topics, owner, partition, query)
+            writer = PartitionProducer(place, properties)
             assert writer.write(ahead, [record]) == 1
         send_pairs(job, "second")
         wait_for_failure(job.process)

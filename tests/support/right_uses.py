@@ -40,8 +40,9 @@ from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.reports import Reporter
 from spark_jobs.driver.rivals import refuse_rivals
 from spark_jobs.settings import Settings as JobSettings
-from spark_jobs.sink.transactions import PartitionProducer, Target
+from spark_jobs.sink.transactions import PartitionProducer
 from spark_jobs.worker.envelope import Record
+from tests.support.claims import claim, target
 from tests.support.kafka import Sent, create_topics, produce
 from tests.support.patience import PATIENCE_SECONDS, SERVICE_SECONDS, wait_until
 from tests.support.secured_kafka import Right
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from cli.client.repair import Found
     from kafka_client.settings import ClientSettings
+    from spark_jobs.sink.ownership import Owner
     from tests.support.secured_kafka import SecuredBroker, User
 
 MANUAL = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -132,11 +134,18 @@ class Installation:
         self.events = self.names[EVENT_TOPICS]
         self.stream = Stream("s", self.events, max_uncertainty_us=1, max_delay_us=1)
         topics = self.service.topics
+        self._owner: Owner | None = None
         create_topics(broker.bootstrap, dict.fromkeys((*topics.all(), *self.names.values()), 1))
         # A user without the right to read an empty topic is not refused.
         lists = topics.compacted_channels()
         for topic in (topics.config, topics.metrics, *lists, *self.names.values()):
             self.send(topic, b"{}")
+
+    def owner(self) -> Owner:
+        """Return the claim of the installation, as a user with all rights has written it."""
+        if self._owner is None:
+            self._owner = claim(self.job.topics, {"bootstrap.servers": self._bootstrap})
+        return self._owner
 
     def right(self, listed: ListedRight) -> Right:
         """Return a listed right for this installation."""
@@ -229,8 +238,8 @@ def _follow(settings: ClientSettings, topic: str, group: str) -> None:
 
 def _write_in_transaction(place: Installation, topic: str) -> None:
     job = place.job
-    target = Target(f"{job.prefix}.query.{time.monotonic_ns()}", job.topics)
-    PartitionProducer(target, job.client).write(0, [Record(topic, b"key", b"{}")])
+    own = target(job.topics, place.owner(), query=f"query-{time.monotonic_ns()}")
+    PartitionProducer(own, job.client).write(0, [Record(topic, b"key", b"{}")])
 
 
 def _write_alarm(place: Installation, _: str) -> None:

@@ -288,3 +288,27 @@ def test_losses_are_known_until_a_job_that_starts_knows_them_again() -> None:
         found.append((job["at"], job["lost"]))
     lost = {"t": {"0": 3}}
     assert found == [(1, None), (2, lost), (3, lost), (4, lost), (5, {})]
+
+
+def test_record_of_a_job_is_ignored_after_another_job_has_claimed_the_installation() -> None:
+    view = view_of()
+    said = (
+        # A job of an earlier version.
+        b'{"v":1,"at":1,"state":"running"}',
+        b'{"v":1,"at":2,"state":"starting","claim":null}',
+        b'{"v":1,"at":3,"state":"running","claim":7}',
+        b'{"v":1,"at":4,"state":"running","claim":9}',
+        b'{"v":1,"at":5,"state":"failing","claim":7}',
+        # A job that starts has no claim, and the former owner is still not the newest.
+        b'{"v":1,"at":6,"state":"starting"}',
+        b'{"v":1,"at":7,"state":"running","claim":8}',
+        b'{"v":1,"at":8,"state":"stopped","claim":9}',
+    )
+    found = []
+    for number, value in enumerate(said):
+        view.apply(LogRecord(number, b"job", value, 0))
+        job = view.job()
+        assert job is not None
+        found.append(job["at"])
+    assert found == [1, 2, 3, 4, 4, 6, 6, 8]
+    assert view.unreadable == 0

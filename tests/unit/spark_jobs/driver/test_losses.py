@@ -176,6 +176,9 @@ class World:
     def after_last_records(self, *_: object) -> dict[Place, int]:
         return {}
 
+    def look(self) -> None:
+        """Find that no other job has claimed the installation."""
+
     # The job.
 
     def run(self, reads: int | None = None) -> World:
@@ -198,6 +201,7 @@ class World:
                     part,
                     part,
                     reports,
+                    part,
                     lambda: time.time_ns() // 1_000,
                     self.stop,
                 ),

@@ -1,0 +1,67 @@
+"""The driver's part of the claim: notice its loss, and keep it from expiring."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from spark_jobs.errors import ProducerFencedError
+from spark_jobs.sink.ownership import claims_of
+from spark_jobs.sink.transactional_client import UnusableProducerError
+
+if TYPE_CHECKING:
+    from correlation.resources.topics import Topics
+    from spark_jobs.settings import Properties
+    from spark_jobs.sink.ownership import Owner
+
+_log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 2.0
+# Kafka removes committed offsets after `offsets.retention.minutes`, which is at least an hour in
+# practice and seven days by default.
+_RENEW_SECONDS = 1_200.0
+
+
+class Claim:
+    """The claim of a running job.
+
+    Parameters
+    ----------
+    topics : Topics
+        Topics of the installation.
+    properties : mapping
+        librdkafka properties.
+    owner : Owner
+        The claim, which was just written.
+    """
+
+    def __init__(self, topics: Topics, properties: Properties, owner: Owner) -> None:
+        self.owner = owner
+        self._claims = claims_of(topics, properties)
+        self._look_at = 0.0
+        self._renew_at = time.monotonic() + _RENEW_SECONDS
+
+    def look(self) -> None:
+        """Check every few seconds that no other job has claimed the installation.
+
+        The sink does not depend on this: it checks the claim itself.
+
+        Raises
+        ------
+        ClaimLostError
+            When another job has claimed the installation.
+        """
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        try:
+            found = self._claims.find(self.owner, _LOOK_SECONDS)
+            if found is None:
+                _log.warning("the claim of the installation is missing in Kafka; it is restored")
+            elif time.monotonic() < self._renew_at:
+                return
+            self._claims.renew(self.owner)
+            self._renew_at = time.monotonic() + _RENEW_SECONDS
+        except (ProducerFencedError, UnusableProducerError) as error:
+            _log.warning("the claim of the installation was not checked: %s", error)

@@ -1,0 +1,115 @@
+"""Read the offset that a consumer group has committed for the marker partition."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Properties
+
+_client_log = logging.getLogger(f"{__name__}.client")
+_client_log.disabled = True
+
+_TIMEOUT_SECONDS = 60.0
+_FIRST_TIMEOUT_SECONDS = 2.0
+_PAUSE_SECONDS = 0.1
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the client's public name
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._WAIT_COORD,  # noqa: SLF001 - the client's public name
+    }
+)
+
+
+class CommittedOffset:
+    """The committed offset of a group for partition 0 of a topic.
+
+    The group has no members, and the partition only identifies the offset.
+
+    Parameters
+    ----------
+    topic : str
+        Name of the topic.
+    group : str
+        Consumer group that commits.
+    properties : mapping
+        librdkafka properties.
+    decided : bool
+        Whether a reader waits for the end of a transaction that commits an offset. Otherwise it
+        receives the offset before the transaction.
+    """
+
+    def __init__(
+        self, topic: str, group: str, properties: Properties, *, decided: bool = True
+    ) -> None:
+        self.topic, self.name = topic, group
+        # The consumer is kept open: connecting takes longer than the query.
+        self._consumer = Consumer(
+            {
+                **properties,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed" if decided else "read_uncommitted",
+            },
+            logger=_client_log,
+        )
+
+    @property
+    def group(self) -> object:
+        """Metadata of the group, for commits in a transaction."""
+        return self._consumer.consumer_group_metadata()
+
+    def at(self, offset: int, metadata: str = "") -> TopicPartition:
+        """Return an offset to commit."""
+        return TopicPartition(self.topic, 0, offset, metadata=metadata)
+
+    def read(self, patience_seconds: float = _TIMEOUT_SECONDS) -> TopicPartition | None:
+        """Read the committed offset with its metadata; None when no offset was committed.
+
+        Parameters
+        ----------
+        patience_seconds : float
+            Max time for repeated queries.
+
+        Raises
+        ------
+        KafkaException
+            When Kafka does not answer in time, or the right to the group is missing.
+        """
+        deadline, timeout = time.monotonic() + patience_seconds, _FIRST_TIMEOUT_SECONDS
+        asked = TopicPartition(self.topic, 0)
+        while True:
+            try:
+                committed = self._consumer.committed([asked], timeout=timeout)[0]
+                error = committed.error
+            except KafkaException as raised:
+                error = self._reported() or raised.args[0]
+            else:
+                if error is None:
+                    # A negative offset means that no offset was committed.
+                    return committed if committed.offset >= 0 else None
+            # A slow coordinator gets more time at each attempt.
+            if error.code() == _TIMED_OUT and time.monotonic() < deadline:
+                timeout *= 2
+                continue
+            # A coordinator that starts or moves answers later.
+            if error.code() not in _MOVING or time.monotonic() > deadline:
+                raise KafkaException(error)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _reported(self) -> KafkaError | None:
+        """Return the error that the client reports apart from requests: of a missing right."""
+        message = self._consumer.poll(0)
+        return None if message is None else message.error()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()

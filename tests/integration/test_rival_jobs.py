@@ -1,0 +1,173 @@
+"""Two jobs of one installation: after the second has claimed it, the first writes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from correlation.resources.streams import Stream
+from tests.support.command import command_line, process_tree
+from tests.support.job import JobUnderTest
+from tests.support.patience import MAX_DELAY_US, PATIENCE_SECONDS, wait_until
+from tests.support.workload import NearCondition, Occurrence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli.stack.processes import ChildProcess
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+MAX_UNCERTAINTY_US = 20_000
+NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+LOST = "another job has claimed the installation"
+Pairs = list[tuple[str, str, str]]
+
+
+@pytest.fixture
+def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+    """Return an installation with two streams and a condition; its job is not started."""
+    prefix = f"rivals{uuid.uuid4().hex[:10]}"
+    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path)
+    for name in "ab":
+        job.add_stream(
+            Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US), partitions=1
+        )
+    job.register(NEAR.resource)
+    return job
+
+
+def send_pairs(job: JobUnderTest, name: str, count: int = 20) -> Pairs:
+    """Send events that make one pair for each key; return the pairs."""
+    now = time.time_ns() // 1_000
+    job.send(
+        Occurrence(
+            stream, f"{name}{number}{stream}", f"{name}{number}", now - MAX_UNCERTAINTY_US, now
+        )
+        for number in range(count)
+        for stream in "ab"
+    )
+    return [("near", f"{name}{number}a", f"{name}{number}b") for number in range(count)]
+
+
+def suspend(process: ChildProcess) -> list[int]:
+    """Stop a job with all its processes; return their ids, parents first."""
+    stopped: list[int] = []
+    # A process may have started another before it was stopped.
+    while fresh := [it for it in process_tree(process.pid or 0) if it not in stopped]:
+        for it in fresh:
+            os.kill(it, signal.SIGSTOP)
+        stopped += fresh
+    return stopped
+
+
+def resume(processes: list[int]) -> None:
+    for it in processes:
+        os.kill(it, signal.SIGCONT)
+
+
+def start_rival(job: JobUnderTest, name: str) -> tuple[ChildProcess, int]:
+    """Start a job with a checkpoint of its own; return it and its claim when it runs."""
+    former = newest_claim(job)
+    rival = job.make_process(name, COINCIDE_CHECKPOINT=str(job.folder / name))
+    rival.start()
+    rival.wait_until(
+        lambda: newest_claim(job) > former and job.job_records()[-1]["state"] == "running",
+        PATIENCE_SECONDS,
+    )
+    return rival, newest_claim(job)
+
+
+def newest_claim(job: JobUnderTest) -> int:
+    return max(record["claim"] or 0 for record in job.job_records())
+
+
+def checkpoint_id(job: JobUnderTest, name: str) -> str:
+    found: dict[str, Any] = json.loads((job.folder / name / "layout.json").read_bytes())
+    return str(found["id"])
+
+
+def counted(job: JobUnderTest) -> dict[tuple[str, str, str], int]:
+    return dict(Counter(job.alarms("near")))
+
+
+def expect_loss(job: JobUnderTest, process: ChildProcess, claim: int, names: list[str]) -> None:
+    """Wait until a job has ended, and check its message and its records."""
+    wait_until(lambda: not process.running)
+    assert process.exit_code == 1
+    last = process.log_end(200)
+    for name in names:
+        assert checkpoint_id(job, name) in last
+    assert f"the job ends: {LOST} {job.prefix}" in last
+    states = {record["state"] for record in job.job_records() if record["claim"] == claim}
+    assert not states & {"failing", "failed"}
+
+
+def test_suspended_job_writes_nothing_after_another_has_claimed_the_installation(
+    job: JobUnderTest,
+) -> None:
+    rival: ChildProcess | None = None
+    stopped: list[int] = []
+    try:
+        job.start()
+        first = send_pairs(job, "first")
+        # The sink of the first job has open producers.
+        job.alarms("near", awaited=first)
+        claim = newest_claim(job)
+        stopped = suspend(job.process)
+        second = send_pairs(job, "second")
+        rival, _ = start_rival(job, "second")
+        job.alarms("near", awaited=second)
+        # With a checkpoint of its own, it has also written the earlier pairs.
+        expected = dict.fromkeys(first, 2) | dict.fromkeys(second, 1)
+        wait_until(lambda: counted(job) == expected)
+
+        # Without the driver, only the sink can notice the claim.
+        driver = [it for it in stopped if "spark_jobs.main" in command_line(it)]
+        resume([it for it in stopped if it not in driver])
+        wait_until(lambda: f"ClaimLostError: {LOST}" in job.process.log_path.read_text())
+        assert job.process.running
+        assert counted(job) == expected
+        resume(driver)
+        expect_loss(job, job.process, claim, ["checkpoint", "second"])
+
+        third = send_pairs(job, "third")
+        job.alarms("near", awaited=third)
+        assert counted(job) == expected | dict.fromkeys(third, 1)
+        assert job.job_records()[-1]["state"] == "running"
+    finally:
+        resume([it for it in stopped if command_line(it)])
+        job.process.stop(5)
+        if rival is not None:
+            rival.stop(5)
+
+
+def test_suspended_job_without_unread_records_ends_when_another_has_claimed(
+    job: JobUnderTest,
+) -> None:
+    rival: ChildProcess | None = None
+    stopped: list[int] = []
+    try:
+        job.start()
+        claim = newest_claim(job)
+        stopped = suspend(job.process)
+        rival, _ = start_rival(job, "second")
+        # The driver alone looks at the claim.
+        driver = [it for it in stopped if "spark_jobs.main" in command_line(it)]
+        resume([it for it in stopped if it not in driver])
+        resume(driver)
+        expect_loss(job, job.process, claim, ["checkpoint", "second"])
+        pairs = send_pairs(job, "pair")
+        assert job.alarms("near", awaited=pairs) == sorted(pairs)
+    finally:
+        resume([it for it in stopped if command_line(it)])
+        job.process.stop(5)
+        if rival is not None:
+            rival.stop(5)
