@@ -103,7 +103,7 @@ def test_file_to_which_others_have_rights_is_refused(tmp_path: Path, mode: int) 
     assert f"chmod 600 {path}" in caught.value.detail
 
 
-# The user of the image (Dockerfile), the group that deploy/kubernetes names as fsGroup, another one.
+# User of the image (Dockerfile), group of deploy/kubernetes (fsGroup), another group.
 USER, GROUP, OTHER_GROUP = 10001, 10001, 10002
 
 
