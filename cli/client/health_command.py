@@ -45,7 +45,7 @@ def health(
         typer.Option(
             "--lenient",
             help="job: exit code 0 also while its state is unknown, because the service does not "
-            "answer, cannot reach Kafka, or refuses the request. For a check that restarts the job.",
+            "answer, cannot reach Kafka, or refuses the request. For checks that restart the job.",
         ),
     ] = False,
 ) -> None:
