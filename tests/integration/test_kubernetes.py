@@ -10,6 +10,7 @@ import pytest
 
 from cli.stack.broker import free_port
 from service.access.keys import new_key, write_keys
+from tests.support import manifests
 from tests.support.command import coincide
 from tests.support.manifests import build, find
 from tests.support.patience import PATIENCE_SECONDS, wait_until
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-REASON = reason_to_skip()
+REASON = manifests.reason_to_skip() or reason_to_skip()
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
@@ -59,7 +60,7 @@ def pods(
     tmp_path: Path,
 ) -> Iterator[tuple[Pod, Pod]]:
     """Return the pods of the service and of the job; neither is started."""
-    manifests = build()
+    objects = build()
     port = str(free_port())
     changes = {
         "COINCIDE_BOOTSTRAP": kafka_bootstrap,
@@ -75,8 +76,8 @@ def pods(
             folder = tmp_path / name
             folder.mkdir()
             jars = spark_jar_paths[0].parents[1]
-            found = find(manifests, kind, owner)
-            pod = Pod(manifests, found, folder, jars, secrets, changes)
+            found = find(objects, kind, owner)
+            pod = Pod(objects, found, folder, jars, secrets, changes)
             stack.callback(print, pod.process.log_path)
             stack.callback(pod.stop)
             made.append(pod)

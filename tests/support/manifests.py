@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +13,21 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 Manifest = dict[str, Any]
+_HASH_CHARACTERS = 10
+# The first version of kustomize that kubectl 1.27 has.
+_KUSTOMIZE = 5
+
+
+def reason_to_skip() -> str | None:
+    """Return why the objects cannot be built here; None if they can."""
+    if shutil.which("kubectl") is None:
+        return "kubectl is not installed: apt-get install kubernetes-client"
+    found = json.loads(_kubectl("version", "--client", "--output=json"))
+    # kubectl before 1.21 has a kustomize of 2019, and does not name its version.
+    version = str(found.get("kustomizeVersion", "v2"))
+    if int(version.removeprefix("v").partition(".")[0]) < _KUSTOMIZE:
+        return f"kubectl has kustomize {version}: install kubectl 1.27 or newer"
+    return None
 
 
 def build(folder: Path = DEPLOY) -> list[Manifest]:
@@ -20,16 +36,21 @@ def build(folder: Path = DEPLOY) -> list[Manifest]:
     Raises
     ------
     AssertionError
-        kubectl is not installed, or refuses the kustomization.
+        kubectl refuses the kustomization.
     """
-    kubectl = shutil.which("kubectl")
-    assert kubectl is not None, "kubectl is not installed: apt-get install kubernetes-client"
+    return list(yaml.safe_load_all(_kubectl("kustomize", str(folder))))
+
+
+def _kubectl(*arguments: str) -> str:
     # The kubectl of the path, on the project's own files; it does not ask a cluster.
     done = subprocess.run(  # noqa: S603
-        [kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False
+        [shutil.which("kubectl") or "kubectl", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    return done.stdout
 
 
 def find(manifests: list[Manifest], kind: str, name: str) -> Manifest:
@@ -63,6 +84,3 @@ def environment(manifests: list[Manifest], container: Manifest) -> dict[str, str
             value = value.replace(f"$({name})", known)
         own[variable["name"]] = value
     return found | own
-
-
-_HASH_CHARACTERS = 10

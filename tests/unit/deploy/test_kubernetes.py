@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import textwrap
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kubernetes_validate
@@ -19,7 +22,15 @@ from service.access.startup import access_problems
 from service.hosts import is_allowed
 from service.settings import Settings as ServiceSettings
 from spark_jobs.settings import Settings as JobSettings
-from tests.support.manifests import DEPLOY, ROOT, Manifest, build, environment, find
+from tests.support.manifests import (
+    DEPLOY,
+    ROOT,
+    Manifest,
+    build,
+    environment,
+    find,
+    reason_to_skip,
+)
 from tests.support.pods import HOME, IMAGE_CACHE, image_variables
 
 if TYPE_CHECKING:
@@ -27,8 +38,10 @@ if TYPE_CHECKING:
 
     from pydantic_settings import BaseSettings
 
-# The schemas of this version of the API; those of the first version are of the oldest that has
-# every field of the manifests.
+if (REASON := reason_to_skip()) is not None:
+    pytest.skip(REASON, allow_module_level=True)
+
+# Versions of the API whose schemas the manifests fit: the oldest and the newest.
 VERSIONS = ("1.31", "1.37")
 OPERATOR = "monitoring.coreos.com/v1"
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -401,3 +414,28 @@ def test_every_dashboard_is_a_configmap_for_the_sidecar() -> None:
 def test_configmaps_can_be_applied() -> None:
     # `kubectl apply` repeats the object in an annotation, which is limited.
     assert max(len(json.dumps(it)) for it in _of_kind("ConfigMap")) < 262_144
+
+
+def test_overlay_of_the_manual_changes_what_it_names(tmp_path: Path) -> None:
+    manual = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^ *```yaml\n(.*?)```", manual, re.MULTILINE | re.DOTALL)
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text(textwrap.dedent(block), encoding="utf-8")
+    shutil.copytree(DEPLOY, tmp_path / "coincide" / "deploy")
+    found = build(overlay)
+    assert [(it["kind"]) for it in found] == [it["kind"] for it in MANIFESTS]
+    settings = {}
+    for name, owner in OWNERS.items():
+        changed = find(found, owner["kind"], owner["metadata"]["name"])
+        (container,) = changed["spec"]["template"]["spec"]["containers"]
+        assert container["image"].startswith("registry.example.com/coincide:")
+        settings[name] = environment(found, container)
+        assert settings[name]["COINCIDE_BOOTSTRAP"] == "kafka-1:9093,kafka-2:9093"
+        properties = json.loads(settings[name]["COINCIDE_KAFKA_PROPERTIES"])
+        assert properties["ssl.ca.location"] == "/etc/coincide/kafka/ca.pem"
+    # What the overlay does not name remains.
+    assert settings["service"]["COINCIDE_REPLICATION_FACTOR"] == "3"
+    assert (settings["job"]["COINCIDE_SLOTS"], MANIFESTS != found) == ("4", True)
+    labelled = {it["kind"] for it in found if "release" in it["metadata"].get("labels", {})}
+    assert labelled == {"PrometheusRule", "ServiceMonitor"}
