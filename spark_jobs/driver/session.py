@@ -95,9 +95,6 @@ def _one_process(scratch: Path) -> dict[str, str]:
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f'{_JAVA_OPTIONS} -Djava.io.tmpdir="{scratch}"',
         "spark.local.dir": str(scratch),
-        # Without packages Spark fetches nothing, but it needs an absolute path; the default path is
-        # not absolute if the user has no entry in the system's database, as in some containers.
-        "spark.jars.ivy": str(scratch / "ivy"),
     }
 
 

@@ -78,10 +78,16 @@ def pods(
             jars = spark_jar_paths[0].parents[1]
             found = find(objects, kind, owner)
             pod = Pod(objects, found, folder, jars, secrets, changes)
-            stack.callback(print, pod.process.log_path)
+            stack.callback(show, pod)
             stack.callback(pod.stop)
             made.append(pod)
         yield made[0], made[1]
+
+
+def show(pod: Pod) -> None:
+    """Print the end of the log, which pytest shows on failure."""
+    if pod.process.log_path.exists():
+        print(f"--- {pod.process.log_path}\n{pod.log[-3000:]}")  # noqa: T201 - see above
 
 
 def test_service_and_job_work_without_rights_on_a_read_only_root(
@@ -94,7 +100,13 @@ def test_service_and_job_work_without_rights_on_a_read_only_root(
         lambda: service.probe("readinessProbe").returncode == 0, PATIENCE_SECONDS
     )
     assert service.probe("livenessProbe", *patient).returncode == 0
-    assert job.container["startupProbe"] != job.container["readinessProbe"]
+    # The container is as its manifest says.
+    assert service.execute("id", "-u").stdout == "10001\n"
+    for place in ("/etc", "/var/lib/coincide", "/etc/coincide/keys"):
+        refused = service.execute("touch", f"{place}/new")
+        assert "Read-only file system" in refused.stderr
+    rights = service.execute("grep", "CapEff", "/proc/self/status").stdout
+    assert rights.split() == ["CapEff:", "0" * 16]
 
     job.start()
     job.process.wait_until(lambda: job.probe("readinessProbe").returncode == 0, PATIENCE_SECONDS)
@@ -126,9 +138,9 @@ def test_service_and_job_work_without_rights_on_a_read_only_root(
     assert (checkpoint / "query" / "offsets" / "0").is_file()
     assert not [it for it in checkpoint.rglob("*") if it.lstat().st_mode & 0o077]
     assert "has the mode" not in job.log
-    # A stop between two batches, which leaves nothing in /tmp.
+    # A stop between two batches, which leaves no folder of the job in /tmp.
     assert job.stop() == 0
-    assert list((job.folder / "volumes" / "tmp").iterdir()) == []
+    assert list((job.folder / "volumes" / "tmp").glob("coincide-*")) == []
     # The service reports that the job does not run: its own check fails, also the lenient one.
     environment["COINCIDE_API_KEY"] = secrets["coincide-viewer"]["key"]
     wait_until(

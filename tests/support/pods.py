@@ -121,9 +121,12 @@ class Pod:
 
     def probe(self, name: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Run the command of a probe in the container."""
-        command = [*self.container[name]["exec"]["command"], *options]
+        return self.execute(*self.container[name]["exec"]["command"], *options)
+
+    def execute(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the container, as `kubectl exec` does."""
         target = f"--target={self.process.pid}"
-        # The commands of the manifests.
+        # The commands of the manifests and of the tests.
         return subprocess.run(  # noqa: S603
             ["nsenter", target, "--mount", "--root", "--wd", *self._as_user(), *command],  # noqa: S607
             capture_output=True,
@@ -180,10 +183,8 @@ class Pod:
         """Return a command that runs another one in the file system of a container."""
         assert container["securityContext"]["readOnlyRootFilesystem"]
         root = self.folder / f"root-{container['name']}"
-        root.mkdir()
-        image_cache = self.folder / "image-cache"
-        (image_cache / "numba").mkdir(parents=True, exist_ok=True)
-        self._give_to_user(image_cache)
+        root.mkdir(exist_ok=True)
+        image_cache = self._image_cache()
         steps = [
             "set -e",
             f"mount -t tmpfs -o mode=755 coincide {quote(str(root))}",
@@ -233,7 +234,17 @@ class Pod:
     def _user_entry(self) -> str:
         return f"coincide:x:{self._ids()}::{HOME}:/bin/sh"
 
-    def _give_to_user(self, folder: Path) -> None:
+    def _image_cache(self) -> Path:
+        """Return the folder of the compiled kernels that the image has: those of the tests."""
+        folder = self.folder / "image-cache"
+        if folder.exists():
+            return folder
+        compiled = os.environ.get("NUMBA_CACHE_DIR")
+        if compiled is not None and Path(compiled).is_dir():
+            shutil.copytree(compiled, folder / "numba")
+        else:
+            (folder / "numba").mkdir(parents=True)
         context = self.spec["securityContext"]
         for path in (folder, *folder.rglob("*")):
             os.chown(path, context["runAsUser"], context["runAsGroup"])
+        return folder
