@@ -52,6 +52,17 @@ def host_of(authority: str) -> str:
     return (parts.hostname or "") if is_valid else ""
 
 
+def allowed_host(name: str) -> str:
+    """Return the host of a setting in lower case; an address of IPv6 needs no brackets.
+
+    Empty if it is not valid.
+    """
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return host_of(name)
+
+
 def is_allowed(authority: str, allowed: Collection[str]) -> bool:
     """Return whether a Host header names this machine or an allowed host.
 

@@ -12,7 +12,7 @@ from pydantic_settings import NoDecode
 
 from correlation.resources.checks import NAME, check_topic
 from kafka_client.settings import ClientSettings, json_list, string_properties, wrong_setting
-from service.hosts import ANY_HOST, host_of, is_private_url
+from service.hosts import ANY_HOST, allowed_host, is_private_url
 
 ROLE_NAMES = ("viewer", "editor", "admin")
 # Signatures with private keys only: who can check a signature of HS256 can also forge it.
@@ -242,11 +242,11 @@ class Settings(ClientSettings):
     @classmethod
     def _hosts_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            if name != ANY_HOST and not host_of(name):
+            if name != ANY_HOST and not allowed_host(name):
                 raise wrong_setting(
                     f"{name[:80]!r} is not a host; write names without scheme and port"
                 )
-        return tuple(host_of(name) or name for name in value)
+        return tuple(allowed_host(name) or name for name in value)
 
     @field_validator("output_topics")
     @classmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.client.lines import printable
-from cli.errors import CliError
+from cli.errors import CliError, ServiceError
 from cli.settings import read_settings
 
 if TYPE_CHECKING:
@@ -40,11 +40,19 @@ def health(
     timeout: Annotated[
         float, typer.Option(help="Max time for the answer of the service, in seconds.", min=0.1)
     ] = TIMEOUT_SECONDS,
+    lenient: Annotated[
+        bool,
+        typer.Option(
+            "--lenient",
+            help="job: exit code 0 also while its state is unknown, because the service does not "
+            "answer, cannot reach Kafka, or refuses the request. For checks that restart the job.",
+        ),
+    ] = False,
 ) -> None:
     """Check the service or the job once: exit code 0 if it is healthy, else 1 and the reason."""
     try:
         if checked is Checked.JOB:
-            problem = _check_job(timeout)
+            problem = _check_job(timeout, lenient=lenient)
         else:
             problem = _check_service(checked, timeout)
     except CliError as error:
@@ -54,14 +62,30 @@ def health(
         raise typer.Exit(1)
 
 
-def _check_job(timeout_seconds: float) -> str | None:
-    """Ask the service about the job; return the problem, or None."""
+def _check_job(timeout_seconds: float, *, lenient: bool) -> str | None:
+    """Ask the service about the job; return the problem, or None.
+
+    Parameters
+    ----------
+    timeout_seconds
+        Max time for each answer of the service.
+    lenient
+        Return None while the state of the job is unknown.
+    """
     # Imported here: slow to import, and --help does not need it.
     from cli.client.rest import ServiceClient  # noqa: PLC0415
 
     settings = read_settings()
     with ServiceClient(settings.url, timeout_seconds, settings) as service:
-        job = service.get("/v1/job")
+        try:
+            if lenient:
+                # A service that is not ready does not read the records of the job.
+                service.get("/readyz")
+            job = service.get("/v1/job")
+        except ServiceError:
+            if lenient:
+                return None
+            raise
     return None if job["up"] else "the job does not run, or has not reported recently"
 
 

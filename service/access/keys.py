@@ -25,13 +25,14 @@ from service.errors import AccessSettingsError
 from service.settings import ROLE_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 _BEGINNING = "coincide_"
 _ID_BYTES, _SECRET_BYTES = 8, 32
 # Longer credentials are not keys.
 _MAX_CHARACTERS = 100
-_OTHERS = 0o077
+_OTHERS, _GROUP_READS = 0o077, 0o040
+_ROOT = 0
 _SETTING = "COINCIDE_KEYS_FILE"
 
 
@@ -169,12 +170,13 @@ def read_keys(path: Path) -> tuple[Key, ...]:
     Raises
     ------
     AccessSettingsError
-        When the file cannot be read, is not valid, or other users have rights to it.
+        When the file cannot be read, is not valid, or other users have rights to it, except as
+        `is_mounted_secret` allows.
     """
     try:
         # The rights are those of the file that is read, also if it is replaced meanwhile.
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
+            status = os.fstat(file.fileno())
             content = file.read()
     except FileNotFoundError:
         raise AccessSettingsError(
@@ -184,9 +186,10 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         raise AccessSettingsError(
             f"{_SETTING}: {path} cannot be read ({error.strerror}); correct its rights"
         ) from None
-    if mode & _OTHERS:
+    groups = {os.getegid(), *os.getgroups()}
+    if status.st_mode & _OTHERS and not is_mounted_secret(status, os.geteuid(), groups):
         raise AccessSettingsError(
-            f"{_SETTING}: other users have rights to {path} (mode {mode & 0o777:04o}); "
+            f"{_SETTING}: other users have rights to {path} (mode {status.st_mode & 0o777:04o}); "
             f"withdraw them: chmod 600 {path}"
         )
     try:
@@ -204,6 +207,25 @@ def read_keys(path: Path) -> tuple[Key, ...]:
             f"{_SETTING}: {path} has two keys with the name {repeated}; remove one of them"
         )
     return tuple(found.keys)
+
+
+def is_mounted_secret(status: os.stat_result, user: int, groups: Collection[int]) -> bool:
+    """Return whether a file is readable as Kubernetes mounts a secret: by root and one group.
+
+    The kubelet owns the files of a secret, and grants the group of the pod (`fsGroup`) the right to
+    read them. The process cannot narrow these rights: only root and this group have any.
+
+    Parameters
+    ----------
+    status : os.stat_result
+        Status of the file.
+    user : int
+        Effective user of the process. A file of its own must be private.
+    groups : collection of int
+        Groups of the process.
+    """
+    has_more = status.st_mode & _OTHERS & ~_GROUP_READS
+    return status.st_uid == _ROOT != user and status.st_gid in groups and not has_more
 
 
 @contextmanager

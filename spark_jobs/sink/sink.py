@@ -35,6 +35,7 @@ from pyspark.sql.datasource import (
 from correlation.kinds import topics_of
 from correlation.shares import merge_shares
 from spark_jobs.errors import SparkJobError
+from spark_jobs.sink.ownership import MERGED, Owner, sink_id
 from spark_jobs.sink.spool import BlobSpool
 from spark_jobs.sink.transactions import PartitionProducer, Target
 from spark_jobs.worker.envelope import OUTPUT_SCHEMA, PackedRecords
@@ -137,7 +138,6 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         """Write all records of the task in one transaction, unless the batch is already written."""
         # All rows are read before the transaction begins: it stays short, and the state of the
         # batch is complete when its output is committed.
-<<<<<<< HEAD
         shares: list[bytes] = []
         with BlobSpool() as spool:
             for rows in iterator:
@@ -146,26 +146,11 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             if not spool.count and not shares:
                 return Written(0)
             batch, query, partition = _read_place()
-            target = target_of(self.prefix, query, partition)
+            target = target_of(self.prefix, query, partition, self.owner)
             # Unpacked one by one while sending: many objects at once would cost garbage
             # collections.
             count = producer_of(target, self.properties).write(batch, PackedRecords(spool))
         return Written(count, query, tuple(shares))
-=======
-        rows = [
-            row
-            for batch in iterator
-            for row in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
-        ]
-        if not rows:
-            return Written(0)
-        batch, query, partition = _read_place()
-        # Unpacked one by one while sending: many objects at once would cost garbage collections.
-        records = PackedRecords([blob for blob, is_share in rows if not is_share])
-        target = target_of(self.prefix, query, partition, self.owner)
-        count = producer_of(target, self.properties).write(batch, records)
-        return Written(count, query, tuple(blob for blob, is_share in rows if is_share))
->>>>>>> fence
 
     # Spark defines the names; it calls the method after all tasks of a batch have succeeded.
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -90,6 +90,18 @@ def test_health_check_of_the_job_needs_the_key(secured: Secured) -> None:
     assert "401" in done.stderr
 
 
+def test_lenient_check_of_the_job_fails_only_if_its_state_is_known(secured: Secured) -> None:
+    own = {"COINCIDE_URL": secured.url, "COINCIDE_CA_FILE": str(secured.authority)}
+    known = {**own, "COINCIDE_API_KEY": secured.key}
+    stopped = {**known, "COINCIDE_URL": "https://127.0.0.1:9"}
+    strange = {**known, "COINCIDE_URL": "127.0.0.1"}
+    codes = [
+        coincide("health", "job", "--lenient", *PATIENT, environment=given).returncode
+        for given in (known, own, stopped, strange)
+    ]
+    assert codes == [1, 0, 0, 2]
+
+
 def test_old_versions_of_tls_are_refused(secured: Secured) -> None:
     context = ssl.create_default_context(cafile=secured.authority)
     context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED

@@ -34,6 +34,10 @@ DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"),
     *("Makefile", "Dockerfile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml"),
     *("deploy/alerts.yml", "deploy/compose.yaml", "deploy/prometheus.yml"),
+    *("deploy/kustomization.yaml", "deploy/kubernetes/kustomization.yaml"),
+    *("deploy/kubernetes/service.yaml", "deploy/kubernetes/job.yaml"),
+    *("deploy/kubernetes/network.yaml", "deploy/kubernetes/monitoring/kustomization.yaml"),
+    "deploy/kubernetes/monitoring/service_monitor.yaml",
     "deploy/grafana/provisioning/datasources/prometheus.yml",
     "deploy/grafana/provisioning/dashboards/coincide.yml",
 )

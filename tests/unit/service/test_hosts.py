@@ -98,5 +98,13 @@ def test_setting_with_a_wrong_host_is_refused(name: str) -> None:
         Settings(allowed_hosts=(name,))
 
 
+def test_allowed_address_of_ipv6_needs_no_brackets() -> None:
+    # The address of a pod, as Kubernetes writes it.
+    for written in ("2001:db8::1", "2001:DB8:0::1", "[2001:db8::1]:8080"):
+        allowed = Settings(allowed_hosts=(written,)).allowed_hosts
+        assert is_allowed("[2001:db8::1]:8080", allowed)
+        assert not is_allowed("[2001:db8::2]:8080", allowed)
+
+
 def test_ports_of_allowed_hosts_do_not_matter() -> None:
     assert Settings(allowed_hosts=("Coincide.lan:8080", "*")).allowed_hosts == ("coincide.lan", "*")

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,7 +18,15 @@ import pytest
 from correlation.errors import InvalidFieldError
 from service.access.callers import Caller, Role
 from service.access.key_file import KeyFile
-from service.access.keys import changing_keys, find_key, is_key, new_key, read_keys, write_keys
+from service.access.keys import (
+    changing_keys,
+    find_key,
+    is_key,
+    is_mounted_secret,
+    new_key,
+    read_keys,
+    write_keys,
+)
 from service.errors import AccessSettingsError
 from tests.support.patience import wait_until
 
@@ -89,6 +101,74 @@ def test_file_to_which_others_have_rights_is_refused(tmp_path: Path, mode: int) 
         read_keys(path)
     assert f"mode {mode:04o}" in caught.value.detail
     assert f"chmod 600 {path}" in caught.value.detail
+
+
+# User of the image (Dockerfile), group of deploy/kubernetes (fsGroup), another group.
+USER, GROUP, OTHER_GROUP = 10001, 10001, 10002
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "group", "expected"),
+    [
+        (0o440, 0, GROUP, True),
+        (0o640, 0, GROUP, True),
+        (0o440, 0, OTHER_GROUP, False),
+        (0o460, 0, GROUP, False),
+        (0o450, 0, GROUP, False),
+        (0o444, 0, GROUP, False),
+        (0o442, 0, GROUP, False),
+        (0o441, 0, GROUP, False),
+        # The process can narrow the rights of its own file, and another user could widen them.
+        (0o440, USER, GROUP, False),
+        (0o440, 1000, GROUP, False),
+    ],
+)
+def test_group_reads_a_file_of_root_only(
+    mode: int, owner: int, group: int, *, expected: bool
+) -> None:
+    status = os.stat_result((stat.S_IFREG | mode, 1, 1, 1, owner, group, 0, 0, 0, 0))
+    assert is_mounted_secret(status, USER, {GROUP}) is expected
+    assert not is_mounted_secret(status, 0, {GROUP, 0})
+
+
+READ_AS_POD = """
+import os, sys
+from pathlib import Path
+from service.access.keys import read_keys
+from service.errors import AccessSettingsError
+
+path, user, group = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+os.setgroups([group])
+os.setgid(user)
+os.setuid(user)
+try:
+    print([it.name for it in read_keys(Path(path))])
+except AccessSettingsError as error:
+    print(error.detail)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of root and change user")
+@pytest.mark.parametrize(
+    ("mode", "group", "said"),
+    [
+        (0o440, GROUP, "['ci']"),
+        (0o444, GROUP, "other users have rights to"),
+        (0o440, OTHER_GROUP, "cannot be read (Permission denied)"),
+    ],
+)
+def test_secret_is_read_with_the_group_of_the_pod(mode: int, group: int, said: str) -> None:
+    # Other users cannot enter the folders of pytest.
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        path = Path(folder) / "keys.json"
+        write_keys(path, [new_key("ci", "viewer", (), NOW_US)[0]])
+        os.chown(path, 0, group)
+        path.chmod(mode)
+        command = [sys.executable, "-c", READ_AS_POD, str(path), str(USER), str(GROUP)]
+        # This Python, with the script above.
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+        assert said in done.stdout
 
 
 @pytest.mark.parametrize(
