@@ -18,6 +18,7 @@ from correlation.errors import RejectedEventError
 from correlation.limits import TIME_LIMIT_US
 from correlation.parsing.attribute_values import value_reader
 from correlation.parsing.event_reader import MappedEvent, compile_mapping
+from correlation.parsing.intake import Problem
 from correlation.reasons import Reason
 from correlation.resources.attributes import Attribute, AttributeValue
 from correlation.resources.durations import describe_duration
@@ -45,6 +46,9 @@ class Place(NamedTuple):
     partition: int
     offset: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}@{self.offset}"
+
 
 @dataclass(frozen=True, slots=True)
 class GivenRecord:
@@ -65,6 +69,8 @@ class GivenRecord:
         record has canonical time fields and lacks time fields of the mapping, otherwise "record".
     text : bytes or None
         JSON of the value; None when `value` holds its fractions as decimals.
+    problem : Problem or None
+        Why the value, which is then None, cannot be parsed; None: it was parsed.
     """
 
     value: object
@@ -73,6 +79,7 @@ class GivenRecord:
     place: Place | None = None
     form: Form | None = None
     text: bytes | None = None
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,8 @@ def read_given(stream: Stream, given: GivenRecord) -> ReadEvent:
         Record to read.
     """
     form = given.form or _form_of(stream.mapping, given.value)
+    if given.problem is not None:
+        return ReadEvent(stream, given, form, None, *given.problem)
     reader = stream if form == "record" else _canonical(stream)
     record_timestamp_us = (
         _NEVER_US if given.record_timestamp_us is None else given.record_timestamp_us

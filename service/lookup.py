@@ -3,7 +3,8 @@
 Kafka has no index of either. A lookup is therefore bounded by a number of records (the newest,
 split evenly over the partitions), by a range of Kafka timestamps, if given, and by a time limit.
 The id of a record without an id field is topic-partition-offset; such a record is read at its
-offset.
+offset. An id of the form topic-partition@offset names the record at that offset, whatever its id
+and its value are: rejected records are shown by it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException,
 
 from correlation.explaining import GivenRecord, Place
 from correlation.parsing.event_reader import compile_id_reader
+from correlation.parsing.intake import NO_VALUE, why_unreadable
 from correlation.resources.mapping import EventMapping
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import OffsetRange, find_offsets, is_timeout, list_ranges
@@ -42,6 +44,7 @@ _LOOKUPS = 2
 _WAITING = 6
 # Min timeout of a request to the broker, also when the time limit is nearly reached.
 _SHORTEST_SECONDS = 0.1
+_PLACE = re.compile(rb".+-\d{1,9}@\d{1,18}")
 _OFFSET = re.compile(r"\d{1,18}", re.ASCII)
 
 
@@ -58,16 +61,26 @@ class Wanted(NamedTuple):
         Its id; None if it is not looked up by id.
     most : int
         Max number of matching records to return, the newest.
+    unparsed : bool
+        Whether records whose value cannot be parsed can match.
     """
 
     topic: str
     matches: Callable[[GivenRecord], bool]
     event_id: bytes | None = None
     most: int = 1
+    unparsed: bool = False
 
 
 def wanted_by_id(topic: str, mapping: EventMapping, event_id: bytes) -> Wanted:
-    """Return a lookup by id; the mapping reads the ids of the topic's records."""
+    """Return a lookup by id, or by place; the mapping reads the ids of the topic's records."""
+    if _PLACE.fullmatch(event_id) and event_id.startswith(f"{topic}-".encode()):
+        return Wanted(
+            topic,
+            lambda record: str(record.place).encode() == event_id,
+            event_id,
+            unparsed=True,
+        )
     read_id = compile_id_reader(mapping)
     return Wanted(topic, lambda record: _id_of(record, read_id) == event_id, event_id)
 
@@ -306,7 +319,7 @@ class _Search:
     def _read(self, wanted: Mapping[str, Wanted], ranges: Ranges) -> dict[str, Finding]:
         """Read ranges of offsets and test their records."""
         found = {name: Finding(it.most) for name, it in wanted.items()}
-        tests = [(found[name], it.matches) for name, it in wanted.items()]
+        tests = [(found[name], it) for name, it in wanted.items()]
         try:
             for message in read_ranges(self._consumer, ranges, self._deadline):
                 _test(message, tests)
@@ -318,29 +331,31 @@ class _Search:
         return found
 
 
-def _test(message: Message, tests: list[tuple[Finding, Callable[[GivenRecord], bool]]]) -> None:
+def _test(message: Message, tests: list[tuple[Finding, Wanted]]) -> None:
     """Test a record."""
     place = Place(message.topic() or "", message.partition() or 0, message.offset() or 0)
     record = _parse(message, place)
-    for finding, matches in tests:
+    for finding, wanted in tests:
         finding.searched += 1
-        if record is not None and matches(record):
+        if (record.problem is None or wanted.unparsed) and wanted.matches(record):
             finding.add(record)
 
 
-def _parse(message: Message, place: Place) -> GivenRecord | None:
-    """Parse a record; return None if its value is not JSON."""
+def _parse(message: Message, place: Place) -> GivenRecord:
+    """Parse a record; if its value is not JSON, the record holds the problem."""
     value, key = message.value(), message.key()
+    parsed, problem = None, None
     if value is None:
-        return None
-    try:
-        parsed = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return None
+        problem = NO_VALUE
+    else:
+        try:
+            parsed = orjson.loads(value)
+        except orjson.JSONDecodeError as error:
+            problem = why_unreadable(value, error)
     kind, appended_ms = message.timestamp()
     record_timestamp_us = None if kind == TIMESTAMP_NOT_AVAILABLE else appended_ms * 1000
     key = key.encode() if isinstance(key, str) else key
-    return GivenRecord(parsed, key, record_timestamp_us, place, "record", value)
+    return GivenRecord(parsed, key, record_timestamp_us, place, "record", value, problem)
 
 
 def _id_of(record: GivenRecord, read_id: Callable[[object], bytes | None]) -> bytes | None:
@@ -356,10 +371,13 @@ def _age(record: GivenRecord) -> tuple[int, int]:
 
 
 def _place_in(wanted: Wanted, ranges: Ranges) -> Ranges | None:
-    """Return the offset that an id of the form topic-partition-offset names, or None."""
+    """Return the offset that an id of topic, partition and offset names, or None."""
     if wanted.event_id is None:
         return None
-    topic, *numbers = wanted.event_id.decode("utf-8", "replace").rsplit("-", 2)
+    event_id = wanted.event_id.decode("utf-8", "replace")
+    if wanted.unparsed:
+        event_id = "-".join(event_id.rsplit("@", 1))
+    topic, *numbers = event_id.rsplit("-", 2)
     if topic != wanted.topic or not all(map(_OFFSET.fullmatch, numbers)) or not numbers[1:]:
         return None
     number, offset = map(int, numbers)

@@ -18,6 +18,7 @@ from service.access.startup import access_problems
 from service.app import create_app
 from service.connections import connection_options
 from service.errors import BrokerError, ServiceError
+from service.ports import find_port_problem
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LOGGER = logging.getLogger(__name__)
 FAILED = 1
 WRONG_SETTING = 2
+_OTHER_PORT = "set another port with COINCIDE_PORT, or another address with COINCIDE_HOST"
 
 
 class Server(uvicorn.Server):
@@ -102,6 +104,10 @@ def serve(settings: Settings) -> int:
         for sentence in problems:
             _say(sentence)
         return WRONG_SETTING
+    taken = find_port_problem(settings.host, settings.port)
+    if taken:
+        _say(f"{taken}; {_OTHER_PORT}")
+        return FAILED
     app = create_app(settings)
     plane: ControlPlane = app.state.plane
     try:
@@ -118,7 +124,8 @@ def serve(settings: Settings) -> int:
     try:
         server.run()
     except SystemExit:
-        # uvicorn exits this way when its port is taken, after logging it.
+        # uvicorn exits this way, after logging it, if the port was taken since it was checked.
+        _say(f"the service cannot listen on {settings.host}, port {settings.port}; {_OTHER_PORT}")
         return FAILED
     finally:
         plane.stop()

@@ -218,7 +218,9 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
     key = f" @{event['key']}" if event.get("key") else ""
     place = event.get("place")
     where = f"  {place['topic']}-{place['partition']}@{place['offset']}" if place else ""
-    head = f"{role}  {event['stream']}:{event['id'] or 'no id'}{key}{where}"
+    # The id of a rejected record was not read.
+    name = "" if event.get("reason") else f":{event['id'] or 'no id'}"
+    head = f"{role}  {event['stream']}{name}{key}{where}"
     attributes = describe_attributes(event.get("attributes") or {})
     shown = [f"   {it}" for it in (attributes, _describe_tokens(event)) if it]
     if event.get("reason"):
@@ -226,6 +228,8 @@ def _describe_event(role: str, event: Mapping[str, Any]) -> list[str]:
     span = _span(event)
     if span is None:
         return [head, f"   {event['detail']}", *shown]
+    if span[0] == span[1]:
+        return [head, f"   {describe_moment(span[0])}", *shown]
     interval = " … ".join(map(describe_moment, span))
     return [head, f"   {interval}  {describe_duration(event['length_us'])} long", *shown]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 from typing import TYPE_CHECKING
 
 from cli.errors import BrokerError, ServiceError
 from cli.stack.broker import HOST
+from service.ports import find_port_problem
 from service.settings import Settings as ServiceSettings
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def check_ports(options: StackOptions) -> None:
         A port is in use or cannot be used; the message names the option for another port.
     """
     broker = options.broker_port if options.bootstrap is None else 0
-    if broker and (problem := _problem(HOST, broker)):
+    if broker and (problem := find_port_problem(HOST, broker)):
         raise BrokerError(
             f"{problem}; use another port with --broker-port, or use the Kafka at this port "
             f"with --bootstrap {HOST}:{broker}"
@@ -38,21 +37,8 @@ def check_ports(options: StackOptions) -> None:
         raise ServiceError(
             f"port {service} is set for both broker and service; use another port with --port"
         )
-    if service and (problem := _problem(host, service)):
+    if service and (problem := find_port_problem(host, service)):
         raise ServiceError(
             f"{problem}; use another port with --port or COINCIDE_PORT, or another address of "
             "this machine with COINCIDE_HOST"
         )
-
-
-def _problem(host: str, port: int) -> str | None:
-    """Return the reason why a port cannot be used; None if it is free."""
-    try:
-        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, address in places[:1]:
-            socket.create_server(address[:2], family=family).close()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            return f"port {port} on {host} is in use"
-        return f"port {port} on {host} cannot be used: {error.strerror or error}"
-    return None

@@ -19,7 +19,7 @@ from correlation.reasons import Reason
 from correlation.resources.durations import describe_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from correlation.engine.contract import ContractFacts, Spread
     from correlation.resources.streams import Stream
@@ -47,6 +47,14 @@ _UNFIT = {
     Reason.BAD_ATTRIBUTE: ("a value does not fit the type of its attribute", "attributes"),
     Reason.BAD_TOKENS: ("a value is not a list or string of valid tokens", "tokens"),
 }
+# Rejections of records that do not have the fields of the mapping, or not in its format.
+_UNMAPPED = frozenset({
+    Reason.MISSING_FIELD,
+    Reason.MISSING_KEY,
+    Reason.WRONG_TYPE,
+    Reason.NOT_A_TIME,
+    Reason.TIME_OUT_OF_RANGE,
+})
 
 
 def advise(
@@ -98,11 +106,20 @@ def _on_breaches(stream: Stream, facts: ContractFacts) -> Iterator[str]:
         count = facts.rejected.get(reason, 0)
         if count:
             yield f"{_records(count)} rejected: {problem}; correct {field}, or the producer"
-    known = {*limits, *_UNFIT}
-    others = {reason: count for reason, count in facts.rejected.items() if reason not in known}
+    unmapped = {reason: it for reason, it in facts.rejected.items() if reason in _UNMAPPED}
+    if unmapped:
+        yield (
+            f"{_records(sum(unmapped.values()))} rejected: a field of the mapping is missing, or "
+            f"its value has another format or unit ({_list(unmapped)}); correct mapping, or the "
+            "producer"
+        )
+    known = {*limits, *_UNFIT, *_UNMAPPED}
+    others = {reason: it for reason, it in facts.rejected.items() if reason not in known}
     if others:
-        listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(others.items()))
-        yield f"records were rejected for reasons that do not depend on the declaration: {listed}"
+        yield (
+            "records were rejected for reasons that do not depend on the declaration: "
+            f"{_list(others)}"
+        )
 
 
 def _on_delays(stream: Stream, facts: ContractFacts) -> Iterator[str]:
@@ -258,6 +275,10 @@ def _took(delay_us: int) -> str:
 def _larger(declared_us: int, enough_us: int) -> str:
     """Return an upper bound of how much larger buffers are; conditions also affect their size."""
     return f"up to {declared_us / enough_us:.0f} times larger" if enough_us else "larger"
+
+
+def _list(rejected: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(rejected.items()))
 
 
 def _records(count: int) -> str:

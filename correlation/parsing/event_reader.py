@@ -11,6 +11,7 @@ from correlation.parsing.event_times import timestamp_reader
 from correlation.parsing.token_reader import EventTokens, TokensReader, tokens_reader
 from correlation.reasons import Reason
 from correlation.resources.paths import Path, type_name
+from correlation.resources.times import out_of_range
 
 if TYPE_CHECKING:
     from correlation.resources.mapping import EventMapping
@@ -157,9 +158,7 @@ def _contract_checker(stream: Stream) -> Callable[[int, int, int], None]:
         if length < 0:
             raise RejectedEventError(wrong_order, f"{low} is {-length} us after {high}")
         if not (-TIME_LIMIT_US <= earliest and latest <= TIME_LIMIT_US):
-            raise RejectedEventError(
-                Reason.TIME_OUT_OF_RANGE, "times must be within 36,000 years of 1970"
-            )
+            raise out_of_range()
         if length < min_length:
             raise RejectedEventError(
                 Reason.SHORTER_THAN_DECLARED,

@@ -24,7 +24,7 @@ from correlation.reasons import Reason
 from correlation.resources.histogram import Bucket, Histogram, bucket_parts, read_mass
 from correlation.resources.paths import Path, find, type_name
 from correlation.resources.template import Template
-from correlation.resources.times import TimeReader
+from correlation.resources.times import TimeReader, out_of_range
 
 HistogramEvent = tuple[int, int, bytes | None]
 HistogramReader = Callable[[Mapping[str, object], bytes | None], HistogramEvent]
@@ -130,7 +130,5 @@ def _read_buckets(found: object, read_time: TimeReader) -> tuple[Bucket, ...]:
 
 def _in_range(time_us: int) -> int:
     if abs(time_us) > TIME_LIMIT_US:
-        raise RejectedEventError(
-            Reason.TIME_OUT_OF_RANGE, "times must be within 36,000 years of 1970"
-        )
+        raise out_of_range()
     return time_us

@@ -35,6 +35,9 @@ class Problem(NamedTuple):
     detail: str
 
 
+NO_VALUE = Problem(Reason.NULL_VALUE, "the record has no value")
+
+
 def why_unreadable(value: bytes, error: ValueError) -> Problem:
     """Return the problem of a value that is not valid JSON.
 
@@ -89,7 +92,7 @@ def parse_values(
     for row in rows:
         value = values[row]
         if value is None:
-            refuse(row, Problem(Reason.NULL_VALUE, "the record has no value"))
+            refuse(row, NO_VALUE)
         elif len(value) > max_bytes:
             refuse(row, too_large(len(value), max_bytes))
         else:

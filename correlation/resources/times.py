@@ -26,8 +26,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # datetime keeps six decimal places of a second and drops the others.
 _FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 # Longer strings are not valid times, and Python parses long numbers slowly.
 _LONGEST_TEXT = 64
+
+
+def out_of_range() -> RejectedEventError:
+    """Return the error of a time outside the range of all times."""
+    return RejectedEventError(
+        Reason.TIME_OUT_OF_RANGE,
+        "times must be within 36,000 years of 1970; usually a wrong unit: see format of the mapping",
+    )
 
 
 def _not_a_time(value: object, wanted: str) -> RejectedEventError:
@@ -47,15 +56,13 @@ def _epoch_reader(shift: int, unit: str) -> TimeReader:
             return low, low if low * divisor == scaled else low + 1
         number = Decimal(repr(value)) if type(value) is float else value
         if not isinstance(number, Decimal) or not number.is_finite():
-            raise _not_a_time(value, wanted)
+            quoted = isinstance(value, str) and _NUMBER.fullmatch(value[:_LONGEST_TEXT])
+            raise _not_a_time(value, f"{wanted}: write it without quotes" if quoted else wanted)
         exact = EXACTLY.scaleb(number, shift)
         low = int(exact.to_integral_value(ROUND_FLOOR))
         high = low if exact == low else low + 1
         if not -TIME_LIMIT_US <= low <= high <= TIME_LIMIT_US:
-            raise RejectedEventError(
-                Reason.TIME_OUT_OF_RANGE,
-                f"{str(value)[:_LONGEST_TEXT]} is not within 36,000 years of 1970",
-            )
+            raise out_of_range()
         return low, high
 
     return read

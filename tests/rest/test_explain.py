@@ -189,6 +189,25 @@ def test_record_that_does_not_meet_itself(service: Service) -> None:
     assert answer["failed_step"] == "same_event"
 
 
+def test_a_place_names_any_record_also_one_that_is_not_json(service: Service) -> None:
+    path = put_pair(service)
+    topic = topic_of(service, path, "a")
+    for value in (event(0, 0, id="x"), b"hello", b"\xff", [1]):
+        send(service, topic, value, partition=0)
+    produce(service.settings.bootstrap, topic, [Sent(None, partition=0)])
+    answer = explain(service, path, {"id": f"{topic}-0@0"}, event(0, 0))
+    assert (answer["verdict"], answer["a"]["id"]) == ("satisfied", "x")
+    reasons = ["malformed_json", "wrong_encoding", "not_an_object", "null_value"]
+    for offset, reason in enumerate(reasons, 1):
+        answer = explain(service, path, {"id": f"{topic}-0@{offset}"}, event(0, 0))
+        assert (answer["failed_step"], answer["a"]["reason"]) == ("contract", reason)
+        assert answer["a"]["place"] == {"topic": topic, "partition": 0, "offset": offset}
+    answer = service.client.post(
+        f"{path}/explain", json={"a": {"id": f"{topic}-0@5"}, "b": event(0, 0)}
+    )
+    assert "was not found" in problem(answer, 404, 40402)["a.id"]
+
+
 def test_id_that_is_not_found_says_where_it_was_looked_for(service: Service) -> None:
     path = put_pair(service)
     send(service, topic_of(service, path, "a"), event(0, 0, id="x"))

@@ -179,7 +179,11 @@ def test_service_says_that_it_cannot_reach_the_broker() -> None:
 
 def test_service_says_that_its_port_is_taken(kafka_bootstrap: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        child = start(fresh_settings(kafka_bootstrap), taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        child = start(fresh_settings(kafka_bootstrap), port)
         _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
-    assert "in use" in said
+    assert said.splitlines() == [
+        f"coincide: port {port} on 127.0.0.1 is in use; set another port with COINCIDE_PORT, or "
+        "another address with COINCIDE_HOST"
+    ]

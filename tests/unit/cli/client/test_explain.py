@@ -106,7 +106,7 @@ def test_what_failed_is_said_once_and_first() -> None:
 def test_record_that_is_no_event_has_no_picture() -> None:
     shown = show(explain((0, 0), (5, 0)))
     assert "✗ contract\n· key\n" in shown
-    assert "B  seismic:no id\n   earliest_after_latest: earliest is 5 us after latest" in shown
+    assert "B  seismic\n   earliest_after_latest: earliest is 5 us after latest" in shown
     assert "█" not in shown
 
 
@@ -237,3 +237,11 @@ def test_alias_has_one_event(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 2
     shown = " ".join(capsys.readouterr().err.replace("│", "").split())
     assert "s has several events; write one --event for each alias" in shown
+
+
+def test_a_rejected_record_has_no_name_and_an_exact_time_is_one_moment() -> None:
+    answer = explain((NOON_US, NOON_US), (0, 3 * SECOND))
+    assert answer["b"]["reason"] == "longer_than_declared"
+    shown = show(answer).splitlines()
+    assert shown[shown.index("A  acoustic:mic-1 @k") + 1] == "   2026-01-01T12:00:00Z"
+    assert "B  seismic" in shown

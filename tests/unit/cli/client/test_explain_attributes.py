@@ -33,7 +33,7 @@ def test_attributes_and_the_failed_filter_are_shown() -> None:
     shown = explain(2, "A")
     assert shown.startswith("NOT SATISFIED  near version 1, mutual_deadline\nseverity of A is 2, ")
     assert "✗ filters\n· key\n" in shown
-    assert '  0s long\n   rule="A" severity=2\n' in shown
+    assert 'Z\n   rule="A" severity=2\n' in shown
 
 
 def test_missing_attributes_are_not_shown() -> None:

@@ -178,6 +178,24 @@ def test_what_is_no_event_is_rejected_with_its_reason(
     assert rejected.value.detail
 
 
+@pytest.mark.parametrize(
+    ("time", "detail"),
+    [
+        ("1795495477000000", "usually a wrong unit: see format of the mapping"),
+        ("1e300", "usually a wrong unit: see format of the mapping"),
+        ('"1795495477"', "'1795495477' is not a number of seconds since 1970: write it without"),
+        ('"soon"', "'soon' is not a number of seconds since 1970"),
+    ],
+)
+def test_a_time_of_a_wrong_unit_or_type_is_rejected_with_a_remedy(time: str, detail: str) -> None:
+    stream = _stream(mapping=EventMapping(form="time", time_path=("at",), format="epoch_s"))
+    text = f'{{"at": {time}}}'
+    with pytest.raises(RejectedEventError) as rejected:
+        compile_mapping(stream)(orjson.loads(text), text.encode(), b"k", 10)
+    assert detail in rejected.value.detail
+    assert ("quotes" in rejected.value.detail) == (time == '"1795495477"')
+
+
 def test_a_record_without_any_key_is_rejected() -> None:
     with pytest.raises(RejectedEventError) as rejected:
         compile_mapping(_stream())({"time": 0}, None, None, 0)
