@@ -48,13 +48,15 @@ _UNFIT = {
     Reason.BAD_TOKENS: ("a value is not a list or string of valid tokens", "tokens"),
 }
 # Rejections of records that do not have the fields of the mapping, or not in its format.
-_UNMAPPED = frozenset({
-    Reason.MISSING_FIELD,
-    Reason.MISSING_KEY,
-    Reason.WRONG_TYPE,
-    Reason.NOT_A_TIME,
-    Reason.TIME_OUT_OF_RANGE,
-})
+_UNMAPPED = frozenset(
+    {
+        Reason.MISSING_FIELD,
+        Reason.MISSING_KEY,
+        Reason.WRONG_TYPE,
+        Reason.NOT_A_TIME,
+        Reason.TIME_OUT_OF_RANGE,
+    }
+)
 
 
 def advise(

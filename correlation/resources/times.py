@@ -35,7 +35,7 @@ def out_of_range() -> RejectedEventError:
     """Return the error of a time outside the range of all times."""
     return RejectedEventError(
         Reason.TIME_OUT_OF_RANGE,
-        "times must be within 36,000 years of 1970; usually a wrong unit: see format of the mapping",
+        "times must be within 36,000 years of 1970; usually the unit in the mapping is wrong",
     )
 
 

@@ -202,10 +202,10 @@ def test_a_place_names_any_record_also_one_that_is_not_json(service: Service) ->
         answer = explain(service, path, {"id": f"{topic}-0@{offset}"}, event(0, 0))
         assert (answer["failed_step"], answer["a"]["reason"]) == ("contract", reason)
         assert answer["a"]["place"] == {"topic": topic, "partition": 0, "offset": offset}
-    answer = service.client.post(
+    refused = service.client.post(
         f"{path}/explain", json={"a": {"id": f"{topic}-0@5"}, "b": event(0, 0)}
     )
-    assert "was not found" in problem(answer, 404, 40402)["a.id"]
+    assert "was not found" in problem(refused, 404, 40402)["a.id"]
 
 
 def test_id_that_is_not_found_says_where_it_was_looked_for(service: Service) -> None:

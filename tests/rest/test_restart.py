@@ -184,6 +184,8 @@ def test_service_says_that_its_port_is_taken(kafka_bootstrap: str) -> None:
         _, said = child.communicate(timeout=END_SECONDS)
     assert child.returncode == 1
     assert said.splitlines() == [
-        f"coincide: port {port} on 127.0.0.1 is in use; set another port with COINCIDE_PORT, or "
-        "another address with COINCIDE_HOST"
+        (
+            f"coincide: port {port} on 127.0.0.1 is in use; set another port with COINCIDE_PORT, "
+            "or another address with COINCIDE_HOST"
+        )
     ]

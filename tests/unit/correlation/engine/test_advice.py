@@ -137,8 +137,11 @@ REJECTED: dict[str, int] = {
                 "3 records were rejected: dated more than max_skew after their arrival (1s)",
                 "4 records were rejected: a value does not fit the type of its attribute; correct",
                 "5 records were rejected: a value is not a list or string of valid tokens; correct",
-                "4,006 records were rejected: a field of the mapping is missing, or its value has "
-                "another format or unit (missing_key 4,000, time_out_of_range 6); correct mapping",
+                (
+                    "4,006 records were rejected: a field of the mapping is missing, or its value "
+                    "has another format or unit (missing_key 4,000, time_out_of_range 6); correct "
+                    "mapping"
+                ),
                 "do not depend on the declaration: malformed_json 7",
             ],
         ),

@@ -181,8 +181,8 @@ def test_what_is_no_event_is_rejected_with_its_reason(
 @pytest.mark.parametrize(
     ("time", "detail"),
     [
-        ("1795495477000000", "usually a wrong unit: see format of the mapping"),
-        ("1e300", "usually a wrong unit: see format of the mapping"),
+        ("1795495477000000", "usually the unit in the mapping is wrong"),
+        ("1e300", "usually the unit in the mapping is wrong"),
         ('"1795495477"', "'1795495477' is not a number of seconds since 1970: write it without"),
         ('"soon"', "'soon' is not a number of seconds since 1970"),
     ],
