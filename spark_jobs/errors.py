@@ -82,6 +82,23 @@ class RivalJobError(SparkJobError):
     """Another job of the same installation runs with another checkpoint."""
 
 
+class HangingQueryError(SparkJobError):
+    """The query has work but completes no batch; it is restarted with new Python workers.
+
+    Parameters
+    ----------
+    seconds : float
+        COINCIDE_MAX_BATCH_SECONDS.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"COINCIDE_MAX_BATCH_SECONDS: no batch was completed for {seconds:g} s, although the "
+            "query has work; it is restarted with new Python workers. Raise the setting if batches "
+            "need more time"
+        )
+
+
 class QueryFailedError(SparkJobError):
     """The query failed repeatedly without completing a batch."""
 
