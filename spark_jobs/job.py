@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from typing import TYPE_CHECKING, NoReturn
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
@@ -27,13 +28,13 @@ from spark_jobs.driver.reports import describe
 from spark_jobs.driver.stalls import Pace
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.driver.watched import Watched, watch_for_stalls
+from spark_jobs.driver.workers import kill_workers, replace_workers, stop_query
 from spark_jobs.errors import CheckpointStoreError, HangingQueryError, QueryFailedError
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.operator import InForce
-from spark_jobs.worker.transform import replace_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -219,7 +220,7 @@ class Job:
         query = self._start(in_force, unread, one_batch=True)
         stalls = watch_for_stalls(parts.settings)
         stalls.wait(is_waiting=True)
-        try:
+        with self._ending(query, 0.0):
             while (
                 query.isActive
                 and parts.checkpoint.has_unfinished_batch()
@@ -227,9 +228,7 @@ class Job:
             ):
                 parts.reporter.refresh()
                 if stalls.look(time.monotonic()) is Pace.HANGING:
-                    self._fail_hanging()
-        finally:
-            self._end(query)
+                    raise HangingQueryError(parts.settings.max_batch_seconds)
 
     def _follow(self, in_force: StreamsInForce) -> None:
         """Run the query until the job stops or the query must be restarted."""
@@ -245,13 +244,13 @@ class Job:
         watched.look_for_losses()
         reporter.heartbeats([WAKE_UP])
         query = self._start(in_force)
-        try:
+        with self._ending(query, _BOUNDARY_SECONDS):
             while query.isActive and not parts.stop.is_set():
                 parts.watch.poll(_POLL_SECONDS)
                 if watched.take_progress(query.lastProgress):
                     self._failures = 0
                 if watched.is_hanging():
-                    self._fail_hanging()
+                    raise HangingQueryError(parts.settings.max_batch_seconds)
                 reporter.refresh()
                 if parts.settings.until_end:
                     # The query ends by itself; later registrations take effect in the next job.
@@ -263,31 +262,53 @@ class Job:
             else:
                 if parts.stop.is_set():
                     reporter.state("stopping")
-        finally:
-            wait_for_boundary(
-                query, parts.settings.stop_seconds if parts.stop.is_set() else _BOUNDARY_SECONDS
-            )
-            self._end(query)
         self._losses.save()
         if parts.settings.until_end and not parts.stop.is_set():
             watched.take_progress(query.lastProgress)
             self._is_done = True
             _log.info("all existing records have been read")
 
-    def _fail_hanging(self) -> NoReturn:
-        """Raise HangingQueryError; the next query gets new Python workers."""
-        replace_workers(self._parts.session.sparkContext)
-        raise HangingQueryError(self._parts.settings.max_batch_seconds)
+    @contextmanager
+    def _ending(self, query: StreamingQuery, boundary_seconds: float) -> Iterator[None]:
+        """Stop the query when the context ends, and replace the workers of a query that hangs.
 
-    def _end(self, query: StreamingQuery) -> None:
-        """Stop the query.
+        Parameters
+        ----------
+        query : StreamingQuery
+            The query.
+        boundary_seconds : float
+            Max time to wait for the running batch, unless the job stops.
 
         Raises
         ------
         StreamingQueryException, CheckpointStoreError, StaleCheckpointError
             When the query has failed.
         """
-        query.stop()
-        error = self._parts.checkpoint.query_error(query)
+        parts, is_hanging = self._parts, False
+        try:
+            yield
+        except HangingQueryError:
+            is_hanging = True
+            replace_workers(parts.session)
+            raise
+        finally:
+            is_stopping = parts.stop.is_set()
+            seconds = parts.settings.stop_seconds if is_stopping else boundary_seconds
+            if not is_hanging and not wait_for_boundary(query, seconds) and is_stopping:
+                # The next start repeats the batch, whose workers may hang.
+                is_hanging = True
+                kill_workers(parts.session)
+            self._end(query, is_hanging=is_hanging)
+
+    def _end(self, query: StreamingQuery, *, is_hanging: bool) -> None:
+        """Stop the query; raise the error with which it has failed, unless it was hanging."""
+        parts = self._parts
+
+        def may_wait() -> bool:
+            parts.reporter.refresh()
+            return not parts.stop.is_set()
+
+        stop_query(parts.session, query, parts.settings.max_batch_seconds, may_wait)
+        error = None if is_hanging else parts.checkpoint.query_error(query)
         if error is not None:
             raise error

@@ -62,7 +62,11 @@ def _check_job(timeout_seconds: float) -> str | None:
     settings = read_settings()
     with ServiceClient(settings.url, timeout_seconds, settings) as service:
         job = service.get("/v1/job")
-    return None if job["up"] else "the job does not run, or has not reported recently"
+    if job["up"]:
+        return None
+    if job["state"] == "stalled":
+        return "the job is stalled: it runs, but completes no batch"
+    return "the job does not run, or has not reported recently"
 
 
 def _check_service(checked: Checked, timeout_seconds: float) -> str | None:

@@ -37,8 +37,6 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The kernel limits a socket's path to 107 bytes; Spark's socket names have 42 bytes.
 _SOCKET_FOLDER_BYTES = 64
 _SHORT = Path("/tmp")  # noqa: S108 - the folder made in it is for its owner only
-# An aborted batch ends within seconds; after this time the stop of a query fails.
-_STOP_MILLIS = 60_000
 # A JVM that does not end by itself is killed after this time.
 _JAVA_END_SECONDS = 60
 _LOCAL_CHECKPOINTS = (
@@ -68,8 +66,6 @@ def session_properties(settings: Settings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.metricsEnabled": "false",
-        # Otherwise the stop of a query would wait for a batch that does not end.
-        "spark.sql.streaming.stopTimeout": str(_STOP_MILLIS),
         # Recovery needs at most the batch before the newest.
         "spark.sql.streaming.minBatchesToRetain": "20",
         # Workers with warm caches are kept while the job is idle.

@@ -1,4 +1,4 @@
-"""What the driver monitors while a query runs: its batches, its lag, its heartbeats, its streams."""
+"""State that the driver monitors while a query runs: batches, lag, heartbeats, streams."""
 
 from __future__ import annotations
 

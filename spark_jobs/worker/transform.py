@@ -10,7 +10,7 @@ from pyspark.sql import functions
 from spark_jobs.worker.envelope import OUTPUT_SCHEMA, PACKED_SCHEMA
 from spark_jobs.worker.operator import InForce, SlotProcessor
 from spark_jobs.worker.pack import Packer
-from spark_jobs.worker.worker_daemon import GENERATION, ROLE, SLOTS
+from spark_jobs.worker.worker_daemon import ROLE, SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,16 +52,6 @@ def transform(
         return packed.groupBy("slot_key").transformWithStateInPandas(
             SlotProcessor(in_force), OUTPUT_SCHEMA, outputMode="append", timeMode="None"
         )
-
-
-def replace_workers(context: SparkContext) -> None:
-    """Assign new Python workers to all functions that are created from now on.
-
-    Spark keeps a pool of workers for each environment, and with it idle workers that do not answer.
-    With another environment it starts another daemon, and does not use the former pools again.
-    """
-    generation = int(context.environment.get(GENERATION, "0")) + 1
-    context.environment[GENERATION] = str(generation)
 
 
 @contextmanager

@@ -26,32 +26,26 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 MAX_UNCERTAINTY_US = 20_000
 NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
-# Longer than the first batch of new workers takes on a slow machine.
-SETTINGS = {
-    "COINCIDE_HEARTBEAT_SECONDS": "0.1",
-    "COINCIDE_MAX_BATCH_SECONDS": "30",
-    "COINCIDE_MAX_FAILURES": "1000",
-}
+# The limit is longer than the first batch of new workers takes on a slow machine.
+LIMITS = {"COINCIDE_MAX_BATCH_SECONDS": "30", "COINCIDE_MAX_FAILURES": "1000"}
 
 
 @pytest.fixture
 def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
-    """Return a running job with two streams and a condition."""
+    """Return a running job with two streams, a condition, and no unread records."""
     prefix = f"hang{uuid.uuid4().hex[:10]}"
-    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, SETTINGS)
+    settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.1"}
+    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
     for name in "ab":
         job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))
     job.register(NEAR.resource)
-    job.start()
     return job
 
 
 def python_workers(job: JobUnderTest) -> set[int]:
     """Return the ids of the job's Python workers and of the processes that fork them."""
     assert job.process.pid is not None
-    return {
-        pid for pid in process_tree(job.process.pid) if "worker_daemon" in command_line(pid)
-    }
+    return {pid for pid in process_tree(job.process.pid) if "worker_daemon" in command_line(pid)}
 
 
 def state(pid: int) -> str:
@@ -108,8 +102,13 @@ def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
     workload = Workload("ab", 7, begin_us=began_us, max_uncertainty_us=MAX_UNCERTAINTY_US)
     before, meanwhile, after = (workload.take(count) for count in (400, 800, 400))
     try:
+        # Without a limit: kernels that are not in numba's cache are compiled for minutes.
+        job.start()
         job.send(before)
         job.wait_for_slots(lambda slots: total(slots, "events_consumed_total") == len(before))
+        assert job.stop() == 0
+        job.process = job.make_process(**LIMITS)
+        job.start()
         job.wait_for_job(lambda record: record["state"] == "running" and unread(record) == 0)
         with stopped(job) as workers:
             stopped_us = time.time_ns() // 1_000

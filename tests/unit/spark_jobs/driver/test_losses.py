@@ -258,7 +258,7 @@ class FakeJob(Job):
             checkpoint.complete_batch()
         return cast("StreamingQuery", FakeQuery(checkpoint))
 
-    def _end(self, query: StreamingQuery) -> None:
+    def _end(self, query: StreamingQuery, *, is_hanging: bool) -> None:
         """End nothing: nothing runs."""
 
 
