@@ -66,6 +66,7 @@ _GAUGES = {
     "batch_duration_seconds": "Duration of the newest batch, by phase.",
     "batch_events": "Records in the newest batch.",
     "consumer_lag_records": "Records not yet read by the job.",
+    "last_batch_timestamp_seconds": "Time of the last completed batch, since the job's start.",
     "missing_output_topics": "Output topics of conditions that do not exist.",
     "event_topic_recreated_timestamp_seconds": "Time at which the job detected a new topic.",
     "config_applied_offset": "Offset of the newest config record that the job has applied.",

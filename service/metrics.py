@@ -99,6 +99,7 @@ class _Job(_Part):
     batch_events: int | None = None
     input_rate: float | None = None
     lag: _ByPartition = {}
+    last_batch_at: int | None = None
     # None: not known yet.
     lost: _ByPartition | None = None
     missing_topics: list[str] = []

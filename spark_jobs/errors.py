@@ -113,6 +113,23 @@ class ClaimLostError(SparkJobError):
         return None if found is None else cls(*found.groups())
 
 
+class HangingQueryError(SparkJobError):
+    """The query has work but completes no batch; it is restarted with new Python workers.
+
+    Parameters
+    ----------
+    seconds : float
+        COINCIDE_MAX_BATCH_SECONDS.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"COINCIDE_MAX_BATCH_SECONDS: no batch was completed for {seconds:g} s, although the "
+            "query has work; it is restarted with new Python workers. Raise the setting if batches "
+            "need more time"
+        )
+
+
 class QueryFailedError(SparkJobError):
     """The query failed repeatedly without completing a batch."""
 

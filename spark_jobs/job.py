@@ -12,74 +12,43 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
 from correlation.engine.program import Origin
-from spark_jobs.driver.checkpoint import Checkpoint, Layout, check_layout, parse_offsets
+from spark_jobs.driver.checkpoint import check_layout
 from spark_jobs.driver.event_topics import EventTopics
-from spark_jobs.driver.heartbeats import WAKE_UP, Ticker
+from spark_jobs.driver.heartbeats import WAKE_UP
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.query import start_query, wait_for_boundary
-from spark_jobs.driver.reports import Reporter, describe
+from spark_jobs.driver.reports import describe
+from spark_jobs.driver.stalls import Pace
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
-from spark_jobs.errors import CheckpointStoreError, QueryFailedError
+from spark_jobs.driver.watched import Watched, watch_for_stalls
+from spark_jobs.driver.workers import kill_workers, replace_workers, stop_query
+from spark_jobs.errors import CheckpointStoreError, HangingQueryError, QueryFailedError
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.operator import InForce
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kafka_client.partition_offsets import Place
-    from spark_jobs.driver.claim import Claim
-    from spark_jobs.driver.config_topic import ConfigTopic
-    from spark_jobs.driver.config_watch import ConfigWatch
-    from spark_jobs.driver.offsets import KafkaOffsets
-    from spark_jobs.settings import Settings
+    from spark_jobs.driver.parts import Parts
 
 _log = logging.getLogger(__name__)
 
 _FILE = "streams.json"
 _POLL_SECONDS = 0.1
 _SETTLE_SECONDS = 1.0
-# Several streams are often registered together; the job restarts once for all of them.
-_QUIET_SECONDS = 0.5
 _BOUNDARY_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Objects that the job uses.
-
-    Parameters
-    ----------
-    settings, session, layout, checkpoint, config_topic, watch, offsets, reporter, claim
-        See their classes.
-    clock : callable
-        Wall time in µs since 1970.
-    stop : threading.Event
-        Set when the job must stop.
-    """
-
-    settings: Settings
-    session: SparkSession
-    layout: Layout
-    checkpoint: Checkpoint
-    config_topic: ConfigTopic
-    watch: ConfigWatch
-    offsets: KafkaOffsets
-    reporter: Reporter
-    claim: Claim
-    clock: Callable[[], int]
-    stop: threading.Event
+# Errors after which the query is started again, up to `max_failures` times.
+_PASSING = (PySparkException, KafkaException, CheckpointStoreError, HangingQueryError)
 
 
 class Job:
@@ -107,7 +76,7 @@ class Job:
         # Done at the start only: a batch of a running query may read a topic that was recreated
         # in the meantime.
         self._losses.note_begun(
-            _of(parts.checkpoint.begun_offsets(), self._begun.places),
+            self._begun.select(parts.checkpoint.begun_offsets()),
             parts.checkpoint.newest_batch(),
         )
 
@@ -125,7 +94,7 @@ class Job:
         while not stop.is_set() and not self._is_done:
             try:
                 self._run_once()
-            except (PySparkException, KafkaException, CheckpointStoreError) as error:
+            except _PASSING as error:
                 self._failures += 1
                 self._parts.claim.look()
                 reporter.state("failing", exception=describe(error))
@@ -177,7 +146,7 @@ class Job:
         """Report the known losses of topics that were deleted or truncated."""
         parts, losses, checkpoint = self._parts, self._losses, self._parts.checkpoint
         ends = parts.offsets.ends(wanted.places)
-        completed = _of(checkpoint.completed_offsets(), self._begun.places)
+        completed = self._begun.select(checkpoint.completed_offsets())
         losses.note_read(completed, checkpoint.completed_batch())
         parts.reporter.recreated(recreated)
         # Unread records of a deleted stream are not losses.
@@ -252,13 +221,17 @@ class Job:
         """Complete the unfinished batch and run no other batch."""
         parts = self._parts
         query = self._start(in_force, unread, one_batch=True)
-        while (
-            query.isActive
-            and parts.checkpoint.has_unfinished_batch()
-            and not parts.stop.wait(_POLL_SECONDS)
-        ):
-            parts.reporter.refresh()
-        self._end(query)
+        stalls = watch_for_stalls(parts.settings)
+        stalls.wait(is_waiting=True)
+        with self._ending(query, 0.0):
+            while (
+                query.isActive
+                and parts.checkpoint.has_unfinished_batch()
+                and not parts.stop.wait(_POLL_SECONDS)
+            ):
+                parts.reporter.refresh()
+                if stalls.look(time.monotonic()) is Pace.HANGING:
+                    raise HangingQueryError(parts.settings.max_batch_seconds)
 
     def _follow(self, in_force: StreamsInForce) -> None:
         """Run the query until the job stops or the query must be restarted."""
@@ -269,132 +242,77 @@ class Job:
             streams=sorted(in_force.streams),
             waiting_streams=sorted(self._missing),
         )
-        watched = _Watched(parts, in_force, self._missing, self._losses)
+        watched = Watched(parts, in_force, self._missing, self._losses)
         # Losses are counted before the query skips the missing records.
         watched.look_for_losses()
         reporter.heartbeats([WAKE_UP])
         query = self._start(in_force)
-        try:
+        with self._ending(query, _BOUNDARY_SECONDS):
             while query.isActive and not parts.stop.is_set():
                 parts.watch.poll(_POLL_SECONDS)
                 parts.claim.look()
                 if watched.take_progress(query.lastProgress):
                     self._failures = 0
+                if watched.is_hanging():
+                    raise HangingQueryError(parts.settings.max_batch_seconds)
                 reporter.refresh()
                 if parts.settings.until_end:
                     # The query ends by itself; later registrations take effect in the next job.
-                    watched.tick_when_due()
-                elif watched.needs_restart(self._wanted):
+                    watched.tick_when_due(query)
+                elif watched.needs_restart(self._wanted, query):
                     _log.info("the streams or their topics have changed; the query restarts")
                     reporter.state("restarting")
                     break
             else:
                 if parts.stop.is_set():
                     reporter.state("stopping")
-        finally:
-            wait_for_boundary(
-                query, parts.settings.stop_seconds if parts.stop.is_set() else _BOUNDARY_SECONDS
-            )
-            self._end(query)
         self._losses.save()
         if parts.settings.until_end and not parts.stop.is_set():
             watched.take_progress(query.lastProgress)
             self._is_done = True
             _log.info("all existing records have been read")
 
-    def _end(self, query: StreamingQuery) -> None:
-        """Stop the query.
+    @contextmanager
+    def _ending(self, query: StreamingQuery, boundary_seconds: float) -> Iterator[None]:
+        """Stop the query when the context ends, and replace the workers of a query that hangs.
+
+        Parameters
+        ----------
+        query : StreamingQuery
+            The query.
+        boundary_seconds : float
+            Max time to wait for the running batch, unless the job stops.
 
         Raises
         ------
         StreamingQueryException, CheckpointStoreError, StaleCheckpointError
             When the query has failed.
         """
-        query.stop()
-        error = self._parts.checkpoint.query_error(query)
+        parts, is_hanging = self._parts, False
+        try:
+            yield
+        except HangingQueryError:
+            is_hanging = True
+            replace_workers(parts.session)
+            raise
+        finally:
+            is_stopping = parts.stop.is_set()
+            seconds = parts.settings.stop_seconds if is_stopping else boundary_seconds
+            if not is_hanging and not wait_for_boundary(query, seconds) and is_stopping:
+                # The next start repeats the batch, whose workers may hang.
+                is_hanging = True
+                kill_workers(parts.session)
+            self._end(query, is_hanging=is_hanging)
+
+    def _end(self, query: StreamingQuery, *, is_hanging: bool) -> None:
+        """Stop the query; raise the error with which it has failed, unless it was hanging."""
+        parts = self._parts
+
+        def may_wait() -> bool:
+            parts.reporter.refresh()
+            return not parts.stop.is_set()
+
+        stop_query(parts.session, query, parts.settings.max_batch_seconds, may_wait)
+        error = None if is_hanging else parts.checkpoint.query_error(query)
         if error is not None:
             raise error
-
-
-class _Watched:
-    """State that the driver monitors while a query runs."""
-
-    def __init__(
-        self, parts: Parts, in_force: StreamsInForce, missing: frozenset[str], losses: LossCounter
-    ) -> None:
-        self._parts = parts
-        self._in_force = in_force
-        self._missing = missing
-        self._losses = losses
-        self._is_truncated = False
-        self._ticker = Ticker(in_force.streams, in_force.partitions, parts.offsets, parts.clock)
-        self._completed: dict[Place, int] = {}
-        self._batch = -1
-        self._next_tick = 0.0
-        self._registered = parts.watch.streams
-
-    def look_for_losses(self) -> None:
-        """Report records lost between the completed batches and the oldest existing records."""
-        self._losses.look(self._ticker.begins(), {})
-
-    def take_progress(self, progress: Any) -> bool:  # noqa: ANN401 - a dict of Spark's
-        """Record Spark's progress; return whether a batch was completed."""
-        if progress is None or not progress["sources"]:
-            return False
-        ends = parse_offsets(*(source["endOffset"] for source in progress["sources"]))
-        if not ends:
-            return False
-        # Spark itself moves back to the end of a truncated partition.
-        went_back = any(ends.get(place, at) < at for place, at in self._completed.items())
-        self._is_truncated = self._is_truncated or went_back
-        self._completed = ends
-        self._losses.note_read(_of(ends, self._in_force.places), progress["batchId"])
-        reporter = self._parts.reporter
-        reporter.progress(progress, self._parts.settings.topics.config)
-        if progress["batchId"] == self._batch:
-            return False
-        if self._batch < 0:
-            reporter.state("running", exception=None)
-            _log.info("running: batch %d completed", progress["batchId"])
-        self._batch = progress["batchId"]
-        return True
-
-    def needs_restart(self, wanted: Callable[[], StreamsInForce]) -> bool:
-        """Send heartbeats when due; return whether the query must be restarted."""
-        registered = self._parts.watch.streams
-        changed = registered != self._registered
-        if changed and self._parts.watch.quiet_seconds < _QUIET_SECONDS:
-            return False
-        due = time.monotonic() >= self._next_tick
-        try:
-            if changed or due:
-                self._registered = registered
-                # Checked before watermarks advance: an added partition may hold older events.
-                found = wanted()
-                missing = registered.keys() - found.streams.keys()
-                # The programs keep events for a new stream until a run knows that it is missing.
-                if found != self._in_force or missing - self._missing:
-                    return True
-            self.tick_when_due()
-        except KafkaException as error:
-            # The query fails by itself if it cannot continue without the broker.
-            _log.warning("the broker does not answer: %s", error)
-        return self._is_truncated
-
-    def tick_when_due(self) -> None:
-        """Send heartbeats when due, and report records that were lost before they were read."""
-        if time.monotonic() < self._next_tick:
-            return
-        self._next_tick = time.monotonic() + self._parts.settings.heartbeat_seconds
-        try:
-            found = self._ticker.tick(self._completed)
-        except KafkaException as error:
-            _log.warning("the broker does not answer: %s", error)
-            return
-        self._is_truncated = self._is_truncated or self._losses.is_truncated(found.ends)
-        self._parts.reporter.heartbeats(found.heartbeats)
-        self._losses.look(found.begins, found.ends)
-
-
-def _of(offsets: Mapping[Place, int], places: Collection[Place]) -> dict[Place, int]:
-    return {place: offset for place, offset in offsets.items() if place in places}

@@ -28,6 +28,7 @@ from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.offsets import KafkaOffsets
+from spark_jobs.driver.parts import Parts
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
@@ -35,7 +36,7 @@ from spark_jobs.driver.session import open_session
 from spark_jobs.driver.source import check_source
 from spark_jobs.driver.stale_checkpoint import check_checkpoint, check_copy
 from spark_jobs.errors import ClaimLostError, RivalJobError, SettingError, SparkJobError
-from spark_jobs.job import Job, Parts
+from spark_jobs.job import Job
 from spark_jobs.settings import Settings
 from spark_jobs.sink.ownership import claims_of
 

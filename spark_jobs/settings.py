@@ -136,6 +136,14 @@ class Settings(ClientSettings):
             "takes longer is aborted and repeated at the next start.",
         ),
     ] = 20.0
+    max_batch_seconds: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="Time without a completed batch, while records are unread, after which the "
+            "query is restarted with new Python workers, in seconds; counts as a failure.",
+        ),
+    ] = 1_800.0
     max_failures: Annotated[
         int,
         Field(ge=1, description="Number of consecutive failures after which the job exits."),

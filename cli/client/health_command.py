@@ -86,7 +86,11 @@ def _check_job(timeout_seconds: float, *, lenient: bool) -> str | None:
             if lenient:
                 return None
             raise
-    return None if job["up"] else "the job does not run, or has not reported recently"
+    if job["up"]:
+        return None
+    if job["state"] == "stalled":
+        return "the job is stalled: it runs, but completes no batch"
+    return "the job does not run, or has not reported recently"
 
 
 def _check_service(checked: Checked, timeout_seconds: float) -> str | None:

@@ -35,7 +35,16 @@ from correlation.resources.schemas import (
 
 HEARTBEATS, METRICS = "heartbeats", "metrics"
 # States of the job, and of a condition in a slot.
-JOB_STATES = ("starting", "running", "restarting", "failing", "stopping", "stopped", "failed")
+JOB_STATES = (
+    "starting",
+    "running",
+    "stalled",
+    "restarting",
+    "failing",
+    "stopping",
+    "stopped",
+    "failed",
+)
 CONDITION_STATES = ("running", "paused", "waiting", "failed", "unreadable")
 _OPTIONAL_TIME: Schema = {"type": ["integer", "null"], "description": "Time in µs; null: none yet."}
 _LABELS = map_of(STRING)
@@ -157,6 +166,9 @@ _JOB: dict[str, Schema] = {
     "input_rate": described(nullable(NUMBER), "Records read per second."),
     "batch_events": described(nullable(COUNT), "Records of the newest batch."),
     "lag": _BY_PARTITION,
+    "last_batch_at": described(
+        nullable(TIME_US), "Time of the last completed batch, in µs; null: none yet."
+    ),
     "durations": described(map_of(NUMBER), "Seconds of the newest batch, by phase."),
     "exception": described(nullable(STRING), "Last exception that stopped the query."),
     "applied_config_offset": nullable(INTEGER),

@@ -57,6 +57,13 @@ def _batches() -> tuple[Panel, ...]:
             (Query(gauge("consumer_lag_records"), "unread"),),
         ),
         Panel(
+            "Time since the last batch",
+            "A job with unread records completes a batch within seconds. The time keeps growing "
+            "if the job hangs, or has no records to read.",
+            (Query(age("last_batch_timestamp_seconds"), "since the last batch"),),
+            "s",
+        ),
+        Panel(
             "Events",
             "Events per second of all streams.",
             (Query(rate("events_consumed_total"), "events"),),

@@ -86,6 +86,10 @@ class JobState(BaseModel):
     at: int | None = Field(description="Time of the last report, in µs since 1970.")
     input_rate: float | None = Field(description="Records read per second.")
     lag: dict[str, dict[str, int]] = Field(description="Records not yet read, topic → partition.")
+    last_batch_at: int | None = Field(
+        description="Time of the last completed batch, in µs since 1970; null: the job has not "
+        "completed a batch since its start."
+    )
     lost: dict[str, dict[str, int]] = Field(
         description="Min number of records lost by retention, deletion or truncation of a topic, "
         "topic → partition."
@@ -223,6 +227,7 @@ async def get_job(plane: Plane, caller: CallerOf) -> JobState:
         at=found.get("at"),
         input_rate=found.get("input_rate"),
         lag=found.get("lag", {}),
+        last_batch_at=found.get("last_batch_at"),
         lost=found.get("lost") or {},
         missing_topics=found.get("missing_topics", []),
         unreadable_records=[UnreadableRecord(**it) for it in found.get("unreadable_records", [])],

@@ -123,6 +123,10 @@ class KafkaOffsets:
         """
         return self._list(places, Edge.END)
 
+    def committed_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the end offsets of what the query can read, with the rules of `ends`."""
+        return self._list(places, Edge.COMMITTED_END)
+
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return the offsets of the oldest records, with the rules of `ends`."""
         return self._list(places, Edge.BEGIN)

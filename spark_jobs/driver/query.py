@@ -75,8 +75,11 @@ def start_query(
     return writer.trigger(processingTime=pause).start()
 
 
-def wait_for_boundary(query: StreamingQuery, seconds: float) -> None:
-    """Wait until no batch is running; after a timeout the next run repeats the batch."""
+def wait_for_boundary(query: StreamingQuery, seconds: float) -> bool:
+    """Wait until no batch is running; return False after a timeout: the next run repeats it."""
     deadline = time.monotonic() + seconds
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+    while query.isActive and query.status["isTriggerActive"]:
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(0.005)
+    return True

@@ -77,6 +77,7 @@ class Reporter:
             "input_rate": None,
             "batch_events": None,
             "lag": {},
+            "last_batch_at": None,
             "durations": {},
             "exception": None,
             "applied_config_offset": None,
@@ -103,7 +104,7 @@ class Reporter:
         Parameters
         ----------
         state : str
-            starting, running, restarting, failing, stopping, stopped or failed.
+            starting, running, stalled, restarting, failing, stopping, stopped or failed.
         **facts
             Other fields of the record that change.
         """
@@ -114,10 +115,15 @@ class Reporter:
 
     def lost(self, totals: Mapping[Place, int]) -> None:
         """Set the number of records lost before they were read, by (topic, partition)."""
-        lost: dict[str, dict[str, int]] = {}
-        for (topic, number), count in sorted(totals.items()):
-            lost.setdefault(topic, {})[str(number)] = count
-        self._facts["lost"] = lost
+        self._facts["lost"] = _by_topic(totals)
+
+    def lag(self, unread: Mapping[Place, int]) -> None:
+        """Set the number of records not yet read, by (topic, partition)."""
+        self._facts["lag"] = _by_topic(unread)
+
+    def completed(self) -> None:
+        """Set the time of the last completed batch to the present time."""
+        self._facts["last_batch_at"] = self._clock()
 
     def recreated(self, topics: Mapping[str, tuple[str, str]]) -> None:
         """Add event topics that were deleted and created again.
@@ -168,17 +174,11 @@ class Reporter:
         """
         sources = progress["sources"]
         ends = parse_offsets(*(source["endOffset"] for source in sources))
-        newest = parse_offsets(*(source["latestOffset"] for source in sources))
-        lag: dict[str, dict[str, int]] = {}
-        for (topic, number), offset in newest.items():
-            behind = max(offset - ends.get((topic, number), offset), 0)
-            lag.setdefault(topic, {})[str(number)] = behind
         self._facts |= {
             "query_id": progress["id"],
             "batch": progress["batchId"],
             "input_rate": progress.get("processedRowsPerSecond"),
             "batch_events": progress["numInputRows"],
-            "lag": lag,
             "durations": {
                 phase: millis / 1_000 for phase, millis in progress["durationMs"].items()
             },
@@ -211,6 +211,14 @@ class Reporter:
     def close(self) -> None:
         """Flush the producer."""
         self._producer.flush(_FLUSH_SECONDS)
+
+
+def _by_topic(counts: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    """Return counts as the record has them: topic → partition → number."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), count in sorted(counts.items()):
+        found.setdefault(topic, {})[str(number)] = count
+    return found
 
 
 def describe(error: BaseException) -> str:

@@ -75,6 +75,11 @@ class StreamsInForce:
             for number in range(topic.partitions)
         }
 
+    def select(self, offsets: Mapping[Place, int]) -> dict[Place, int]:
+        """Return the offsets of the partitions of the event topics."""
+        places = self.places
+        return {place: offset for place, offset in offsets.items() if place in places}
+
     def without(self, topics: Collection[str]) -> StreamsInForce:
         """Return a copy without the streams of the given topics."""
         kept = {name: stream for name, stream in self.streams.items() if stream.topic not in topics}

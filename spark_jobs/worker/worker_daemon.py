@@ -23,6 +23,9 @@ _NO_THREADS = {
 }
 # Environment variable with the role of a pool of workers; see `spark_jobs.worker.transform`.
 ROLE, SLOTS = "COINCIDE_WORKER_ROLE", "slots"
+# Environment variable with the number of times that all workers were replaced; see
+# `spark_jobs.driver.workers`.
+GENERATION = "COINCIDE_WORKER_GENERATION"
 # The default algorithm; other algorithms are loaded when a condition uses them.
 _ALGORITHM = "lazy_lookup"
 _MODULES = ("pandas", "pyarrow", "spark_jobs.worker.operator", "spark_jobs.sink.sink")

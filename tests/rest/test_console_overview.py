@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 HOUR_US = 3_600_000_000
 STARTING = "The job is starting. Alarms continue when its first batch is completed."
 DOWN = "Start it again: it continues where it stopped."
+STALLED = "The job runs, but completes no batch: new alarms wait."
 
 
 def report(service: Service, state: str, at: int) -> None:
@@ -31,6 +32,7 @@ def report(service: Service, state: str, at: int) -> None:
         "state": state,
         "input_rate": 0.0,
         "lag": {},
+        "last_batch_at": at,
         "lost": {},
         "missing_topics": [],
         "recreated_topics": {},
@@ -55,10 +57,13 @@ def test_starting_job_is_not_reported_as_down(service: Service) -> None:
             ("starting", -HOUR_US, STARTING),
             ("failed", -HOUR_US, DOWN),
             ("restarting", -HOUR_US, STARTING),
+            ("stalled", -HOUR_US, STALLED),
+            ("stalled", HOUR_US, DOWN),
             ("starting", HOUR_US, DOWN),
         ):
             report(service, state, time.time_ns() // 1_000 - age_us)
             page.goto("/")
             expect(page.get_by_text(words)).to_be_visible()
-            expect(page.get_by_text(DOWN if words == STARTING else STARTING)).to_have_count(0)
+            for other in {STARTING, DOWN, STALLED} - {words}:
+                expect(page.get_by_text(other)).to_have_count(0)
         assert opened.faults == []

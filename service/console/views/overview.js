@@ -12,6 +12,9 @@ const SHOWN_ALARMS = 5;
 const DOWN =
   "The job does not run, or has not reported for a minute. " +
   "Start it again: it continues where it stopped.";
+const STALLED =
+  "The job runs, but completes no batch: new alarms wait. It restarts its query by itself " +
+  "after COINCIDE_MAX_BATCH_SECONDS; see CoincideJobStalled in the runbook.";
 const STARTING = "The job is starting. Alarms continue when its first batch is completed.";
 /* A job in one of these states reports every second, and needs no help. */
 const PASSING = new Set(["starting", "restarting"]);
@@ -93,15 +96,18 @@ const count = ({ items, next }) => `${items.length}${next === null ? "" : "+"}`;
 function jobState(job) {
   if (job.up) return state(job.state, "good");
   if (isStarting(job)) return state(job.state, "warn");
+  if (isStalled(job)) return state(job.state, "bad");
   return state(job.state === "unknown" ? "not started" : `${job.state}, down`, "bad");
 }
 
-const isStarting = (job) =>
-  PASSING.has(job.state) && Date.now() / 1000 - job.at / 1e6 < SILENT_SECONDS;
+const isRecent = (job) => Date.now() / 1000 - job.at / 1e6 < SILENT_SECONDS;
+const isStarting = (job) => PASSING.has(job.state) && isRecent(job);
+const isStalled = (job) => job.state === "stalled" && isRecent(job);
 
 function health(job) {
   if (job.up || job.at === null) return null;
-  return isStarting(job) ? notice("warn", STARTING) : notice("bad", DOWN);
+  if (isStarting(job)) return notice("warn", STARTING);
+  return notice("bad", isStalled(job) ? STALLED : DOWN);
 }
 
 const total = (topics) =>
@@ -214,6 +220,7 @@ function details(job) {
         ),
     facts([
       ["Query", job.query_id],
+      ["Last batch", job.last_batch_at === null ? null : moment(job.last_batch_at)],
       ["Last report", job.at === null ? null : moment(job.at)],
       [
         "Configuration",

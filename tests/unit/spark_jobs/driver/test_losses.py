@@ -16,8 +16,9 @@ from spark_jobs.driver import event_topics
 from spark_jobs.driver.checkpoint import Checkpoint, Layout
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.offsets import FoundTopic
+from spark_jobs.driver.parts import Parts
 from spark_jobs.errors import CheckpointStoreError, QueryFailedError
-from spark_jobs.job import Job, Parts
+from spark_jobs.job import Job
 from spark_jobs.settings import Settings
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class World:
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         return {place: self.end[place] for place in places if place in self.end}
 
+    committed_ends = ends
+
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
         return {place: self.begin[place] for place in places if place in self.begin}
 
@@ -259,7 +262,7 @@ class FakeJob(Job):
             checkpoint.complete_batch()
         return cast("StreamingQuery", FakeQuery(checkpoint))
 
-    def _end(self, query: StreamingQuery) -> None:
+    def _end(self, query: StreamingQuery, *, is_hanging: bool) -> None:
         """End nothing: nothing runs."""
 
 
@@ -270,7 +273,8 @@ class FakeQuery:
 
     def __init__(self, checkpoint: Files) -> None:
         content = checkpoint.files[f"query/offsets/{checkpoint.newest_batch()}"].decode()
-        sources = [{"endOffset": line} for line in content.splitlines()[2:]]
+        lines = content.splitlines()[2:]
+        sources = [{"endOffset": line, "latestOffset": line} for line in lines]
         self.lastProgress = {"batchId": checkpoint.newest_batch(), "sources": sources}
         self.status = {"isTriggerActive": False}
 

@@ -1,0 +1,47 @@
+"""Objects that a job uses during its whole life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.driver.checkpoint import Checkpoint, Layout
+    from spark_jobs.driver.claim import Claim
+    from spark_jobs.driver.config_topic import ConfigTopic
+    from spark_jobs.driver.config_watch import ConfigWatch
+    from spark_jobs.driver.offsets import KafkaOffsets
+    from spark_jobs.driver.reports import Reporter
+    from spark_jobs.settings import Settings
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Objects that the job uses.
+
+    Parameters
+    ----------
+    settings, session, layout, checkpoint, config_topic, watch, offsets, reporter, claim
+        See their classes.
+    clock : callable
+        Wall time in µs since 1970.
+    stop : threading.Event
+        Set when the job must stop.
+    """
+
+    settings: Settings
+    session: SparkSession
+    layout: Layout
+    checkpoint: Checkpoint
+    config_topic: ConfigTopic
+    watch: ConfigWatch
+    offsets: KafkaOffsets
+    reporter: Reporter
+    claim: Claim
+    clock: Callable[[], int]
+    stop: threading.Event

@@ -1,0 +1,138 @@
+"""Python workers that stop responding: the job reports it and restarts its query by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from correlation.resources.streams import Stream
+from spark_jobs.worker.worker_daemon import GENERATION
+from tests.support.command import command_line, process_tree
+from tests.support.job import JobUnderTest, total
+from tests.support.patience import MAX_DELAY_US, wait_until
+from tests.support.workload import NearCondition, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+MAX_UNCERTAINTY_US = 20_000
+NEAR = NearCondition("near", "a", "b", 30_000, "0.6")
+# The limit is longer than the first batch of new workers takes on a slow machine.
+LIMITS = {"COINCIDE_MAX_BATCH_SECONDS": "30", "COINCIDE_MAX_FAILURES": "1000"}
+
+
+@pytest.fixture
+def job(kafka_bootstrap: str, spark_jar_paths: list[Path], tmp_path: Path) -> JobUnderTest:
+    """Return a running job with two streams, a condition, and no unread records."""
+    prefix = f"hang{uuid.uuid4().hex[:10]}"
+    settings = {"COINCIDE_HEARTBEAT_SECONDS": "0.1"}
+    job = JobUnderTest(kafka_bootstrap, prefix, spark_jar_paths[0].parent, tmp_path, settings)
+    for name in "ab":
+        job.add_stream(Stream(name, f"{prefix}-{name}", MAX_UNCERTAINTY_US, MAX_DELAY_US))
+    job.register(NEAR.resource)
+    return job
+
+
+def python_workers(job: JobUnderTest) -> set[int]:
+    """Return the ids of the job's Python workers and of the processes that fork them."""
+    assert job.process.pid is not None
+    return {pid for pid in process_tree(job.process.pid) if "worker_daemon" in command_line(pid)}
+
+
+def state(pid: int) -> str:
+    """Return the kernel's letter for the state of a process; "T" means stopped, "" ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def generation(pid: int) -> str:
+    """Return the generation of a worker, or "" of a worker of the first generation."""
+    name = f"{GENERATION}=".encode()
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if entry.startswith(name):
+                return entry.removeprefix(name).decode()
+    return ""
+
+
+@contextmanager
+def stopped(job: JobUnderTest) -> Iterator[set[int]]:
+    """Stop all Python workers of the job; end those that remain when the context ends."""
+    known: set[int] = set()
+
+    def all_are_stopped() -> bool:
+        workers = python_workers(job)
+        for pid in workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        known.update(workers)
+        return bool(workers) and all(state(pid) in ("T", "Z", "") for pid in workers)
+
+    wait_until(all_are_stopped)
+    try:
+        yield known
+    finally:
+        job.process.stop(5)
+        for pid in known:
+            # An id may belong to another process by now, but not to a stopped worker.
+            if state(pid) == "T" and "worker_daemon" in command_line(pid):
+                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGCONT)
+
+
+def unread(record: dict[str, Any]) -> int:
+    return sum(sum(partitions.values()) for partitions in record["lag"].values())
+
+
+def test_query_with_stopped_workers_is_stalled_then_restarted_with_others(
+    job: JobUnderTest,
+) -> None:
+    began_us = time.time_ns() // 1_000
+    workload = Workload("ab", 7, begin_us=began_us, max_uncertainty_us=MAX_UNCERTAINTY_US)
+    before, meanwhile, after = (workload.take(count) for count in (400, 800, 400))
+    try:
+        # Without a limit: kernels that are not in numba's cache are compiled for minutes.
+        job.start()
+        job.send(before)
+        job.wait_for_slots(lambda slots: total(slots, "events_consumed_total") == len(before))
+        assert job.stop() == 0
+        job.process = job.make_process(**LIMITS)
+        job.start()
+        job.wait_for_job(lambda record: record["state"] == "running" and unread(record) == 0)
+        with stopped(job) as workers:
+            stopped_us = time.time_ns() // 1_000
+            job.send(meanwhile)
+            job.wait_for_job(lambda record: record["state"] == "stalled")
+            record = job.job_records()[-1]
+            assert unread(record) == len(meanwhile)
+            assert began_us < record["last_batch_at"] < stopped_us + 1_000_000
+            job.wait_for_job(lambda record: record["state"] == "failing")
+            assert "COINCIDE_MAX_BATCH_SECONDS" in job.failures()[-1]
+            job.wait_for_job(lambda record: record["state"] == "running")
+            job.send(after)
+            expected = sorted(NEAR.pairs([*before, *meanwhile, *after]))
+            assert len(expected) > 100
+            assert job.alarms("near", awaited=expected) == expected
+            job.wait_for_job(lambda record: unread(record) == 0)
+            record = job.job_records()[-1]
+            assert (record["state"], record["exception"]) == ("running", None)
+            assert record["last_batch_at"] > stopped_us
+            # The former workers still exist, or were killed; none of them works.
+            fresh = {pid for pid in python_workers(job) if state(pid) != "T"}
+            assert fresh
+            assert fresh.isdisjoint(workers)
+            assert {generation(pid) for pid in fresh} == {"1"}
+            assert job.stop() == 0
+    finally:
+        job.process.stop(5)
