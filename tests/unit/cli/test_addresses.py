@@ -93,8 +93,9 @@ def test_malformed_variable_of_the_broker_is_refused(
     monkeypatch.setenv("COINCIDE_BOOTSTRAP", "kafka-1:9092,kafka-2")
     assert _run(command) == 2
     said = f"COINCIDE_BOOTSTRAP: 'kafka-2' is not the address of a broker; {_BROKER_REMEDY}\n"
-    # The job logs through the handlers of pytest.
-    assert command == "job" or capfd.readouterr().err == f"error: {said}"
+    # The job logs through the handlers of pytest. Kafka clients of other tests of this process may
+    # write to the same file.
+    assert command == "job" or f"error: {said}" in capfd.readouterr().err
 
 
 def test_malformed_variable_of_the_service_is_refused(

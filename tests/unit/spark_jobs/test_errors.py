@@ -1,4 +1,4 @@
-"""Errors of a worker, which reach the driver as a text."""
+"""Errors of a worker, which reach the driver as a string."""
 
 from __future__ import annotations
 
