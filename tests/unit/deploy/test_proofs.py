@@ -1,9 +1,11 @@
-"""The tests and sections of docs/proofs.md exist."""
+"""The tests that docs/proofs.md and docs/reliability.md name exist, and so do the sections."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
@@ -16,10 +18,12 @@ def sources(*folders: str) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-def test_every_test_of_the_page_exists() -> None:
-    named = set(re.findall(r"`(test_\w+)`", PAGE))
+@pytest.mark.parametrize(("page", "least"), [("proofs.md", 100), ("reliability.md", 30)])
+def test_every_test_of_the_page_exists(page: str, least: int) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", text))
     defined = set(re.findall(r"def (test_\w+)\(", sources("tests")))
-    assert len(named) > 100
+    assert len(named) > least
     assert named - defined == set()
 
 
