@@ -9,8 +9,8 @@ P-KEEP).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class TimingOperator:
         searches: Counter[str] = Counter()
         found: list[_Found] = []
         for search in searches_of_block:
-            pairs, probes, algorithm = self._meet(search)
+            pairs, probes, algorithm = self._meet(search, view.shared)
             counts = ProbeCounts(*(old + new for old, new in zip(counts, probes, strict=True)))
             searches[algorithm] += 1
             if self._self_correlation:
@@ -161,20 +161,14 @@ class TimingOperator:
         reach = self._reach if base_is_a else (-self._max_s, -self._min_s)
         return find_meetings(view.shared, base, target, reach, crossed=crossed)
 
-    def _meet(self, search: Search) -> Met:
-        base, target, groups, base_is_a = search
-        if base.shape is None and target.shape is None:
-            pairs, algorithm = self._correlate(base, target, groups, base_is_a=base_is_a)
-        else:
-            pairs, algorithm = correlate_histograms(
-                self._condition.algorithm,
-                side_of(base),
-                side_of(target),
-                groups,
-                self._book,
-                base_is_a=base_is_a,
-                exclude_same=base is target,
-            )
+    def _meet(self, search: Search, shared: MutableMapping[Hashable, object]) -> Met:
+        base, target, _, base_is_a = search
+        condition = self._condition
+        # Conditions with equal windows and algorithms have one search.
+        place = ("pairs", id(base), id(target), base_is_a, condition.window, condition.algorithm)
+        if place not in shared:
+            shared[place] = self._search(search)
+        pairs, algorithm = cast("tuple[Pairs, str]", shared[place])
         sides = [(base, pairs.base_index), (target, pairs.target_index)]
         (a, a_rows), (b, b_rows) = sides if base_is_a else sides[::-1]
         batch = PairBatch(
@@ -188,6 +182,21 @@ class TimingOperator:
             self._attributes,
         )
         return Met(batch, pairs.counts, algorithm)
+
+    def _search(self, search: Search) -> tuple[Pairs, str]:
+        """Find the pairs of two segments; return the algorithm too."""
+        base, target, groups, base_is_a = search
+        if base.shape is None and target.shape is None:
+            return self._correlate(base, target, groups, base_is_a=base_is_a)
+        return correlate_histograms(
+            self._condition.algorithm,
+            side_of(base),
+            side_of(target),
+            groups,
+            self._book,
+            base_is_a=base_is_a,
+            exclude_same=base is target,
+        )
 
     def _correlate(
         self, base: Segment, target: Segment, groups: Int64s, *, base_is_a: bool

@@ -164,7 +164,7 @@ def plan_condition(condition: TimingCondition, streams: Mapping[str, Stream]) ->
             f"conditions on these streams with similar windows{_with_filters(condition)} share the "
             "search for events within reach"
             if condition.emit == PAIRS and condition.algorithm != "simple"
-            else "the search is not shared"
+            else "the search for events within reach is not shared"
         ),
         "partitioning": a.partitioning.describe(),
         **_describe_filters(condition),

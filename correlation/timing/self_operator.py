@@ -20,7 +20,7 @@ from correlation.timing.intervals.meetings import may_meet
 from correlation.timing.operator import TimingOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping, MutableMapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -80,8 +80,8 @@ class SelfOperator(TimingOperator):
             self._origins[id(chosen.segment)] = (segment, chosen)
         return chosen.segment
 
-    def _meet(self, search: Search) -> Met:
-        met = super()._meet(search)
+    def _meet(self, search: Search, shared: MutableMapping[Hashable, object]) -> Met:
+        met = super()._meet(search, shared)
         pairs = met.pairs
         a, a_rows = self._original(pairs.a, pairs.a_rows)
         b, b_rows = self._original(pairs.b, pairs.b_rows)
