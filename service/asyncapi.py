@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from correlation.condition_types import document_type, result_types
-from correlation.engine.record_types import HEARTBEAT, JOB, SLOT
+from correlation.engine.record_types import HEARTBEAT, JOB, POSITION, SLOT, TOTALS
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.newest_records import DELETED
@@ -91,6 +91,12 @@ _USES: Mapping[str, _Use] = {
         (_SERVICE,),
         "Read the metrics of the service instead: the records may change.",
     ),
+    "state": _Use(
+        "Positions and totals of the slots, from which the job rebuilds its state.",
+        (_JOB,),
+        (_JOB,),
+        "Do not read or write this topic: the records may change.",
+    ),
     "audit": _Use(
         "Writes by REST while access control is on: who, when, from where, before and after.",
         (_SERVICE,),
@@ -138,7 +144,7 @@ def record_types(kinds: Iterable[ConditionKind]) -> dict[str, tuple[RecordType, 
     results = list(chain.from_iterable(_results(kind) for kind in kinds))
     types = [
         *(STREAM, TEMPLATE, *map(document_type, kinds), DELETED, HEARTBEAT, SLOT, JOB),
-        *(AUDIT, *results, LATE, DEAD_LETTER, REFUSED_RESULT),
+        *(POSITION, TOTALS, AUDIT, *results, LATE, DEAD_LETTER, REFUSED_RESULT),
         *(omitted_value(name) for name in (*appended, "late", "dead-letter")),
         *(*CANONICAL_EVENTS, MAPPED_EVENT),
     ]

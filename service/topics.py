@@ -114,7 +114,7 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
     """Return the required properties of Coincide's own topics."""
     topics, many = settings.topics, settings.event_partitions
     deleted = {"cleanup.policy": "delete"}
-    # Every batch writes to the lists in a transaction, as it does to the metrics.
+    # Every batch writes to the lists and the state in a transaction, as it does to the metrics.
     compacted = _COMPACTED | _ANY_RECORD | _AN_HOUR
     policy = frozenset({"cleanup.policy"})
     any_record = policy | frozenset(_ANY_RECORD)
@@ -131,6 +131,7 @@ def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
             one_partition=True,
             outdated=_TEN_YEARS,
         ),
+        TopicSpec(topics.state, 1, compacted, any_record, one_partition=True),
         TopicSpec(
             topics.heartbeats,
             1,

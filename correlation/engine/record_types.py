@@ -1,4 +1,4 @@
-"""Types of the records of the topics of heartbeats and metrics.
+"""Types of the records of the topics of heartbeats, metrics and state.
 
 The slot's record is written by `Program` (`Totals`, `Conditions`, `Watermarks`, `ContractFacts`);
 the job's record by spark_jobs.driver.reports, heartbeats by `heartbeat_to_record`.
@@ -33,7 +33,7 @@ from correlation.resources.schemas import (
     tuple_of,
 )
 
-HEARTBEATS, METRICS = "heartbeats", "metrics"
+HEARTBEATS, METRICS, STATE = "heartbeats", "metrics", "state"
 # States of the job, and of a condition in a slot.
 JOB_STATES = (
     "starting",
@@ -48,8 +48,9 @@ JOB_STATES = (
 CONDITION_STATES = ("running", "paused", "waiting", "failed", "unreadable")
 _OPTIONAL_TIME: Schema = {"type": ["integer", "null"], "description": "Time in µs; null: none yet."}
 _LABELS = map_of(STRING)
+_PARTITION: Schema = {"pattern": "^[0-9]+$"}
 _BY_PARTITION = described(
-    map_of(map_of(COUNT, {"pattern": "^[0-9]+$"})), "Number of records, by topic and partition."
+    map_of(map_of(COUNT, _PARTITION)), "Number of records, by topic and partition."
 )
 
 
@@ -120,7 +121,7 @@ _CONDITION: dict[str, Schema] = {
 _WATERMARK: dict[str, Schema] = {
     "watermark": _OPTIONAL_TIME,
     "refused_heartbeats": COUNT,
-    "partitions": map_of(_OPTIONAL_TIME, {"pattern": "^[0-9]+$"}),
+    "partitions": map_of(_OPTIONAL_TIME, _PARTITION),
 }
 _BUCKETS: dict[str, Schema] = {
     "buckets": list_of(tuple_of({"type": ["number", "string"]}, COUNT)),
@@ -185,3 +186,36 @@ _JOB: dict[str, Schema] = {
     "recreated_topics": map_of(object_of({"former_id": STRING, "id": STRING, "at": TIME_US})),
 }
 JOB = RecordType("job_metrics", "State of the job.", object_of(_JOB), "job", topic=METRICS)
+_POSITION: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "slots": described(POSITIVE, "Number of slots of the checkpoint."),
+    "config_topic_id": described(nullable(STRING), "Id of the config topic; null: not known."),
+    "positions": described(
+        map_of(map_of(COUNT, _PARTITION)), "Offset of the next record, by topic and partition."
+    ),
+    "program": described(
+        ANY_OBJECT, "Watermarks, floors and states of the operators; the fields may change."
+    ),
+}
+POSITION = RecordType(
+    "slot_position",
+    "Position of a slot after a batch, from which the job continues without its checkpoint.",
+    object_of(_POSITION),
+    "GENERATION/SLOT",
+    topic=STATE,
+)
+_TOTALS: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "conditions": described(list_of({}), "Conditions of the slot; the items may change."),
+    "set_aside": described(
+        list_of({}), "Conditions that the slot has set aside; the items may change."
+    ),
+    "totals": described(ANY_OBJECT, "Totals since the slot began; the fields may change."),
+}
+TOTALS = RecordType(
+    "slot_totals",
+    "Conditions and totals of a slot after a batch.",
+    object_of(_TOTALS, ["set_aside"]),
+    "GENERATION/SLOT/totals",
+    topic=STATE,
+)

@@ -99,6 +99,11 @@ class Topics:
         return f"{self.prefix}.metrics"
 
     @property
+    def state(self) -> str:
+        """Topic of the positions and totals of the slots, to rebuild their state (compacted)."""
+        return f"{self.prefix}.state"
+
+    @property
     def audit(self) -> str:
         """Topic of the writes by REST, which only the service writes."""
         return f"{self.prefix}.audit"
@@ -139,6 +144,7 @@ class Topics:
             self.late,
             self.dead_letter,
             self.metrics,
+            self.state,
         )
 
     def all(self) -> tuple[str, ...]:

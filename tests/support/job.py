@@ -69,6 +69,8 @@ class JobUnderTest:
         create_topics(self.bootstrap, {**dict.fromkeys(one, 1), self.topics.alarms: 2})
         large = (self.topics.late, self.topics.dead_letter)
         create_topics(self.bootstrap, dict.fromkeys(large, 1), _TAKES_LARGE)
+        kept = {"cleanup.policy": "compact", **_TAKES_LARGE}
+        create_topics(self.bootstrap, {self.topics.state: 1}, kept)
         channels = {self.topics.of(it): it.compacted for it in self.topics.channels}
         for compacted in (False, True):
             policy = {"cleanup.policy": "compact" if compacted else "delete"}
