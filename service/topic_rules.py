@@ -223,11 +223,13 @@ def _without_collisions(topics: Iterable[str]) -> list[list[str]]:
 def _owner(topic: str, names: frozenset[str]) -> str | None:
     """Return the prefix of the installation that owns a topic, if its common topics exist.
 
-    Another installation may have fewer kinds of conditions, and thereby fewer channels.
+    Another installation may have fewer kinds of conditions, and thereby fewer channels. One of an
+    earlier version has no topic of state.
     """
     for suffix in (it.removeprefix(".") for it in topics_of("").reserved()):
         prefix = topic.removesuffix(f".{suffix}")
-        if prefix != topic and names.issuperset(Topics(prefix).common()):
+        found = Topics(prefix)
+        if prefix != topic and names.issuperset({*found.common()} - {found.state}):
             return prefix
     return None
 

@@ -246,7 +246,7 @@ def test_secrets_are_nowhere(stack: SecuredStack, broker: SecuredBroker) -> None
     assert properties[SPARK_SECRET] == "*********(redacted)"
     assert "Scan" in places["sql?details=true&length=20"]
     places["doctor"] = stack.run("doctor") + stack.run("doctor", "--json")
-    for name in ("metrics", "config", "audit", "dead-letter"):
+    for name in ("metrics", "state", "config", "audit", "dead-letter"):
         places[name] = repr(read_committed(broker.bootstrap, f"{PREFIX}.{name}"))
     for path in stack.written():
         # Spark may have deleted a file of the checkpoint.

@@ -105,7 +105,18 @@ def test_topics_of_another_installation_are_refused(
     assert client.delete("/v1/conditions/c").status_code == 204
 
 
-@pytest.mark.parametrize("name", ["late", "heartbeats", "dead-letter", "config", "metrics"])
+def test_topics_of_an_installation_of_an_earlier_version_are_refused(
+    service: Service, client: httpx.Client
+) -> None:
+    other = Topics(f"{service.settings.prefix}-earlier")
+    there = {*other.common()} - {other.state}
+    create_topics(service.settings.bootstrap, dict.fromkeys(there, 1))
+    check_refused(client, other.late, f"with the prefix {other.prefix}", "use another topic")
+
+
+@pytest.mark.parametrize(
+    "name", ["late", "heartbeats", "dead-letter", "config", "metrics", "state"]
+)
 def test_ordinary_topic_with_such_a_name_is_allowed(
     service: Service, client: httpx.Client, name: str
 ) -> None:

@@ -50,6 +50,7 @@ def test_own_topics_are_created_with_the_right_settings(service: Service) -> Non
     assert partitions == {
         topics.config: 1,
         topics.metrics: 1,
+        topics.state: 1,
         topics.heartbeats: 1,
         topics.audit: 1,
         topics.alarms: 2,
@@ -67,9 +68,11 @@ def test_own_topics_are_created_with_the_right_settings(service: Service) -> Non
     assert {name for name, it in policies.items() if it == "compact"} == {
         topics.config,
         topics.metrics,
+        topics.state,
         topics.channel_topic("topk.current"),
     }
-    for name in (topics.late, topics.dead_letter, topics.channel_topic("topk.current")):
+    present = topics.channel_topic("topk.current")
+    for name in (topics.late, topics.dead_letter, topics.state, present):
         assert int(described[name]["max.message.bytes"].value) > 10_000_000
 
 

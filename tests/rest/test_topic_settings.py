@@ -1,4 +1,4 @@
-"""Retention of transaction ends on the metrics topic, also for an existing topic."""
+"""Retention of transaction ends on compacted topics, also for an existing metrics topic."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_only_the_config_topic_remembers_deletions_for_years(kafka_bootstrap: st
     settings = fresh_settings(kafka_bootstrap)
     with running(settings):
         assert retention(settings, settings.topics.config) == TEN_YEARS
-        assert retention(settings, settings.topics.metrics) == HOUR
+        for topic in (settings.topics.metrics, settings.topics.state):
+            assert retention(settings, topic) == HOUR
 
 
 @pytest.mark.parametrize(("found", "kept"), [(TEN_YEARS, HOUR), (SHORT, SHORT)])

@@ -25,8 +25,8 @@ from cli.settings import Settings as CliSettings
 from correlation.engine.heartbeats import Heartbeat
 from correlation.resources.streams import Stream
 from kafka_client.clients import UserAdmin
-from kafka_client.consumers import is_record, open_consumer
-from kafka_client.partition_offsets import Edge, list_offsets
+from kafka_client.consumers import is_record, open_consumer, read_ranges
+from kafka_client.partition_offsets import Edge, list_offsets, list_ranges
 from service.alarms.feed import AlarmFeed
 from service.alarms.records import Selection
 from service.log import TopicLog
@@ -138,7 +138,7 @@ class Installation:
         create_topics(broker.bootstrap, dict.fromkeys((*topics.all(), *self.names.values()), 1))
         # A user without the right to read an empty topic is not refused.
         lists = topics.compacted_channels()
-        for topic in (topics.config, topics.metrics, *lists, *self.names.values()):
+        for topic in (topics.config, topics.metrics, topics.state, *lists, *self.names.values()):
             self.send(topic, b"{}")
 
     def owner(self) -> Owner:
@@ -292,6 +292,13 @@ def _rivals(place: Installation, _: str) -> None:
     refuse_rivals(place.job.client, place.job.topics, "checkpoint", lambda: 0, Event())
 
 
+def _read_whole(place: Installation, topic: str) -> None:
+    places = [(topic, 0)]
+    with closing(open_consumer(place.job.client, f"{topic}.reader")) as consumer:
+        there = list_ranges(consumer, places, PATIENCE_SECONDS)
+        assert list(read_ranges(consumer, there, time.monotonic() + PATIENCE_SECONDS))
+
+
 def _reset(place: Installation, _: str) -> None:
     StreamTopics(place.service, TopicKeeper(place.service)).reset_watermark(place.stream)
 
@@ -356,6 +363,8 @@ USES: dict[tuple[str, str, str, str], Use] = {
     ("job", "topic", "`PREFIX.metrics`", "Write"): lambda place, topic: _report(
         place, topic, lambda it: it.state("starting")
     ),
+    ("job", "topic", "`PREFIX.state`", "Read"): _read_whole,
+    ("job", "topic", "`PREFIX.state`", "Write"): _write_in_transaction,
     **{("job", "topic", f"`PREFIX.{it}`", "Write"): _write_in_transaction for it in _WRITTEN},
     ("job", "topic", OUTPUT_TOPICS, "Write"): _write_in_transaction,
     ("job", "group", "`PREFIX.*`", "Read"): _write_alarm,

@@ -47,6 +47,7 @@ def test_channels_of_kinds_are_listed_once() -> None:
     [
         (Channel("alarms"), "is the name of another topic or channel"),
         (Channel("dead-letter"), "is the name of another topic or channel"),
+        (Channel("state"), "is the name of another topic or channel"),
         (Channel("best"), "is the name of another topic or channel"),
         # Kafka's metrics do not distinguish the two names.
         (Channel("best_current"), "is the name of another topic or channel"),

@@ -71,6 +71,7 @@ def test_operations_name_who_writes_and_who_reads() -> None:
         by_topic.setdefault(topic, []).append(f"{it['tags'][0]['name']} {it['action']}")
     assert by_topic["config"] == ["service send", "service receive", "job receive"]
     assert by_topic["metrics"] == ["job send", "service receive"]
+    assert by_topic["state"] == ["job send", "job receive"]
     for name in ("alarms", "topk", "topk.current", "output_topic"):
         assert by_topic[name] == ["job send", "service receive"]
     assert by_topic["heartbeats"] == ["job send", "service send", "job receive"]
@@ -91,7 +92,9 @@ def test_channels_have_the_properties_with_which_the_service_creates_topics() ->
         "bindingVersion": "0.5.0",
     }
     assert bindings["config"]["partitions"] == 1
-    assert bindings["topk.current"]["topicConfiguration"]["cleanup.policy"] == ["compact"]
+    assert bindings["state"]["partitions"] == 1
+    for name in ("topk.current", "state"):
+        assert bindings[name]["topicConfiguration"]["cleanup.policy"] == ["compact"]
     assert bindings["heartbeats"]["topicConfiguration"]["message.timestamp.type"] == "LogAppendTime"
 
 

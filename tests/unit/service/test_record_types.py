@@ -53,6 +53,21 @@ DOCUMENTED = {
     # Streams may map records of any form.
     "event": ("events", {*CANONICAL, "event_mapped"}),
 }
+# Records of the topic of state, as the job writes them.
+POSITION: dict[str, Any] = {
+    "v": 1,
+    "slots": 4,
+    "config_topic_id": "AAAAAAAAAAAAAAAAAAAAAA",
+    "positions": {"p.config": {"0": 17}, "events-a": {"0": 0, "11": 5_000_000_000}},
+    "program": {"watermarks": {"a": [7, None]}, "floors": [], "states": {"0": 3}},
+}
+TOTALS: dict[str, Any] = {
+    "v": 1,
+    "conditions": [["near", 3, {"kind": "mutual_deadline"}]],
+    "set_aside": [["far", 9, None]],
+    "totals": {"counters": [["alarms_total", {"condition": "near"}, 5]]},
+}
+STATES = {"slot_position": POSITION, "slot_totals": TOTALS}
 CLOSED_FORMS = [it for it, (topic, _) in DOCUMENTED.items() if topic != "events"]
 
 
@@ -116,6 +131,32 @@ def is_refused(topic: str, value: object) -> bool:
     except AssertionError:
         return True
     return False
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *STATES.items(),
+        ("slot_position", {**POSITION, "config_topic_id": None, "positions": {}, "program": {}}),
+        ("slot_totals", {**TOTALS, "conditions": [], "totals": {}}),
+        ("slot_totals", {it: TOTALS[it] for it in TOTALS if it != "set_aside"}),
+    ],
+)
+def test_state_of_a_slot_has_its_type(name: str, value: dict[str, Any]) -> None:
+    assert CHECKER.find_type("state", json.dumps(value).encode(), {}) == name
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_changed_state_of_a_slot_is_refused(name: str) -> None:
+    value = STATES[name]
+    for field in value.keys() - {"set_aside"}:
+        assert is_refused("state", {it: value[it] for it in value if it != field}), field
+    for field, it in value.items():
+        wrong = {} if isinstance(it, list) else []
+        assert is_refused("state", {**value, field: wrong}), field
+    assert is_refused("state", {**value, "undocumented": 1})
+    for positions in ({"t": {"x": 1}}, {"t": {"0": -1}}, {"t": 1}):
+        assert is_refused("state", {**value, "positions": positions})
 
 
 def test_result_of_a_threshold_has_its_probability() -> None:
