@@ -152,7 +152,7 @@ def test_changed_state_of_a_slot_is_refused(name: str) -> None:
     for field in value.keys() - {"set_aside"}:
         assert is_refused("state", {it: value[it] for it in value if it != field}), field
     for field, it in value.items():
-        wrong = {} if isinstance(it, list) else []
+        wrong: object = {} if isinstance(it, list) else []
         assert is_refused("state", {**value, field: wrong}), field
     assert is_refused("state", {**value, "undocumented": 1})
     for positions in ({"t": {"x": 1}}, {"t": {"0": -1}}, {"t": 1}):
