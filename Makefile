@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, which also run uncompiled and with checked array bounds.
 KERNEL_TESTS := tests/unit/correlation tests/conformance
-# Tests without Kafka and Spark run on all cores. Each worker needs 0.5 GB and compiles its own
-# kernels: more than eight workers are not faster.
+# Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
+# their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
 # Tests with Kafka or Spark run in two processes, each with its own broker. The tests of a file run

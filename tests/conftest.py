@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from cli.stack.broker import EmbeddedBroker, answers
 from cli.stack.jars import spark_jars
+from tests.support.kernel_cache import share_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +34,8 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-# Numba does not lock its cache: workers beside each other have one each.
-_WORKER = os.environ.get("PYTEST_XDIST_WORKER")
-if _WORKER and "NUMBA_CACHE_DIR" in os.environ:
-    os.environ["NUMBA_CACHE_DIR"] += f"/{_WORKER}"
+# Workers use the kernels that other workers have compiled.
+share_kernels()
 
 # Commands under test inherit an ignored SIGINT, which a background process of a shell has.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from cli.stack.java import find_java
 from cli.stack.processes import ChildProcess
+from tests.support.kernel_cache import copy_kernels
 from tests.support.manifests import ROOT, Manifest, environment
 from tests.support.patience import END_SECONDS
 
@@ -241,7 +242,7 @@ class Pod:
             return folder
         compiled = os.environ.get("NUMBA_CACHE_DIR")
         if compiled is not None and Path(compiled).is_dir():
-            shutil.copytree(compiled, folder / "numba")
+            copy_kernels(Path(compiled), folder / "numba")
         else:
             (folder / "numba").mkdir(parents=True)
         context = self.spec["securityContext"]
