@@ -7,14 +7,15 @@ BIN := $(VENV)/bin
 # Touched when the environment is complete; it is updated only after a change of its inputs.
 INSTALLED := $(VENV)/.installed
 # Tests of compiled kernels, which also run uncompiled and with checked array bounds.
-KERNEL_TESTS := tests/unit/correlation tests/conformance
+KERNEL_TESTS := tests/conformance $(addprefix tests/unit/correlation/,buffers \
+  event_query/absence event_query/evaluation timing topk)
 # Tests without Kafka and Spark run on all cores, in up to eight workers of 0.5 GB. Workers share
 # their compiled kernels (tests/support/kernel_cache.py).
 STACKED := kafka or spark
 PARALLEL := $(BIN)/pytest -q -n auto --maxprocesses=8
 # Tests with Kafka or Spark run in two processes, each with its own broker. The tests of a file run
-# in one process, because they share a job.
-TWO := $(BIN)/pytest -n 2 --dist loadfile
+# in one process, because they share a job. tests/conftest.py orders the files.
+TWO := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Pictures of the console in the documentation, as tests/integration/test_console.py names them.
 PICTURES := overview-desktop-light streams-desktop-light stream-desktop-light \
   conditions-desktop-light condition-desktop-light list-desktop-light alarms-desktop-light \
@@ -83,7 +84,7 @@ test: setup jars clients ## all tests, on a real Kafka and a real Spark
 	$(PARALLEL) -m "not ($(STACKED))"
 	$(TWO) -m "$(STACKED)"
 	HYPOTHESIS_PROFILE=deep $(PARALLEL) tests/conformance/test_many_pairs.py
-	NUMBA_DISABLE_JIT=1 $(PARALLEL) $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=uncompiled $(PARALLEL) $(KERNEL_TESTS)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-checked $(PARALLEL) $(KERNEL_TESTS)
 
 demo: setup ## flights, weather and chat messages through Kafka and Spark, results checked against plain references

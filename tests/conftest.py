@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 settings.register_profile(
     "fast", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# Uncompiled kernels take up to a hundred times as long.
+settings.register_profile(
+    "uncompiled", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile(
     "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -43,6 +47,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 _ENGINE_SECONDS = 10
 _GIVEN_SECONDS = 30
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that start Spark first.
+
+    They take longest. With the short files at the end, two processes end at about the same time.
+    """
+    starting_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in starting_spark)
 
 
 @pytest.fixture(scope="session")

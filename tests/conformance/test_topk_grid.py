@@ -90,7 +90,7 @@ def draw_blocks(rng: random.Random, case: Case) -> list[tuple[Block, str]]:
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 @given(case=cases, grid=grids)
 def test_p_topk_merge_cells_write_the_records_of_one_cell(
     case: Case, grid: tuple[int, int]
