@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.stack.processes import ChildProcess
@@ -20,13 +21,15 @@ from tests.support.workload import Occurrence, alarm_pairs, stream_resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from correlation.condition_kind import ConditionKind
     from correlation.resources.streams import Stream
 
 _TAKES_LARGE = {"max.message.bytes": str(16 * 1024 * 1024)}
 Pairs = list[tuple[str, str, str]]
+# Options of a Java launcher, and the file written by `tests.support.java_archive`.
+JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
+ARCHIVE = Path(__file__).parents[2] / ".cache" / "java" / "spark.jsa"
 
 
 @dataclass
@@ -60,6 +63,7 @@ class JobUnderTest:
             "COINCIDE_CHECKPOINT": str(self.folder / "checkpoint"),
             "COINCIDE_JARS": str(self.jars),
             "COINCIDE_HEARTBEAT_SECONDS": "0.5",
+            **_archive_option(),
             **self.settings,
         }
         self.process = self.make_process()
@@ -179,6 +183,13 @@ class JobUnderTest:
             assert time.monotonic() < deadline, f"not after {PATIENCE_SECONDS} s: {slots}"
             self.process.check()
         return slots
+
+
+def _archive_option() -> dict[str, str]:
+    """Return the variable with which Java loads its classes from the archive, if it exists."""
+    if not ARCHIVE.is_file():
+        return {}
+    return {JAVA_OPTIONS: f'"-XX:SharedArchiveFile={ARCHIVE}"'}
 
 
 def total(slots: Iterable[dict[str, Any]], counter: str, **labels: str) -> int:
