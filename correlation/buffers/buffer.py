@@ -89,10 +89,10 @@ class StreamBuffer:
             segment = fresh[1]
             before += len(segment)
             self.max_latest = max(self.max_latest, segment.max_latest)
-            if segment.max_latest >= keep:
-                self.insert(*fresh, keep, held)
         # Future events are dropped by later keep values, so only events so far can be missing.
         self.forgotten_below = max(self.forgotten_below, min(keep, self.max_latest + 1))
+        if fresh is not None and fresh[1].max_latest >= keep:
+            self.insert(*fresh, keep, held)
         number = self.drop(keep, number, held)
         self.collected = before - len(self)
         return number
@@ -126,7 +126,8 @@ class StreamBuffer:
             size += length
             nbytes += segment_before.nbytes
         whole = len(young) == 1 and segment.min_latest >= keep
-        merged = segment if whole else Segment.merge(young[::-1], keep)
+        below = self.forgotten_below
+        merged = segment if whole else Segment.merge(young[::-1], keep, below)
         if merged is not None:
             self.segments.append((number, merged))
 
@@ -157,7 +158,9 @@ class StreamBuffer:
                 continue
             if segment.min_latest < keep and entry[0] not in held:
                 alive = int(np.count_nonzero(segment.latest >= keep))
-                rewritten = Segment.merge([segment], keep) if 2 * alive <= len(segment) else None
+                rewritten = None
+                if 2 * alive <= len(segment):
+                    rewritten = Segment.merge([segment], keep, self.forgotten_below)
                 if rewritten is not None:
                     kept.append((number, rewritten))
                     number += 1

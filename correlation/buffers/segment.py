@@ -23,6 +23,8 @@ from correlation.buffers.events import Events, join_shapes, optional_columns, po
 from correlation.buffers.grid import crossed_key
 from correlation.buffers.numbering import Numbering
 from correlation.buffers.sorting import sort_groups
+from correlation.buffers.sources import Source, Sources, cut_sources, join_sources
+from correlation.limits import KEEP_NOTHING
 
 _NO_COLUMNS: Columns = MappingProxyType({})
 
@@ -46,6 +48,8 @@ class Segment:
         As in `Events`.
     columns : mapping of name to column
         As in `Events`.
+    sources : tuple of Source or None
+        The records that are the events of the segment; None if unknown.
     """
 
     __slots__ = (
@@ -63,6 +67,7 @@ class Segment:
         "min_latest",
         "min_uncertainty",
         "shape",
+        "sources",
     )
 
     def __init__(
@@ -75,6 +80,7 @@ class Segment:
         late: NDArray[np.bool_],
         shape: DictionaryColumn | None = None,
         columns: Columns = _NO_COLUMNS,
+        sources: Sources | None = None,
     ) -> None:
         self.group_keys = group_keys
         self.group_starts = group_starts
@@ -84,6 +90,7 @@ class Segment:
         self.late = late
         self.shape = shape
         self.columns = columns
+        self.sources = sources
         lengths = latest - earliest
         self.min_latest = int(latest.min())
         self.max_latest = int(latest.max())
@@ -118,7 +125,9 @@ class Segment:
         return self.group_keys.take(self.groups_of_rows(rows))
 
     @classmethod
-    def from_events(cls, events: Events, late: NDArray[np.bool_]) -> tuple[Segment, Int64s]:
+    def from_events(
+        cls, events: Events, late: NDArray[np.bool_], sources: Sources | None = None
+    ) -> tuple[Segment, Int64s]:
         """Sort events into a segment.
 
         Parameters
@@ -127,6 +136,8 @@ class Segment:
             Events, at least one.
         late : bool[n]
             Mask of the late events.
+        sources : tuple of Source or None
+            The records that are these events.
 
         Returns
         -------
@@ -144,15 +155,34 @@ class Segment:
             late[order],
             None if events.shape is None else events.shape.take(order),
             take_columns(events.columns, order),
+            sources,
         )
         return segment, order
 
     @classmethod
-    def merge(cls, segments: Sequence[Segment], keep: int) -> Segment | None:
-        """Merge segments, without the events whose `latest` is below `keep`."""
+    def merge(
+        cls, segments: Sequence[Segment], keep: int, forgotten_below: int = KEEP_NOTHING
+    ) -> Segment | None:
+        """Merge segments, without the events whose `latest` is below `keep`.
+
+        Parameters
+        ----------
+        segments : sequence of Segment
+            Segments of a buffer.
+        keep : int
+            Keep value, in µs.
+        forgotten_below : int
+            All events so far whose `latest` is at least this are in the buffer, in µs; unknown by
+            default.
+        """
         alive = [(segment, np.flatnonzero(segment.latest >= keep)) for segment in segments]
         parts = [segment.take(rows) for segment, rows in alive if len(rows)]
-        return cls.join(parts)[0] if parts else None
+        if not parts:
+            return None
+        merged = cls.join(parts)[0]
+        if merged.sources is not None:
+            merged.sources = cut_sources(merged.sources, keep, forgotten_below)
+        return merged
 
     def take(self, rows: Int64s) -> Segment:
         """Return a segment of the given rows.
@@ -174,6 +204,7 @@ class Segment:
             self.late[rows],
             None if self.shape is None else self.shape.take(rows),
             take_columns(self.columns, rows),
+            self.sources,
         )
 
     def replace_columns(self, columns: Columns) -> Segment:
@@ -187,6 +218,7 @@ class Segment:
             self.late,
             self.shape,
             columns,
+            self.sources,
         )
 
     @classmethod
@@ -222,6 +254,7 @@ class Segment:
             np.concatenate([segment.late for segment in segments])[order],
             None if shape is None else shape.take(order),
             take_columns(columns, order),
+            join_sources(segment.sources for segment in segments),
         )
         return joined, order
 
@@ -237,13 +270,16 @@ class Segment:
                 "late": self.late,
                 **optional_columns(self.shape, self.columns),
             },
-            {},
+            # A list, as keys of JSON objects are strings.
+            {} if self.sources is None else {"sources": self.sources},
         )
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Segment:
         """Read the output of `to_bytes`."""
-        columns, _ = unpack_columns(blob)
+        columns, meta = unpack_columns(blob)
+        # Earlier versions of this software did not store them.
+        sources = meta.get("sources")
         shape, buffered = pop_optional(columns)
         return cls(
             cast("BytesColumn", columns["group_keys"]),
@@ -254,6 +290,7 @@ class Segment:
             cast("NDArray[np.bool_]", columns["late"]),
             shape,
             buffered,
+            None if sources is None else tuple(Source(*it) for it in sources),
         )
 
 

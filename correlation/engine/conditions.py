@@ -200,8 +200,6 @@ class Conditions:
     def dump(self) -> dict[str, Any]:
         """Return the conditions as fields of the manifest."""
         fields: dict[str, Any] = {
-            "config_offset": self.config_offset,
-            "to_come": sorted(self.to_come),
             "conditions": [
                 [entry.config_offset, entry.last_alarm_at_us, entry.resource.to_record()]
                 for entry in self.values()

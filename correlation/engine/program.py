@@ -9,7 +9,7 @@ a result appears, but not which results appear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,9 +20,11 @@ from correlation.buffers.buffer import StreamBuffer
 from correlation.buffers.events import Events
 from correlation.buffers.grid import home_copies
 from correlation.buffers.segment import Segment
+from correlation.buffers.sources import find_sources
 from correlation.engine.blocks import Block, Control, Origin, Outcome, Snapshot
 from correlation.engine.conditions import Conditions
 from correlation.engine.progress import Watermarks, time_of_records
+from correlation.engine.published import Published, describe_buffered
 from correlation.engine.registered import describe_gauges, keep_values
 from correlation.engine.totals import Totals
 from correlation.engine.widening import Refitting
@@ -30,7 +32,7 @@ from correlation.errors import UnknownRecordVersionError
 from correlation.operators import TIMESTAMP, Cache, Result, Share, View
 from correlation.resources.streams import Stream
 
-__all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Snapshot"]
+__all__ = ["Block", "Control", "Origin", "Outcome", "Program", "Published", "Snapshot"]
 
 # Format versions of the slot's record and of the manifest.
 VERSION = 1
@@ -86,7 +88,7 @@ class Program:
             Returns the wall time in µs since 1970; called once, when the correlation is complete.
         """
         self._conditions.apply(block.controls)
-        fresh, record_timestamp_us, late = self._sort_in(block.events)
+        fresh, record_timestamp_us, late = self._sort_in(block)
         changes = self._watermarks.advance(block.progress, block.heartbeats)
         watermarks = self._watermarks.values()
         numbers = {name: self._next_number + place for place, name in enumerate(fresh)}
@@ -145,12 +147,13 @@ class Program:
         )
 
     def _sort_in(
-        self, parts: Sequence[Events]
+        self, block: Block
     ) -> tuple[dict[str, Segment], dict[str, Any], tuple[Events, ...]]:
         """Sort the block's events into one segment per stream and find the late events."""
         fresh: dict[str, Segment] = {}
         record_timestamp_us: dict[str, Any] = {}
         late_events = []
+        parts, ranges = block.events, self._watermarks.ranges(block.progress)
         stamped = {
             name
             for entry, operator in self._conditions.operators()
@@ -171,7 +174,8 @@ class Program:
             if name in stamped:
                 columns = {**events.columns, TIMESTAMP: events.record_timestamp_us}
                 events = replace(events, columns=columns)
-            fresh[name], order = Segment.from_events(events, late)
+            sources = find_sources(events, ranges.get(name, {}))
+            fresh[name], order = Segment.from_events(events, late, sources)
             record_timestamp_us[name] = events.record_timestamp_us[order]
         return fresh, record_timestamp_us, tuple(late_events)
 
@@ -247,6 +251,19 @@ class Program:
                 name: [number for number, _ in buffer.segments]
                 for name, buffer in self._buffers.items()
             },
+            **self._position(),
+            **self._conditions.dump(),
+            "operators": states,
+            "totals": self._totals.dump(),
+        }
+        # Streams without tokens keep the form that earlier versions of this software read.
+        if tokens := self._refitting.to_record():
+            manifest["tokens"] = tokens
+        return Snapshot(manifest, added, removed)
+
+    def _position(self) -> dict[str, Any]:
+        """Return the fields of the manifest that change with almost every block."""
+        return {
             "forgotten": {
                 name: [buffer.max_latest, buffer.forgotten_below]
                 for name, buffer in self._buffers.items()
@@ -256,14 +273,23 @@ class Program:
             "topic_ids": dict(self._origin.topic_ids),
             "config_epoch": self._origin.config_epoch,
             "joined_by": {name: it.joined_by for name, it in self._streams.items()},
-            **self._conditions.dump(),
-            "operators": states,
-            "totals": self._totals.dump(),
+            "config_offset": self._conditions.config_offset,
+            "to_come": sorted(self._conditions.to_come),
         }
-        # Streams without tokens keep the form that earlier versions of this software read.
-        if tokens := self._refitting.to_record():
-            manifest["tokens"] = tokens
-        return Snapshot(manifest, added, removed)
+
+    def publish(self) -> Published:
+        """Return what `rebuild_program` needs, beside the events, to continue from here."""
+        operators = self._conditions.operators()
+        position = {
+            **self._position(),
+            "operators": {
+                entry.resource.name: state.hex()
+                for entry, _ in operators
+                if (state := entry.dump())
+            },
+            **describe_buffered(self._buffers, operators),
+        }
+        return Published(position, {**self._conditions.dump(), "totals": self._totals.dump()})
 
     @classmethod
     def restore(
@@ -274,6 +300,8 @@ class Program:
         partitions: Mapping[str, int],
         origin: Origin = _NO_ORIGIN,
         cache: Cache | None = None,
+        *,
+        is_stored: bool = True,
     ) -> Program:
         """Continue from a snapshot, with the streams in force now.
 
@@ -310,6 +338,8 @@ class Program:
         program._load(manifest, fetch)
         if manifest["config_epoch"] != origin.config_epoch:
             program._conditions.restart_config()
+        if not is_stored:
+            program._stored = set()
         return program
 
     def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:

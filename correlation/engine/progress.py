@@ -93,6 +93,23 @@ class Watermarks:
         """Return the maximum `latest` of all events of a stream so far, in µs."""
         return self._max[stream]
 
+    def ranges(self, progress: Iterable[Progress]) -> dict[str, dict[int, tuple[int, int]]]:
+        """Return the offsets that a block reads: begin and end by stream and partition.
+
+        Parameters
+        ----------
+        progress : iterable of Progress
+            Progress of the block, before it is applied by `advance`.
+        """
+        found: dict[str, dict[int, tuple[int, int]]] = {}
+        for stream, number, next_offset, _ in progress:
+            partition = self._partitions.get(stream, {}).get(number)
+            if partition is not None:
+                mine = found.setdefault(stream, {})
+                _, end = mine.get(number, (0, next_offset))
+                mine[number] = (partition.next_offset, max(end, next_offset))
+        return found
+
     def advance(self, progress: Iterable[Progress], heartbeats: Iterable[Heartbeat]) -> Changes:
         """Update the watermarks from a block; progress of unknown partitions is ignored.
 

@@ -17,6 +17,7 @@ from correlation.resources.schemas import (
     ANY_OBJECT,
     COUNT,
     INTEGER,
+    NULL,
     NUMBER,
     POSITIVE,
     STRING,
@@ -26,12 +27,14 @@ from correlation.resources.schemas import (
     choice,
     constant,
     described,
+    headers_of,
     list_of,
     map_of,
     nullable,
     object_of,
     tuple_of,
 )
+from correlation.resources.topics import OMITTED_BYTES, OMITTED_HEADER
 
 HEARTBEATS, METRICS, STATE = "heartbeats", "metrics", "state"
 # States of the job, and of a condition in a slot.
@@ -194,7 +197,9 @@ _POSITION: dict[str, Schema] = {
         map_of(map_of(COUNT, _PARTITION)), "Offset of the next record, by topic and partition."
     ),
     "program": described(
-        ANY_OBJECT, "Watermarks, floors and states of the operators; the fields may change."
+        ANY_OBJECT,
+        "Watermarks, sources of the buffered events and states of the operators; the fields may "
+        "change.",
     ),
 }
 POSITION = RecordType(
@@ -217,5 +222,27 @@ TOTALS = RecordType(
     "Conditions and totals of a slot after a batch.",
     object_of(_TOTALS, ["set_aside"]),
     "GENERATION/SLOT/totals",
+    topic=STATE,
+)
+_TOO_LARGE: dict[str, Schema] = {
+    "v": constant(VERSION),
+    "slots": POSITIVE,
+    "error": constant(Reason.TOO_LARGE.value),
+    "omitted_bytes": COUNT,
+}
+OMITTED_STATE = RecordType(
+    "omitted_slot_state",
+    "Position or totals of a slot that exceed the size limit of the topic: the job cannot be "
+    "rebuilt.",
+    object_of(_TOO_LARGE, ["slots"]),
+    "GENERATION/SLOT or GENERATION/SLOT/totals",
+    headers_of({OMITTED_HEADER: OMITTED_BYTES}),
+    topic=STATE,
+)
+REMOVED_STATE = RecordType(
+    "removed_slot_state",
+    "The generation of the slot was replaced.",
+    NULL,
+    "GENERATION/SLOT or GENERATION/SLOT/totals",
     topic=STATE,
 )

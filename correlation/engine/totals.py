@@ -135,6 +135,17 @@ class Totals:
         for name, labels, totals in dumped["histograms"]:
             self._histograms[name, tuple(sorted(labels.items()))] = totals
 
+    def add(self, dumped: Mapping[str, Any]) -> None:
+        """Add the output of `dump` of another slot."""
+        for name, facts in dumped["contracts"].items():
+            self.add_facts(name, ContractFacts.from_record(facts))
+        for name, labels, value in dumped["counters"]:
+            self.count(name, labels, value)
+        for name, labels, totals in dumped["histograms"]:
+            key = (name, tuple(sorted(labels.items())))
+            before = self._histograms.get(key, [0] * len(totals))
+            self._histograms[key] = [*map(sum, zip(before, totals, strict=True))]
+
     def to_record(self) -> dict[str, Any]:
         """Return the totals for the slot's record: cumulative buckets, in seconds."""
         histograms = []

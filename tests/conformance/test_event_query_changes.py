@@ -117,6 +117,7 @@ def test_alarm_has_all_fields(*, keyed: bool) -> None:
 
 def test_late_smoke_is_reported_with_late_if_its_result_is_not_published_yet() -> None:
     slot = AlarmSlot(control(alarm(10)))
+    slot.rebuilds = False  # the mark `late` is checked
     slot.send(marks={"smoke": 101, "report": 105})
     assert slot.send(("smoke", 100, "x")) == []
     assert slot.send(marks={"report": 111}) == [(("s100x",), True)]
@@ -197,6 +198,7 @@ def test_a_changed_query_publishes_nothing_again(window: int) -> None:
 
 def test_a_query_with_a_wider_window_is_silent_until_its_results_are_final() -> None:
     slot = AlarmSlot(control(alarm(500), 0, "keeper"), control(alarm(10), 1))
+    slot.rebuilds = False  # the mark `late` is checked
     slot.send(marks={"smoke": 90, "report": 111})
     slot.send(("smoke", 115, "y"), marks={"smoke": 110, "report": 131})
     assert slot.send(marks={"smoke": 120}) == [(("s115y",), False)]

@@ -101,7 +101,7 @@ def run_with_reset(
         taken = arrivals[len(seen) : len(seen) + rng.randint(1, 9)]
         beats = wrong if 0 <= fault_at - len(seen) < len(taken) else []
         if not is_reset and len(seen) >= reset_at:
-            slot.restart()
+            slot.restore()
             numbers = [number for found in slot.manifest["buffers"].values() for number in found]
             segments = [Segment.from_bytes(slot.blobs[number]) for number in numbers]
             found.kept = {it.decode() for segment in segments for it in segment.id.to_list()}

@@ -6,11 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from correlation.buffers.columns import BytesColumn, DictionaryColumn
 from correlation.buffers.events import Events
-from correlation.engine.blocks import Block, Control, Origin
+from correlation.engine.blocks import Block, Control
 from correlation.engine.heartbeats import CLOSED, Heartbeat
 from correlation.engine.program import Outcome, Program
 from correlation.engine.progress import Progress
@@ -143,12 +142,10 @@ class QuerySlot(Slot):
     """A slot with other streams."""
 
     def __init__(self, streams: Mapping[str, Stream]) -> None:
+        super().__init__()
         self.streams = dict(streams)
         self.partitions = dict.fromkeys(self.streams, PARTITIONS)
-        self.origin = Origin()
         self.program = Program(self.streams, self.partitions)
-        self.blobs: dict[int, bytes] = {}
-        self.manifest: dict[str, Any] = {}
 
     def forgotten_below(self, stream: str) -> int:
         """Return the time from which on the buffer of a stream holds all events."""

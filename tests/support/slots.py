@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
+from correlation.buffers.sources import Sources
 from correlation.engine.heartbeats import Heartbeat
-from correlation.engine.program import Block, Control, Origin, Outcome, Program
+from correlation.engine.program import Block, Control, Origin, Outcome, Program, Published
 from correlation.engine.progress import Progress
+from correlation.engine.published import read_sources
+from correlation.engine.rebuilding import rebuild_program
 from correlation.resources.histogram import Histogram
 from correlation.resources.records import Resource
 from correlation.resources.streams import Stream
@@ -227,12 +232,46 @@ class Slot:
         self.program = Program(self.streams, self.partitions)
         self.blobs: dict[int, bytes] = {}
         self.manifest: dict[str, Any] = {}
+        # The log: all events so far, by stream.
+        self.log: dict[str, list[Events]] = {}
+        self.restarts = 0
+        # Whether every second restart rebuilds the program: not in tests of what it cannot keep,
+        # such as the mark `late`, or whose events have no offsets.
+        self.rebuilds = True
 
     def advance(self, block: Block) -> Outcome:
         """Evaluate a block at wall time 100."""
+        for events in block.events:
+            self.log.setdefault(events.stream, []).append(events)
         return self.program.advance(block, lambda: 100)
 
     def restart(self) -> None:
+        """Restart from the state and from the log, alternately (docs/proofs.md, P-REBUILD)."""
+        self.restarts += 1
+        if self.rebuilds and self.restarts % 2 == 0:
+            self.rebuild()
+        else:
+            self.restore()
+
+    def rebuild(self) -> None:
+        """Rebuild the program from its published state and the log, as without a checkpoint.
+
+        Of the log, events before the first offsets of the buffers are not used.
+        """
+        snapshot = self.program.snapshot()
+        published = Published(*map(as_json, self.program.publish()))
+        known = read_sources(published.position)
+        events = {
+            name: list(since(parts, known[name] or ()))
+            for name, parts in self.log.items()
+            if name in known
+        }
+        self.program = rebuild_program(
+            published, events, self.streams, self.partitions, self.origin
+        )
+        self.manifest, self.blobs = snapshot.manifest, {}
+
+    def restore(self) -> None:
         """Store the program and restore it with the current streams and origin."""
         snapshot = self.program.snapshot()
         self.manifest = snapshot.manifest
@@ -242,6 +281,22 @@ class Slot:
         self.program = Program.restore(
             snapshot.manifest, self.blobs.__getitem__, self.streams, self.partitions, self.origin
         )
+
+
+def as_json(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a value as it is read after it was written as JSON."""
+    found: dict[str, Any] = json.loads(json.dumps(value))
+    return found
+
+
+def since(parts: Iterable[Events], sources: Sources) -> Iterator[Events]:
+    """Yield the events from the first offset of each partition of the sources on."""
+    firsts: dict[int, int] = {}
+    for partition, begin, _, _ in sources:
+        firsts[partition] = min(begin, firsts.get(partition, begin))
+    for events in parts:
+        first = firsts.get(int(events.partition[0]), 2**62)
+        yield events.take(np.flatnonzero(events.offset >= first))
 
 
 def rivals_of(a: Arrival, arrivals: list[Arrival], document: dict[str, object]) -> list[Arrival]:
