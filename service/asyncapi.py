@@ -11,7 +11,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from correlation.condition_types import document_type, result_types
-from correlation.engine.record_types import HEARTBEAT, JOB, POSITION, SLOT, TOTALS
+from correlation.engine.record_types import (
+    HEARTBEAT,
+    JOB,
+    OMITTED_STATE,
+    POSITION,
+    REMOVED_STATE,
+    SLOT,
+    TOTALS,
+)
 from correlation.errors import CorrelationError
 from correlation.kinds import KINDS
 from correlation.newest_records import DELETED
@@ -144,7 +152,17 @@ def record_types(kinds: Iterable[ConditionKind]) -> dict[str, tuple[RecordType, 
     results = list(chain.from_iterable(_results(kind) for kind in kinds))
     types = [
         *(STREAM, TEMPLATE, *map(document_type, kinds), DELETED, HEARTBEAT, SLOT, JOB),
-        *(POSITION, TOTALS, AUDIT, *results, LATE, DEAD_LETTER, REFUSED_RESULT),
+        *(
+            POSITION,
+            TOTALS,
+            OMITTED_STATE,
+            REMOVED_STATE,
+            AUDIT,
+            *results,
+            LATE,
+            DEAD_LETTER,
+            REFUSED_RESULT,
+        ),
         *(omitted_value(name) for name in (*appended, "late", "dead-letter")),
         *(*CANONICAL_EVENTS, MAPPED_EVENT),
     ]

@@ -18,6 +18,10 @@ class CheckpointMismatchError(SparkJobError):
     """The checkpoint was created with another value of a fixed setting, such as the slots."""
 
 
+class RebuildError(SparkJobError):
+    """The state cannot be rebuilt from Kafka: records of buffered events are missing."""
+
+
 class JarsMismatchError(SparkJobError):
     """A Java archive is missing, or its hash differs from the pinned hash."""
 
@@ -38,8 +42,8 @@ class StaleCheckpointError(SparkJobError):
             "COINCIDE_CHECKPOINT: the checkpoint is older than its output in Kafka: "
             f"its newest batch is {newest}, but batch {written} is in Kafka. Either it was "
             "restored from an old copy, or another job uses a newer copy. "
-            "Restore a newer copy, or start with an empty checkpoint: the job then reads all "
-            "topics again and writes alarms again with the same alarm_id"
+            "Restore a newer copy, or start with an empty checkpoint: the job then rebuilds its "
+            "state from Kafka"
         )
 
     @classmethod

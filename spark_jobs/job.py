@@ -24,14 +24,20 @@ from spark_jobs.driver.event_topics import EventTopics
 from spark_jobs.driver.heartbeats import WAKE_UP
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.query import start_query, wait_for_boundary
+from spark_jobs.driver.rebuilding import Rebuilding, initial_state_of
 from spark_jobs.driver.reports import describe
 from spark_jobs.driver.stalls import Pace
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.driver.watched import Watched, watch_for_stalls
 from spark_jobs.driver.workers import kill_workers, replace_workers, stop_query
-from spark_jobs.errors import CheckpointStoreError, HangingQueryError, QueryFailedError
+from spark_jobs.errors import (
+    CheckpointStoreError,
+    HangingQueryError,
+    QueryFailedError,
+)
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.operator import InForce
+from spark_jobs.worker.positions import as_positions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -79,6 +85,7 @@ class Job:
             self._begun.select(parts.checkpoint.begun_offsets()),
             parts.checkpoint.newest_batch(),
         )
+        self._rebuilding = Rebuilding(parts)
 
     def run(self) -> None:
         """Run until stopped or, with `until_end`, until all records are read.
@@ -105,7 +112,7 @@ class Job:
 
     def _run_once(self) -> None:
         checkpoint = self._parts.checkpoint
-        check_layout(checkpoint, self._parts.layout)
+        check_layout(checkpoint, self._rebuilding.layout)
         self._wanted()  # raises an error if the config topic is not the same
         # At least as far as the batches: the programs wait for the streams registered there.
         self._parts.watch.read_to_end()
@@ -135,7 +142,22 @@ class Job:
         if accepting:
             _log.warning("the new config topic replaces the previous one, as accepted")
             self._parts.config_topic.accept()
-        self._follow(wanted)
+        if self._rebuilding.is_due:
+            # The first batch of the query; its slots begin with their published state.
+            self._losses.note_read(wanted.select(self._rebuilding.starts), 0)
+            self._run_batch(wanted)
+        elif not self._rebuilding.has_wanted_slots:
+            if not self._rebuilding.rescale():
+                # The slots publish their positions in the next batch.
+                self._run_batch(wanted)
+        else:
+            self._follow(wanted)
+
+    def _run_batch(self, in_force: StreamsInForce) -> None:
+        """Run one more batch; it has at least a heartbeat."""
+        batch = self._parts.checkpoint.completed_batch() + 1
+        self._parts.reporter.heartbeats([WAKE_UP])
+        self._complete(in_force, (), batch)
 
     def _count_losses(
         self,
@@ -182,12 +204,14 @@ class Job:
         """Start a query that reads the topics of the streams, except the topics in `unread`."""
         parts = self._parts
         completed = parts.checkpoint.completed_offsets()
+        plan = self._rebuilding.plan_for(in_force, completed)
+        layout = self._rebuilding.layout
         run = InForce(
             uuid.uuid4().hex,
             parts.settings.topics,
             in_force.streams,
             in_force.partitions,
-            parts.layout.slot_keys,
+            layout.slot_keys,
             parts.checkpoint.cache_folder,
             {
                 name: {
@@ -199,7 +223,14 @@ class Job:
             },
             Origin(in_force.topic_ids, parts.config_topic.epoch, self._missing),
             paces_metrics=not parts.settings.until_end,
+            generation=layout.generation,
+            config_topic_id=parts.config_topic.id,
+            positions=as_positions(completed),
+            written=() if plan is None else plan.written,
         )
+        starts = initial = None
+        if plan is not None and parts.checkpoint.completed_batch() < 0:
+            starts, initial = plan.starts, initial_state_of(plan, in_force, run, parts)
         BlobFiles(parts.checkpoint.cache_folder).clear()
         with parts.checkpoint.naming_store():
             return start_query(
@@ -211,25 +242,31 @@ class Job:
                     for topic, found in in_force.topics.items()
                     if topic not in unread
                 },
-                parts.layout.shuffle_partitions,
+                layout.shuffle_partitions,
                 parts.checkpoint.query_location,
                 parts.claim.owner,
                 one_batch=one_batch,
+                starts=starts,
+                initial=initial,
             )
 
-    def _complete(self, in_force: StreamsInForce, unread: Collection[str]) -> None:
-        """Complete the unfinished batch and run no other batch."""
+    def _complete(
+        self, in_force: StreamsInForce, unread: Collection[str], batch: int | None = None
+    ) -> None:
+        """Complete the unfinished batch, or the given one, and run no other batch."""
         parts = self._parts
+        batch = parts.checkpoint.newest_batch() if batch is None else batch
         query = self._start(in_force, unread, one_batch=True)
         stalls = watch_for_stalls(parts.settings)
         stalls.wait(is_waiting=True)
         with self._ending(query, 0.0):
             while (
                 query.isActive
-                and parts.checkpoint.has_unfinished_batch()
+                and parts.checkpoint.completed_batch() < batch
                 and not parts.stop.wait(_POLL_SECONDS)
             ):
                 parts.reporter.refresh()
+                parts.claim.look()
                 if stalls.look(time.monotonic()) is Pace.HANGING:
                     raise HangingQueryError(parts.settings.max_batch_seconds)
 

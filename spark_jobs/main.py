@@ -29,6 +29,7 @@ from spark_jobs.driver.config_watch import ConfigWatch
 from spark_jobs.driver.event_topics import check_topics
 from spark_jobs.driver.offsets import KafkaOffsets
 from spark_jobs.driver.parts import Parts
+from spark_jobs.driver.planning import prepare_layout
 from spark_jobs.driver.reports import Reporter, describe
 from spark_jobs.driver.rights import warn_of_wide_folder
 from spark_jobs.driver.rivals import refuse_rivals
@@ -131,10 +132,15 @@ def run(settings: Settings, stop: threading.Event) -> int:
                 # A stopped job does not take the installation from a job that may run.
                 reporter.state("stopped")
                 return 0
-            partitions = layout.shuffle_partitions
+            # The number of slots may change below.
+            partitions = max(
+                layout.shuffle_partitions,
+                min(settings.slots, session.sparkContext.defaultParallelism),
+            )
             owner = claims_of(topics, settings.client).claim(layout.id, partitions, wall_clock_us())
             reporter.state("starting", checkpoint=layout.id, claim=owner.number)
             check_checkpoint(checkpoint, layout, settings, owner)
+            layout = prepare_layout(checkpoint, session, layout, settings)
             config_topic = ConfigTopic(
                 checkpoint,
                 topics.config,

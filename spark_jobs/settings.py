@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 from pydantic_settings import NoDecode
@@ -93,9 +93,18 @@ class Settings(ClientSettings):
         Field(
             ge=1,
             le=SLOTS_LIMIT,
-            description="Number of state partitions: the max parallelism; fixed for a checkpoint.",
+            description="Number of state partitions: the max parallelism. After a change, the job "
+            "distributes its state again at its next start.",
         ),
     ] = 2
+    without_checkpoint: Annotated[
+        Literal["rebuild", "now", "beginning"],
+        Field(
+            description="Start of a job whose checkpoint is empty, in an installation that has "
+            "written before: rebuild the state from Kafka (rebuild), continue without the buffered "
+            "events (now), or read all topics and write their alarms again (beginning)."
+        ),
+    ] = "rebuild"
     trigger_seconds: Annotated[
         float, Field(ge=0, description="Min time between the starts of two batches, in seconds.")
     ] = 0.2

@@ -121,6 +121,15 @@ class Checkpoint:
             )
             context.rename(unfinished, path, options)
 
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, if it exists."""
+        path = self._path(name)
+        with self.naming_store():
+            self._files.delete(path, True)  # noqa: FBT003 - Java has no keywords
+        if self.is_local:
+            local = Path(path.toUri().getPath())
+            local.with_name(f".{local.name}.crc").unlink(missing_ok=True)
+
     def newest_batch(self) -> int:
         """Return the newest batch that was begun, or -1."""
         return self._newest("query/offsets")
@@ -225,7 +234,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Properties that are fixed when a checkpoint is created.
+    """Distribution of the state over slots, fixed for a query.
 
     Parameters
     ----------
@@ -235,11 +244,45 @@ class Layout:
         One key per slot; see `spark_jobs.worker.slots`.
     id : str
         Unique id of the checkpoint.
+    generation : int
+        Number of changes of the number of slots, over all checkpoints of the installation.
     """
 
     shuffle_partitions: int
     slot_keys: tuple[int, ...]
     id: str
+    generation: int = 0
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the stored form."""
+        return {
+            "v": _VERSION,
+            "shuffle_partitions": self.shuffle_partitions,
+            "slot_keys": self.slot_keys,
+            "id": self.id,
+            "generation": self.generation,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Layout:
+        """Read the stored form.
+
+        Raises
+        ------
+        CheckpointMismatchError
+            When it has an unknown version.
+        """
+        if document["v"] != _VERSION:
+            raise CheckpointMismatchError(
+                f"the checkpoint has version {document['v']}, this software reads {_VERSION}: use "
+                "the software that wrote it, or begin with an empty checkpoint"
+            )
+        return cls(
+            document["shuffle_partitions"],
+            tuple(document["slot_keys"]),
+            document["id"],
+            document.get("generation", 0),
+        )
 
 
 def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> Layout:
@@ -252,39 +295,43 @@ def open_layout(checkpoint: Checkpoint, session: SparkSession, slots: int) -> La
     session : SparkSession
         Session; its default parallelism limits the shuffle partitions.
     slots : int
-        Number of slots in the settings.
+        Number of slots of a new checkpoint.
 
     Raises
     ------
     CheckpointMismatchError
-        When the checkpoint has another number of slots or an unknown version.
+        When the checkpoint has an unknown version.
     """
     stored = checkpoint.read(_LAYOUT)
-    if stored is None:
-        # A partition costs about 55 ms per batch: use no more than can run in parallel.
-        partitions = min(slots, session.sparkContext.defaultParallelism)
-        layout = Layout(partitions, slot_keys(session, slots, partitions), uuid.uuid4().hex)
-        document = {
-            "v": _VERSION,
-            "shuffle_partitions": layout.shuffle_partitions,
-            "slot_keys": layout.slot_keys,
-            "id": layout.id,
-        }
-        checkpoint.write(_LAYOUT, orjson.dumps(document))
-        return layout
-    document = orjson.loads(stored)
-    if document["v"] != _VERSION:
-        raise CheckpointMismatchError(
-            f"the checkpoint has version {document['v']}, this software reads {_VERSION}: use the "
-            "software that wrote it, or begin with an empty checkpoint"
-        )
-    layout = Layout(document["shuffle_partitions"], tuple(document["slot_keys"]), document["id"])
-    if len(layout.slot_keys) != slots:
-        raise CheckpointMismatchError(
-            f"COINCIDE_SLOTS: is {slots}, but the checkpoint has {len(layout.slot_keys)} slots; "
-            f"set it to {len(layout.slot_keys)}, or start with an empty checkpoint"
-        )
+    if stored is not None:
+        return Layout.from_document(orjson.loads(stored))
+    layout = make_layout(session, slots, uuid.uuid4().hex, 0)
+    write_layout(checkpoint, layout)
     return layout
+
+
+def make_layout(session: SparkSession, slots: int, identity: str, generation: int) -> Layout:
+    """Return a layout with a number of slots.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Session; its default parallelism limits the shuffle partitions.
+    slots : int
+        Number of slots.
+    identity : str
+        Id of the checkpoint.
+    generation : int
+        See `Layout`.
+    """
+    # A partition costs about 55 ms per batch: use no more than can run in parallel.
+    partitions = min(slots, session.sparkContext.defaultParallelism)
+    return Layout(partitions, slot_keys(session, slots, partitions), identity, generation)
+
+
+def write_layout(checkpoint: Checkpoint, layout: Layout) -> None:
+    """Store the layout of the checkpoint."""
+    checkpoint.write(_LAYOUT, orjson.dumps(layout.to_document()))
 
 
 def check_layout(checkpoint: Checkpoint, layout: Layout) -> None:

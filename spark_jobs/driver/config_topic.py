@@ -70,6 +70,11 @@ class ConfigTopic:
         return self._name
 
     @property
+    def id(self) -> str | None:
+        """Kafka's id of the topic that the slots have applied."""
+        return self._stored.id
+
+    @property
     def epoch(self) -> int:
         """Number of recreated config topics that were accepted."""
         return self._stored.epoch
@@ -111,6 +116,13 @@ class ConfigTopic:
             "removed. Or start with an empty checkpoint. See docs/operations.md, "
             '"The config topic was lost"'
         )
+
+
+def note_config_topic(checkpoint: Checkpoint, topic_id: str | None) -> None:
+    """Store the id of the config topic that the state of an empty checkpoint comes from."""
+    if topic_id is not None:
+        document = {"v": _VERSION, "id": topic_id}
+        checkpoint.write(_file(0), orjson.dumps(document))
 
 
 def _file(epoch: int) -> str:

@@ -68,6 +68,15 @@ class _Facts:
     batch: int = -1
 
 
+def restart_batches(checkpoint: Checkpoint) -> None:
+    """Prepare the stored facts for a query whose batches are numbered from 0 again."""
+    stored = checkpoint.read(_FILE)
+    if stored is not None:
+        document = orjson.loads(stored)
+        facts = [[*fact[:-1], -1] for fact in document.get("facts", [])]
+        checkpoint.write(_FILE, orjson.dumps({**document, "facts": facts}))
+
+
 class LossCounter:
     """Counts lost records, and stores the totals and the facts.
 

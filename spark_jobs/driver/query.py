@@ -12,12 +12,13 @@ from spark_jobs.worker.transform import transform
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from spark_jobs.settings import Settings
     from spark_jobs.sink.ownership import Owner
     from spark_jobs.worker.operator import InForce
+    from spark_jobs.worker.positions import Positions
 
 _IDLE = "1 day"
 
@@ -32,6 +33,8 @@ def start_query(
     owner: Owner,
     *,
     one_batch: bool,
+    starts: Positions | None = None,
+    initial: DataFrame | None = None,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -54,11 +57,15 @@ def start_query(
     one_batch : bool
         Whether the query runs the unfinished batch and then idles. Otherwise `until_end` of the
         settings decides whether it ends by itself at the current end of the topics.
+    starts : Positions or None
+        See `read_kafka`.
+    initial : DataFrame or None
+        See `transform`.
     """
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
-    records = read_kafka(session, settings, topic_partitions)
+    records = read_kafka(session, settings, topic_partitions, starts)
     readers = session.sparkContext.defaultParallelism
-    output = transform(records, in_force, settings.max_record_bytes, readers)
+    output = transform(records, in_force, settings.max_record_bytes, readers, initial)
     session.dataSource.register(KafkaSink)
     options = sink_options(settings.prefix, settings.client, owner)
     writer = (

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions
 
 from spark_jobs.errors import SettingError
+from spark_jobs.worker.positions import position_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.settings import Settings
+    from spark_jobs.worker.positions import Positions
 
+# Spark's number for the offset of the oldest record.
+_EARLIEST = -2
 # Topic names cannot contain this character.
 _BETWEEN = "/"
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -33,9 +37,12 @@ _DESERIALIZERS = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 
 
 def read_kafka(
-    session: SparkSession, settings: Settings, partitions: Mapping[str, int]
+    session: SparkSession,
+    settings: Settings,
+    partitions: Mapping[str, int],
+    starts: Positions | None = None,
 ) -> DataFrame:
-    """Read all topics from their beginning, or from the offsets of the checkpoint.
+    """Read all topics from the offsets of the checkpoint, or without one from their beginning.
 
     Parameters
     ----------
@@ -45,11 +52,13 @@ def read_kafka(
         Settings of the job.
     partitions : mapping of topic to int
         Number of partitions of each event topic.
+    starts : Positions or None
+        Offsets at which a query without offsets in its checkpoint begins, instead of the beginning.
     """
     topics = settings.topics
-    config = _read(session, settings, {topics.config: 1}, {})
+    config = _read(session, settings, {topics.config: 1}, {}, starts)
     limit = {"maxOffsetsPerTrigger": str(settings.max_events_per_batch)}
-    events = _read(session, settings, {topics.heartbeats: 1, **partitions}, limit)
+    events = _read(session, settings, {topics.heartbeats: 1, **partitions}, limit, starts)
     return _before(events, settings.until_offsets).union(config)
 
 
@@ -118,24 +127,75 @@ def _place(topic: str, partition: int) -> str:
     return f"{topic}{_BETWEEN}{partition}"
 
 
+def read_ranges(
+    session: SparkSession, settings: Settings, ranges: Mapping[str, Mapping[int, tuple[int, int]]]
+) -> DataFrame:
+    """Read ranges of the event topics once, without headers.
+
+    Parameters
+    ----------
+    session, settings
+        See `read_kafka`.
+    ranges : mapping of topic to (mapping of partition to (int, int))
+        First offset, and end offset, of each partition. The query fails if records are missing.
+    """
+    offsets = [
+        orjson.dumps(
+            {
+                topic: {str(partition): it[edge] for partition, it in partitions.items()}
+                for topic, partitions in ranges.items()
+            }
+        ).decode()
+        for edge in (0, 1)
+    ]
+    options = {
+        **_common(settings, {topic: list(partitions) for topic, partitions in ranges.items()}),
+        "startingOffsets": offsets[0],
+        "endingOffsets": offsets[1],
+        "failOnDataLoss": "true",
+    }
+    return session.read.format("kafka").options(**options).load()
+
+
 def _read(
     session: SparkSession,
     settings: Settings,
     partitions: Mapping[str, int],
     limit: Mapping[str, str],
+    starts: Positions | None,
 ) -> DataFrame:
     # Partitions are assigned, not subscribed: an added partition is read only after every part of
     # the job knows it.
     assigned = {topic: list(range(count)) for topic, count in partitions.items()}
     options = {
-        "kafka.bootstrap.servers": settings.bootstrap,
-        "assign": orjson.dumps(assigned).decode(),
-        "startingOffsets": "earliest",
+        **_common(settings, assigned),
+        "startingOffsets": _starting_offsets(assigned, starts),
         "includeHeaders": "true",
         **limit,
         # Spark would also report a loss when a new topic has expired records, or when a stream is
         # deleted. Real losses are detected and reported by `spark_jobs.driver.losses`.
         "failOnDataLoss": "false",
+    }
+    return session.readStream.format("kafka").options(**options).load()
+
+
+def _starting_offsets(assigned: Mapping[str, list[int]], starts: Positions | None) -> str:
+    if starts is None:
+        return "earliest"
+    return orjson.dumps(
+        {
+            topic: {
+                str(number): position_of(starts, topic, number) or _EARLIEST for number in numbers
+            }
+            for topic, numbers in assigned.items()
+        }
+    ).decode()
+
+
+def _common(settings: Settings, assigned: Mapping[str, list[int]]) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": settings.bootstrap,
+        "assign": orjson.dumps(assigned).decode(),
         "kafka.isolation.level": "read_committed",
         # The source also polls partitions without new records, and later requests wait for that
         # poll: the wait is kept short.
@@ -145,4 +205,3 @@ def _read(
         "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
         **{f"kafka.{name}": value for name, value in settings.source_properties.items()},
     }
-    return session.readStream.format("kafka").options(**options).load()

@@ -216,7 +216,10 @@ def shorten(
             shortened.append(record)
             continue
         count += 1
-        if record.topic in compacted:
+        if record.topic == topics.state:
+            # Without a letter: its content is of no use to people.
+            shortened.append(_replaced(record, topics.dead_letter)[-1])
+        elif record.topic in compacted:
             shortened += _replaced(record, topics.dead_letter)
         else:
             shortened.append(_without_bulk(record))

@@ -44,13 +44,15 @@ OUTPUT_SCHEMA = StructType(
 )
 
 # Kinds of packed rows.
-CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT = (
+CONTROL, HEARTBEAT, PROGRESS, EVENTS, FILTERED, REJECT, POSITIONS, BEGIN = (
     "control",
     "heartbeat",
     "progress",
     "events",
     "filtered",
     "reject",
+    "positions",
+    "begin",
 )
 
 # CloudEvents, binary mode: the header that identifies a result.

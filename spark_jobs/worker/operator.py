@@ -5,51 +5,57 @@ worker keeps the programs of the slots that it served last, each with a random m
 the manifest. A program is used again only when the manifest of the current transaction has the same
 mark, so the cache is correct whatever Spark repeats, moves or discards. The blobs are also stored
 as files (`blob_files`), under tokens derived from these marks.
+
+With each batch a slot publishes its position in Kafka (`slot_records`). A job without a checkpoint
+gives the published state and the buffered events, read again, to Spark as the initial state of the
+slots. They are stored as they come; the program is built from them before the first batch.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from correlation.buffers.events import Events
-from correlation.engine.heartbeats import Heartbeat
-from correlation.engine.program import Block, Control, Origin, Outcome, Program
-from correlation.engine.progress import Progress
+from correlation.engine.program import Origin, Outcome, Program
+from correlation.engine.rebuilding import rebuild_program
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics, error_headers
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.cache_files import cache_of_conditions
 from spark_jobs.worker.envelope import (
-    CONTROL,
-    EVENTS,
-    FILTERED,
-    HEARTBEAT,
+    BEGIN,
     OUTPUT_SCHEMA,
-    PROGRESS,
-    REJECT,
     Record,
     RecordPacker,
     in_portions,
     unpack_headers,
 )
+from spark_jobs.worker.gathering import Gathered, gather
 from spark_jobs.worker.metrics_pace import MetricsPace
 from spark_jobs.worker.pack import NO_KEY
-from spark_jobs.worker.rejects import rejected_counts
+from spark_jobs.worker.positions import (
+    Positions,
+    from_json,
+    newest,
+    position_of,
+    replaced,
+    to_json,
+)
 from spark_jobs.worker.results import pack_results
 from spark_jobs.worker.shares import SlotShares
+from spark_jobs.worker.slot_records import SlotRecord
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import (
@@ -90,6 +96,15 @@ class InForce:
     paces_metrics : bool
         Whether a slot with many conditions may leave out its metrics in a batch. The last batch of
         a run that ends by itself must write them.
+    generation : int
+        Number of the distribution of the state over slots; part of the keys of published records.
+    config_topic_id : str or None
+        Kafka's id of the config topic.
+    positions : Positions
+        Positions of the batches before this run, as of `read_up_to`, for slots whose state was
+        stored by a version that did not publish positions.
+    written : tuple of Positions
+        As of `Packer`.
     """
 
     run_id: str
@@ -101,6 +116,10 @@ class InForce:
     read_up_to: Mapping[str, Mapping[int, int]]
     origin: Origin = field(default_factory=Origin)
     paces_metrics: bool = True
+    generation: int = 0
+    config_topic_id: str | None = None
+    positions: Positions = field(default_factory=dict)
+    written: tuple[Positions, ...] = ()
 
 
 @dataclass(slots=True)
@@ -111,6 +130,7 @@ class _Slot:
     tokens: dict[int, str] = field(default_factory=dict)
     mark: str = ""
     pace: MetricsPace = field(default_factory=MetricsPace)
+    positions: Positions = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -175,25 +195,53 @@ class SlotProcessor(StatefulProcessor):
         The output is packed while it is returned: it can be much larger than the events.
         """
         slot_key = int(key[0])
-        gathered = _gather(rows)
         slot = self._load(slot_key)
+        written = self._written(slot_key)
+        gathered = gather(rows, written, self._in_force.streams, self._in_force.topics)
         outcome = slot.program.advance(gathered.block, _wall_clock_us)
+        slot.positions = newest(replaced(slot.positions, gathered.positions), written)
         self._store(slot_key, slot)
-        for portion in in_portions(self._pack(slot_key, gathered, outcome, slot.pace)):
+        for portion in in_portions(self._pack(slot_key, gathered, outcome, slot)):
             yield pd.DataFrame(portion, columns=OUTPUT_SCHEMA.names)
+
+    # Spark defines the name, and a type that covers both forms, rows and frames.
+    def handleInitialState(  # type: ignore[override]  # noqa: N802
+        self,
+        key: Any,  # noqa: ANN401, ARG002 - as Spark types it; the state is that of the key
+        initialState: pd.DataFrame,  # noqa: N803
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> None:
+        """Store a part of the published state and the events of a slot that is rebuilt."""
+        stored = self._manifest.get()
+        found = {"events": 0} if stored is None else orjson.loads(stored[0])
+        for kind, blob in zip(initialState["kind"], initialState["blob"], strict=True):
+            if kind == BEGIN:
+                found["published"] = orjson.loads(blob)
+            else:
+                self._blobs.updateValue((found["events"],), (bytes(blob),))
+                found["events"] += 1
+        self._manifest.update((orjson.dumps(found),))
 
     def close(self) -> None:
         """End the task; state and cache remain for the next batch."""
         _cache.end_task()
 
+    def _written(self, slot_key: int) -> Positions:
+        """Return the positions up to which earlier jobs have written the output of a slot."""
+        in_force = self._in_force
+        return in_force.written[self._number(slot_key)] if in_force.written else {}
+
+    def _number(self, slot_key: int) -> int:
+        return self._in_force.slot_keys.index(slot_key)
+
     def _load(self, slot_key: int) -> _Slot:
         stored = self._manifest.get()
         in_force = self._in_force
         if stored is None:
-            fresh = Program(in_force.streams, in_force.partitions, in_force.origin, self._cache)
-            fresh.note_read(in_force.read_up_to)
-            return _Slot(fresh)
+            return self._begin()
         manifest = orjson.loads(stored[0])
+        if "events" in manifest:
+            return self._rebuild(manifest)
         cached = _cache.pop(in_force.run_id, slot_key, manifest["mark"])
         if cached is not None:
             return cached
@@ -216,10 +264,44 @@ class SlotProcessor(StatefulProcessor):
             in_force.origin,
             self._cache,
         )
+        positions = from_json(manifest.get("positions", {}))
         # A slot that this run has advanced has read further since the start of the run.
         if manifest.get("run") != in_force.run_id:
             program.note_read(in_force.read_up_to)
-        return _Slot(program, tokens)
+            positions = replaced(in_force.positions, positions)
+        return _Slot(program, tokens, positions=positions)
+
+    def _begin(self) -> _Slot:
+        """Return a slot without state."""
+        in_force = self._in_force
+        fresh = Program(in_force.streams, in_force.partitions, in_force.origin, self._cache)
+        fresh.note_read(in_force.read_up_to)
+        return _Slot(fresh)
+
+    def _rebuild(self, manifest: dict[str, Any]) -> _Slot:
+        """Build the program of a slot from its initial state."""
+        events: dict[str, list[Events]] = {}
+        record = SlotRecord.from_json(manifest["published"])
+        for number in range(manifest["events"]):
+            found = Events.from_bytes(self._fetch(number))
+            self._blobs.removeKey((number,))
+            if record is not None and found.stream in self._in_force.streams:
+                topic = self._in_force.streams[found.stream].topic
+                end = position_of(record.positions, topic, int(found.partition[0]))
+                read = found.take(np.flatnonzero(found.offset < end))
+                events.setdefault(found.stream, []).append(read)
+        if record is None:
+            return self._begin()
+        in_force = self._in_force
+        program = rebuild_program(
+            record.published,
+            events,
+            in_force.streams,
+            in_force.partitions,
+            in_force.origin,
+            self._cache,
+        )
+        return _Slot(program, positions=record.positions)
 
     def _fetch(self, number: int) -> bytes:
         # Blobs are read one by one: an iterator over the map would put all into one message.
@@ -242,28 +324,33 @@ class SlotProcessor(StatefulProcessor):
             "run": self._in_force.run_id,
             "mark": slot.mark,
             "tokens": {str(number): token for number, token in slot.tokens.items()},
+            "positions": to_json(slot.positions),
             "program": snapshot.manifest,
         }
         self._manifest.update((orjson.dumps(manifest),))
         _cache.put(self._in_force.run_id, slot_key, slot)
 
     def _pack(
-        self, slot_key: int, gathered: _Gathered, outcome: Outcome, pace: MetricsPace
+        self, slot_key: int, gathered: Gathered, outcome: Outcome, slot: _Slot
     ) -> Iterator[tuple[bytes, bool]]:
         """Pack the output of a slot: blobs, and whether they are shares."""
-        topics = self._in_force.topics
+        topics, pace = self._in_force.topics, slot.pace
         results = pack_results(outcome.results, outcome.detected_at_us, topics)
         packer = RecordPacker()
         for events in outcome.late:
             packer.extend(_late_records(events, topics, self._in_force.streams))
         now_us = outcome.detected_at_us
-        if not self._in_force.paces_metrics or pace.is_due(outcome.config_offset, now_us):
-            slot = self._in_force.slot_keys.index(slot_key)
-            value = orjson.dumps(
-                {**outcome.metrics, "slot": slot, "slots": len(self._in_force.slot_keys)}
-            )
-            packer.add(Record(topics.metrics, f"slot/{slot}".encode(), value))
+        number, slots = self._number(slot_key), len(self._in_force.slot_keys)
+        is_due = not self._in_force.paces_metrics or pace.is_due(outcome.config_offset, now_us)
+        if is_due:
+            value = orjson.dumps({**outcome.metrics, "slot": number, "slots": slots})
+            packer.add(Record(topics.metrics, f"slot/{number}".encode(), value))
             pace.note_written(outcome.config_offset, now_us, len(value))
+        published = slot.program.publish()
+        record = SlotRecord(slots, self._in_force.config_topic_id, slot.positions, published)
+        packer.extend(
+            record.to_records(topics.state, self._in_force.generation, number, with_totals=is_due)
+        )
         for blob in chain(gathered.rejects, results, packer.finish()):
             yield blob, False
         if outcome.shares:
@@ -273,46 +360,6 @@ class SlotProcessor(StatefulProcessor):
         slots = len(self._in_force.slot_keys)
         later = pack_results(outcome.later, outcome.detected_at_us, self._in_force.topics)
         return SlotShares(slots, outcome.detected_at_us, outcome.shares, [*later]).to_bytes()
-
-
-@dataclass(frozen=True, slots=True)
-class _Gathered:
-    block: Block
-    rejects: list[bytes]
-
-
-def _gather(frames: Iterable[pd.DataFrame]) -> _Gathered:
-    """Group the rows of a slot by kind and sort heartbeats by offset; Program sorts the others."""
-    controls: list[Control] = []
-    events: list[Events] = []
-    progress: list[Progress] = []
-    heartbeats: list[tuple[int, Heartbeat]] = []
-    rejects: list[bytes] = []
-    rejected: Counter[tuple[str, str]] = Counter()
-    filtered: Counter[str] = Counter()
-    for frame in frames:
-        for kind, position, blob in zip(
-            frame["kind"], frame["position"], frame["blob"], strict=True
-        ):
-            if kind == EVENTS:
-                events.append(Events.from_bytes(blob))
-            elif kind == PROGRESS:
-                progress += [Progress(*entry) for entry in orjson.loads(blob)]
-            elif kind == CONTROL:
-                control = orjson.loads(blob)
-                controls.append(Control(int(position), control["key"].encode(), control["record"]))
-            elif kind == HEARTBEAT:
-                heartbeats.append((int(position), Heartbeat(*orjson.loads(blob))))
-            elif kind == FILTERED:
-                stream, count = orjson.loads(blob)
-                filtered[stream] += count
-            elif kind == REJECT:
-                rejects.append(blob)
-                rejected += rejected_counts(blob)
-    heartbeats.sort(key=itemgetter(0))
-    in_order = [heartbeat for _, heartbeat in heartbeats]
-    block = Block(controls, events, progress, in_order, rejected, filtered)
-    return _Gathered(block, rejects)
 
 
 def _late_records(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 from correlation.buffers.columns import BytesColumn
 from correlation.buffers.events import Events
 from correlation.buffers.partitioner import Partitioner
-from correlation.config_records import parse_config_record, read_key
+from correlation.config_records import parse_config_record
 from correlation.engine.heartbeats import CLOSED, Heartbeat, heartbeat_from_record
 from correlation.engine.progress import Progress
 from correlation.errors import (
@@ -35,16 +35,19 @@ from correlation.parsing.stream_reader import StreamReader
 from correlation.reasons import Reason
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
+from spark_jobs.worker.controls import kept_record, names_resource
 from spark_jobs.worker.envelope import (
     CONTROL,
     EVENTS,
     FILTERED,
     HEARTBEAT,
+    POSITIONS,
     PROGRESS,
     REJECT,
     Headers,
     pack_headers,
 )
+from spark_jobs.worker.positions import Positions, newest, position_of, to_json
 from spark_jobs.worker.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -61,8 +64,6 @@ _PACKED = pa.schema(
     ]
 )
 Row = tuple[int, str, int, bytes]
-# Longer records of a newer version are not stored, because every slot stores them in every batch.
-_MAX_KEPT_BYTES = 65_536
 # First byte of the packed headers: whether the record has a key, which may also be empty.
 NO_KEY, KEY = b"\0", b"\1"
 
@@ -78,15 +79,22 @@ class Packer:
     streams : sequence of Stream
         The streams in force.
     slot_keys : sequence of int
-        Key of each slot.
+        Keys of the slots.
     max_record_bytes : int
         Max length of a value; longer values are rejected without parsing.
+    written : sequence of Positions
+        By slot, positions up to which the output of earlier jobs is in Kafka: the records before
+        them are not rejected or counted again. Empty if the offsets of the query say all.
+    refills : bool
+        Whether only events are packed, without their records, to fill the buffers of a rebuild.
     """
 
     topics: Topics
     streams: tuple[Stream, ...]
     slot_keys: tuple[int, ...]
     max_record_bytes: int
+    written: tuple[Positions, ...] = ()
+    refills: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack the records of one task."""
@@ -121,6 +129,10 @@ class _Run:
     record_timestamp_us: NDArray[np.int64]
     value_column: BytesColumn
     key_column: BytesColumn
+
+    def position(self) -> Positions:
+        """Return the position after the run."""
+        return {self.topic: {self.partition: int(self.offsets[self.rows[-1]]) + 1}}
 
     def positions(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the offsets and Kafka timestamps (in µs) of records."""
@@ -163,33 +175,52 @@ class _Task:
             stream.name: stream.max_skew_us for stream in packer.streams if stream.clock == "live"
         }
         self._progress: dict[tuple[str, int], tuple[int, int | None]] = {}
+        self._positions: dict[str, dict[int, int]] = {}
+        self._written = packer.written
+        self._refills = packer.refills
 
     def pack(self, batch: pa.RecordBatch) -> list[Row]:
         """Pack an Arrow batch of Kafka records."""
-        rejects = Rejects(self._topics.dead_letter)
+        rejects = Rejects(self._topics.dead_letter, self._is_written)
         rows: list[Row] = []
         for run in _runs(batch):
+            self._positions = newest(self._positions, run.position())
             if run.topic == self._topics.config:
                 rows += self._pack_controls(run, rejects)
             elif run.topic == self._topics.heartbeats:
                 rows += self._pack_heartbeats(run, rejects)
             else:
                 rows += self._pack_events(run, rejects)
+        if self._refills:
+            return [row for row in rows if row[1] == EVENTS]
         rows += [
-            (self._slot_keys[partition % len(self._slot_keys)], REJECT, 0, blob)
+            (self._slot_keys[self._slot_of(partition)], REJECT, 0, blob)
             for partition, blob in rejects.finish()
         ]
         return rows
 
     def finish(self) -> list[Row]:
-        """Return the rows with the progress of each partition."""
-        if not self._progress:
+        """Return the rows with the progress of each stream, and with the positions."""
+        if self._refills or not self._positions:
             return []
-        entries = [
-            tuple(Progress(stream, partition, next_offset, max_latest))
-            for (stream, partition), (next_offset, max_latest) in sorted(self._progress.items())
-        ]
-        return self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
+        rows = self._to_every_slot(POSITIONS, 0, orjson.dumps(to_json(self._positions)))
+        if self._progress:
+            entries = [
+                tuple(Progress(stream, partition, next_offset, max_latest))
+                for (stream, partition), (next_offset, max_latest) in sorted(self._progress.items())
+            ]
+            rows += self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
+        return rows
+
+    def _slot_of(self, partition: int) -> int:
+        """Return the slot that writes and counts the rejected records of a partition."""
+        return partition % len(self._slot_keys)
+
+    def _is_written(self, topic: str, partition: int, offset: int) -> bool:
+        """Return whether an earlier job has handled a record that is not an event."""
+        if not self._written:
+            return False
+        return offset < position_of(self._written[self._slot_of(partition)], topic, partition)
 
     def _to_every_slot(self, kind: str, position: int, blob: bytes) -> list[Row]:
         return [(key, kind, position, blob) for key in self._slot_keys]
@@ -208,8 +239,8 @@ class _Task:
             except UnknownRecordVersionError as error:
                 # The driver stops the job; the slots keep the record for the next job.
                 _log.error("config record %d has a newer version", offset)
-                record = _kept_record(value or b"", error)
-            if _names_resource(key):
+                record = kept_record(value or b"", error)
+            if names_resource(key):
                 control = orjson.dumps({"key": key.decode(), "record": record})
                 yield from self._to_every_slot(CONTROL, offset, control)
 
@@ -249,12 +280,15 @@ class _Task:
         for reader, taken in zip(readers, accepted, strict=True):
             max_latest = max(taken.latest, default=None)
             self._note_progress((reader.name, run.partition), next_offset, max_latest)
-            if taken.filtered:
+            is_counted = self._is_written(run.topic, run.partition, next_offset - 1)
+            if taken.filtered and not is_counted:
                 count = orjson.dumps([reader.name, taken.filtered])
-                key = self._slot_keys[run.partition % len(self._slot_keys)]
-                yield key, FILTERED, 0, count
+                yield self._slot_keys[self._slot_of(run.partition)], FILTERED, 0, count
             if taken.rows:
-                yield from self._spread(reader, _to_events(taken, run))
+                events = _to_events(taken, run)
+                yield from self._spread(
+                    reader, replace(events, extra={}) if self._refills else events
+                )
 
     def _parse(
         self, run: _Run, streams: Sequence[str], rejects: Rejects
@@ -281,21 +315,6 @@ class _Task:
         """Yield a row with copies of the events for each of their slots."""
         for slot, mine in reader.partitioner.spread(events):
             yield self._slot_keys[slot], EVENTS, int(mine.offset[0]), mine.to_bytes()
-
-
-def _names_resource(key: bytes) -> bool:
-    try:
-        read_key(key)
-    except UnreadableRecordError:
-        return False
-    return True
-
-
-def _kept_record(value: bytes, error: UnknownRecordVersionError) -> object:
-    """Return the form in which the slots store a record of a newer version."""
-    if len(value) <= _MAX_KEPT_BYTES:
-        return orjson.loads(value)
-    return f"{error}; the record exceeds {_MAX_KEPT_BYTES} bytes: write it again after the upgrade"
 
 
 def _describe_ahead(heartbeat: Heartbeat, max_skew_us: int) -> str:
@@ -329,8 +348,7 @@ def _pack_headers(run: _Run, rows: Sequence[int]) -> BytesColumn:
 
 def pack_record_headers(key: bytes | None, headers: Headers | None) -> bytes:
     """Write the headers of a record, after a byte that states whether it has a key."""
-    mark = NO_KEY if key is None else KEY
-    return mark + pack_headers(headers) if headers else mark
+    return (NO_KEY if key is None else KEY) + pack_headers(headers or ())
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from correlation.resources.topics import error_headers
@@ -29,6 +29,10 @@ class Records(Protocol):
         """Return the headers of a record."""
 
 
+def _never_written(topic: str, partition: int, offset: int) -> bool:  # noqa: ARG001 - as declared
+    return False
+
+
 class Rejects:
     """Collects the dead letters of a task, by Kafka partition.
 
@@ -36,10 +40,15 @@ class Rejects:
     ----------
     topic : str
         Dead-letter topic.
+    is_written : callable
+        Whether the dead letter of a record (topic, partition, offset) was written before.
     """
 
-    def __init__(self, topic: str) -> None:
+    def __init__(
+        self, topic: str, is_written: Callable[[str, int, int], bool] = _never_written
+    ) -> None:
         self._topic = topic
+        self._is_written = is_written
         self._packers: dict[int, RecordPacker] = {}
         self._counts: dict[int, Counter[tuple[str, str]]] = {}
 
@@ -56,6 +65,8 @@ class Rejects:
             Reason for the rejection: an enum value for programs, and a message for people.
         """
         place = (records.topic, records.partition, int(records.offsets[row]))
+        if self._is_written(*place):
+            return
         headers = error_headers(reason, detail, stream, *place)
         letter = Record(
             self._topic,

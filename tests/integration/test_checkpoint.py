@@ -12,7 +12,14 @@ from pyspark.sql import SparkSession
 
 from correlation.errors import UnknownRecordVersionError
 from kafka_client.partition_offsets import Place
-from spark_jobs.driver.checkpoint import Checkpoint, check_layout, open_layout, parse_offsets
+from spark_jobs.driver.checkpoint import (
+    Checkpoint,
+    check_layout,
+    make_layout,
+    open_layout,
+    parse_offsets,
+    write_layout,
+)
 from spark_jobs.driver.config_topic import ConfigTopic
 from spark_jobs.driver.losses import LossCounter
 from spark_jobs.driver.session import open_session
@@ -185,14 +192,36 @@ def test_losses_that_cannot_be_kept_are_counted_when_they_can(
     assert reported == [{}, {place: 8}]
 
 
-def test_layout_stays_and_other_slots_are_refused(
+def test_layout_stays_until_the_state_is_distributed(
     checkpoint: Checkpoint, session: SparkSession
 ) -> None:
     layout = open_layout(checkpoint, session, 3)
     assert layout.shuffle_partitions == 2
     assert open_layout(checkpoint, session, 3) == layout
-    with pytest.raises(CheckpointMismatchError, match="COINCIDE_SLOTS"):
-        open_layout(checkpoint, session, 4)
+    assert open_layout(checkpoint, session, 4) == layout
+    other = make_layout(session, 4, layout.id, layout.generation + 1)
+    assert len(set(other.slot_keys)) == 4
+    write_layout(checkpoint, other)
+    assert open_layout(checkpoint, session, 3) == other
+
+
+def test_layout_of_a_version_without_generations_is_read(
+    checkpoint: Checkpoint, session: SparkSession
+) -> None:
+    layout = open_layout(checkpoint, session, 1)
+    stored = json.loads(checkpoint.read("layout.json") or b"")
+    del stored["generation"]
+    checkpoint.write("layout.json", json.dumps(stored).encode())
+    assert open_layout(checkpoint, session, 1) == layout
+
+
+def test_files_and_folders_are_removed(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    checkpoint.write("a.json", b"{}")
+    checkpoint.write("query/offsets/0", b"v1")
+    for name in ("a.json", "query", "missing"):
+        checkpoint.remove(name)
+    assert checkpoint.read("a.json") is None
+    assert [*(tmp_path / "job").iterdir()] == []
 
 
 def test_layout_of_another_version_is_refused(

@@ -176,7 +176,10 @@ class JobUnderTest:
 
         def newest(records: list[Received]) -> list[dict[str, Any]]:
             found = {record.key: record.value for record in records if record.key != b"job"}
-            return [json.loads(value or b"") for value in found.values()]
+            slots = [json.loads(value or b"") for value in found.values()]
+            # The job may have had more slots before; their records remain.
+            count = max(slots, key=lambda slot: slot["at"])["slots"] if slots else 0
+            return [slot for slot in slots if slot["slot"] < count]
 
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not ready(slots := newest(self.read(self.topics.metrics))):

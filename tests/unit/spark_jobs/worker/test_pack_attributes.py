@@ -21,7 +21,7 @@ from correlation.resources.partitioning import Partitioning
 from correlation.resources.streams import Stream
 from correlation.resources.topics import Topics
 from spark_jobs.worker.envelope import unpack_records
-from spark_jobs.worker.operator import _gather
+from spark_jobs.worker.gathering import gather
 from spark_jobs.worker.pack import Packer
 from tests.support.workload import SourceRecord, arrow_batch
 
@@ -133,8 +133,10 @@ def test_the_slots_count_filtered_records_once(rows: list[dict[str, object]]) ->
     marks = set()
     for key in SLOT_KEYS:
         mine = pd.DataFrame([row for row in rows if row["slot_key"] == key])
-        program = Program({"smoke": SMOKE, "repair": REPAIR}, {"smoke": 2, "repair": 2})
-        metrics = program.advance(_gather([mine]).block, lambda: 0).metrics
+        streams = {"smoke": SMOKE, "repair": REPAIR}
+        program = Program(streams, {"smoke": 2, "repair": 2})
+        block = gather([mine], {}, streams, Topics()).block
+        metrics = program.advance(block, lambda: 0).metrics
         for name, labels, value in metrics["counters"]:
             if name in {"events_filtered_total", "events_consumed_total", "events_late_total"}:
                 counts[f"{name} {labels['stream']}"] += value

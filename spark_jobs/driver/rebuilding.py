@@ -1,0 +1,125 @@
+"""The rebuild of a job's state: its plan, while the query has not reached the slots' positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_jobs.driver.planning import remove_former, rescale
+from spark_jobs.driver.rebuild import (
+    Plan,
+    describe_problems,
+    find_ranges,
+    read_plan,
+    remove_plan,
+)
+from spark_jobs.driver.source import read_ranges
+from spark_jobs.errors import RebuildError
+from spark_jobs.worker.positions import as_places
+from spark_jobs.worker.transform import initial_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from kafka_client.partition_offsets import Place
+    from spark_jobs.driver.checkpoint import Layout
+    from spark_jobs.driver.parts import Parts
+    from spark_jobs.driver.streams_in_force import StreamsInForce
+    from spark_jobs.worker.operator import InForce
+
+
+class Rebuilding:
+    """Layout of the job, and the plan of its rebuild, if any.
+
+    Parameters
+    ----------
+    parts : Parts
+        Objects of the job.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._layout = parts.layout
+        self._plan = read_plan(parts.checkpoint)
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the query."""
+        return self._layout
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next batch is the first one of slots that begin with a published state."""
+        return self._plan is not None and self._parts.checkpoint.completed_batch() < 0
+
+    @property
+    def starts(self) -> dict[Place, int]:
+        """Offsets at which the query of the plan begins."""
+        return {} if self._plan is None else as_places(self._plan.starts)
+
+    @property
+    def has_wanted_slots(self) -> bool:
+        """Whether the query has the number of slots of the settings."""
+        return len(self._layout.slot_keys) == self._parts.settings.slots
+
+    def rescale(self) -> bool:
+        """Plan the number of slots of the settings; return False if a batch must come first.
+
+        Raises
+        ------
+        CheckpointMismatchError
+            When the state of a condition cannot be distributed now.
+        """
+        parts = self._parts
+        layout = rescale(parts.checkpoint, parts.session, self._layout, parts.settings)
+        if layout is None:
+            return False
+        self._layout, self._plan = layout, read_plan(parts.checkpoint)
+        return True
+
+    def plan_for(self, in_force: StreamsInForce, completed: Mapping[Place, int]) -> Plan | None:
+        """Return the plan for a run of the query; None when its positions are reached.
+
+        Parameters
+        ----------
+        in_force : StreamsInForce
+            Streams of the run.
+        completed : mapping of (topic, partition) to int
+            End offsets of the completed batches.
+        """
+        plan, parts = self._plan, self._parts
+        if plan is None:
+            return None
+        config = parts.config_topic
+        plan = plan.for_topics(plan.changed_topics(in_force), config.name, config.id, config.epoch)
+        if parts.checkpoint.completed_batch() >= 0 and plan.is_reached(completed):
+            remove_former(parts.settings, self._layout)
+            remove_plan(parts.checkpoint)
+            self._plan = plan = None
+        return plan
+
+
+def initial_state_of(plan: Plan, in_force: StreamsInForce, run: InForce, parts: Parts) -> DataFrame:
+    """Return the initial state of the slots of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    in_force, run
+        Streams and parameters of the first run.
+    parts : Parts
+        Objects of the job.
+
+    Raises
+    ------
+    RebuildError
+        When records of buffered events are missing.
+    """
+    ranges, problems = find_ranges(plan, in_force, parts.offsets.begins(in_force.places))
+    if problems:
+        raise RebuildError(describe_problems(problems))
+    records = read_ranges(parts.session, parts.settings, ranges) if ranges else None
+    size = parts.settings.max_record_bytes
+    return initial_state(parts.session, records, plan.slots, run, size)
