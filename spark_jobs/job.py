@@ -37,7 +37,7 @@ from spark_jobs.errors import (
 )
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.operator import InForce
-from spark_jobs.worker.positions import as_positions
+from spark_jobs.worker.positions import as_places, as_positions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -206,6 +206,8 @@ class Job:
         completed = parts.checkpoint.completed_offsets()
         plan = self._rebuilding.plan_for(in_force, completed)
         layout = self._rebuilding.layout
+        # The first batch of a plan begins where the slots have read up to.
+        read = completed if completed or plan is None else as_places(plan.starts)
         run = InForce(
             uuid.uuid4().hex,
             parts.settings.topics,
@@ -215,9 +217,9 @@ class Job:
             parts.checkpoint.cache_folder,
             {
                 name: {
-                    number: completed[stream.topic, number]
+                    number: read[stream.topic, number]
                     for number in range(in_force.partitions[name])
-                    if (stream.topic, number) in completed
+                    if (stream.topic, number) in read
                 }
                 for name, stream in in_force.streams.items()
             },

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import list_ranges
@@ -76,13 +76,20 @@ def remove_slots(properties: Properties, topic: str, keys: Iterable[bytes]) -> N
     Raises
     ------
     DeliveryError
-        When Kafka does not accept them in time.
+        When Kafka does not accept them.
     """
+    problems: list[KafkaError] = []
+
+    def note(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            problems.append(error)
+
     producer = Producer({**properties, "enable.idempotence": True})
     for key in keys:
-        producer.produce(topic, key=key)
-    if producer.flush(_ANSWER_SECONDS):
-        raise DeliveryError(f"{topic}: Kafka did not accept the removal of former slots in time")
+        producer.produce(topic, key=key, on_delivery=note)
+    if producer.flush(_ANSWER_SECONDS) or problems:
+        cause = problems[0].str() if problems else "no answer in time"
+        raise DeliveryError(f"{topic}: the records of former slots cannot be removed: {cause}")
 
 
 def prepare_layout(

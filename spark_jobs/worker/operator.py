@@ -301,6 +301,10 @@ class SlotProcessor(StatefulProcessor):
             in_force.origin,
             self._cache,
         )
+        # Streams that were registered since, on topics that the slot has read.
+        former = record.published.position["topics"]
+        read_up_to = in_force.read_up_to.items()
+        program.note_read({name: it for name, it in read_up_to if name not in former})
         return _Slot(program, positions=record.positions)
 
     def _fetch(self, number: int) -> bytes:

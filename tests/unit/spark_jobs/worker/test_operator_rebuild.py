@@ -156,6 +156,32 @@ def test_first_batch_of_which_one_slot_has_written_is_read_by_the_other() -> Non
     slots.check()
 
 
+def test_heartbeat_holds_for_a_stream_that_is_registered_since() -> None:
+    slots = Slots()
+    slots.run_batch([CONFIG, *LOG])
+    ends = slots.published().records[0].positions[STREAMS["a"].topic]
+    slots.in_force = replace(
+        slots.in_force,
+        streams={**STREAMS, "c": replace(STREAMS["a"], name="c")},
+        partitions=dict.fromkeys("abc", PARTITIONS),
+        read_up_to={"c": ends, "a": ends},
+    )
+    slots = slots.rebuilt(())
+    beats = [
+        {"stream": "c", "partition": number, "read_up_to": 10**9, "offset": end}
+        for number, end in ends.items()
+    ]
+    slots.run_batch(
+        [
+            SourceRecord(TOPICS.heartbeats, orjson.dumps(it), b"c", offset=number)
+            for number, it in enumerate(beats)
+        ]
+    )
+    metrics = [it for it in slots.output if it.topic == TOPICS.metrics]
+    marks = orjson.loads(metrics[-1].value or b"")["watermarks"]
+    assert marks["c"]["watermark"] == 10**9 - 50_000
+
+
 def test_totals_continue() -> None:
     slots = Slots()
     slots.run_batch([CONFIG, *LOG[:200]])
