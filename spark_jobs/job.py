@@ -86,6 +86,8 @@ class Job:
             parts.checkpoint.newest_batch(),
         )
         self._rebuilding = Rebuilding(parts)
+        if self._rebuilding.is_due:
+            self._losses.restart_batches()
 
     def run(self) -> None:
         """Run until stopped or, with `until_end`, until all records are read.
@@ -129,7 +131,7 @@ class Job:
             # Their records are gone, and Spark would request them again and again.
             checkpoint.change_offsets(gone | others)
             begun = begun.without(gone)
-            if accepting or begun != wanted:
+            if accepting or begun != wanted or not self._rebuilding.has_wanted_slots:
                 # With the streams of its own run, including streams of recreated topics.
                 _log.info("completing the unfinished batch")
                 self._complete(begun, recreated)
@@ -147,7 +149,9 @@ class Job:
             self._losses.note_read(wanted.select(self._rebuilding.starts), 0)
             self._run_batch(wanted)
         elif not self._rebuilding.has_wanted_slots:
-            if not self._rebuilding.rescale():
+            if self._rebuilding.rescale(wanted):
+                self._losses.restart_batches()
+            else:
                 # The slots publish their positions in the next batch.
                 self._run_batch(wanted)
         else:
@@ -155,6 +159,8 @@ class Job:
 
     def _run_batch(self, in_force: StreamsInForce) -> None:
         """Run one more batch; it has at least a heartbeat."""
+        # Losses are counted before the query skips the missing records.
+        self._losses.look(self._parts.offsets.begins(in_force.places), {})
         batch = self._parts.checkpoint.completed_batch() + 1
         self._parts.reporter.heartbeats([WAKE_UP])
         self._complete(in_force, (), batch)
@@ -226,6 +232,7 @@ class Job:
             Origin(in_force.topic_ids, parts.config_topic.epoch, self._missing),
             paces_metrics=not parts.settings.until_end,
             generation=layout.generation,
+            checkpoint=layout.id,
             config_topic_id=parts.config_topic.id,
             positions=as_positions(completed),
             written=() if plan is None else plan.written,

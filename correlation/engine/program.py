@@ -9,7 +9,7 @@ a result appears, but not which results appear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -335,14 +335,16 @@ class Program:
             if name in streams and (name in recreated or topic != streams[name].topic)
         }
         program._watermarks.load(manifest["watermarks"], moved)
-        program._load(manifest, fetch)
+        program._load(manifest, fetch, moved)
         if manifest["config_epoch"] != origin.config_epoch:
             program._conditions.restart_config()
         if not is_stored:
             program._stored = set()
         return program
 
-    def _load(self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes]) -> None:
+    def _load(
+        self, manifest: Mapping[str, Any], fetch: Callable[[int], bytes], moved: Collection[str]
+    ) -> None:
         self._next_number = manifest["next_number"]
         self._totals.load(manifest["totals"])
         self._totals.keep_facts(self._streams)
@@ -362,5 +364,9 @@ class Program:
             else:
                 read = ((it, Segment.from_bytes(fetch(it))) for it in numbers)
                 fitted = [(it, self._refitting.fit(name, it, found)) for it, found in read]
+                if name in moved:
+                    # Their offsets are those of another topic.
+                    for _, segment in fitted:
+                        segment.sources = None
                 self._buffers[name] = StreamBuffer(fitted, *manifest["forgotten"][name])
         self._stored |= self._conditions.load(manifest, fetch, dropped)

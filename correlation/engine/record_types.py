@@ -191,6 +191,7 @@ _JOB: dict[str, Schema] = {
 JOB = RecordType("job_metrics", "State of the job.", object_of(_JOB), "job", topic=METRICS)
 _POSITION: dict[str, Schema] = {
     "v": constant(VERSION),
+    "checkpoint": described(STRING, "Id of the checkpoint."),
     "slots": described(POSITIVE, "Number of slots of the checkpoint."),
     "config_topic_id": described(nullable(STRING), "Id of the config topic; null: not known."),
     "positions": described(
@@ -226,6 +227,7 @@ TOTALS = RecordType(
 )
 _TOO_LARGE: dict[str, Schema] = {
     "v": constant(VERSION),
+    "checkpoint": STRING,
     "slots": POSITIVE,
     "error": constant(Reason.TOO_LARGE.value),
     "omitted_bytes": COUNT,
@@ -234,7 +236,7 @@ OMITTED_STATE = RecordType(
     "omitted_slot_state",
     "Position or totals of a slot that exceed the size limit of the topic: the job cannot be "
     "rebuilt.",
-    object_of(_TOO_LARGE, ["slots"]),
+    object_of(_TOO_LARGE, ["checkpoint", "slots"]),
     "GENERATION/SLOT or GENERATION/SLOT/totals",
     headers_of({OMITTED_HEADER: OMITTED_BYTES}),
     topic=STATE,

@@ -113,7 +113,8 @@ class ConfigTopic:
             f"with id {former}, but the topic now has id {now}. Write the missing streams and "
             "conditions to it (from a backup, or with `coincide apply`), then start the job with "
             f"COINCIDE_ACCEPT_CONFIG_TOPIC={now}; conditions that the topic does not contain are "
-            "removed. Or start with an empty checkpoint. See docs/operations.md, "
+            "removed. Or start with an empty checkpoint and COINCIDE_WITHOUT_CHECKPOINT=beginning. "
+            "See docs/operations.md, "
             '"The config topic was lost"'
         )
 

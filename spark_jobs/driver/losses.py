@@ -68,15 +68,6 @@ class _Facts:
     batch: int = -1
 
 
-def restart_batches(checkpoint: Checkpoint) -> None:
-    """Prepare the stored facts for a query whose batches are numbered from 0 again."""
-    stored = checkpoint.read(_FILE)
-    if stored is not None:
-        document = orjson.loads(stored)
-        facts = [[*fact[:-1], -1] for fact in document.get("facts", [])]
-        checkpoint.write(_FILE, orjson.dumps({**document, "facts": facts}))
-
-
 class LossCounter:
     """Counts lost records, and stores the totals and the facts.
 
@@ -208,6 +199,17 @@ class LossCounter:
                 read = None if facts.read is None else min(facts.read, end)
                 changed[place] = _Facts(read, end, min(facts.counted, end), batch)
         self._count(lost, changed, _TRUNCATED)
+
+    def restart_batches(self) -> None:
+        """Prepare the facts for a query whose batches are numbered from 0 again.
+
+        Raises
+        ------
+        CheckpointStoreError
+            When the file cannot be written.
+        """
+        self._facts = {place: replace(it, batch=-1) for place, it in self._facts.items()}
+        self.save()
 
     def forget(self, topics: Collection[str]) -> None:
         """Remove the facts of topics that are no longer read, or are read from their beginning.

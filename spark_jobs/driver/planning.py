@@ -14,7 +14,6 @@ from kafka_client.consumers import open_consumer, read_ranges
 from kafka_client.partition_offsets import list_ranges
 from spark_jobs.driver.checkpoint import make_layout, write_layout
 from spark_jobs.driver.config_topic import note_config_topic
-from spark_jobs.driver.losses import restart_batches
 from spark_jobs.driver.rebuild import (
     Plan,
     describe_plan,
@@ -28,7 +27,7 @@ from spark_jobs.errors import CheckpointMismatchError, DeliveryError
 from spark_jobs.worker.slot_records import Generation, read_generations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -110,6 +109,8 @@ def prepare_layout(
 
     Raises
     ------
+    CheckpointMismatchError
+        When the output in Kafka was continued with another checkpoint.
     RebuildError, UnknownRecordVersionError
         When the published state is not complete, or another version of this software wrote it.
     KafkaException, DeliveryError
@@ -118,10 +119,11 @@ def prepare_layout(
     plan = read_plan(checkpoint)
     if plan is not None:
         return _apply(checkpoint, layout, plan)
-    if checkpoint.newest_batch() >= 0:
-        return layout
     topic = settings.topics.state
     values = read_slots(settings.client, topic)
+    if checkpoint.newest_batch() >= 0:
+        _check_newest(layout, read_generations(values))
+        return layout
     if values and settings.without_checkpoint == "beginning":
         _log.warning("all topics are read from their beginning; their alarms are written again")
         remove_slots(settings.client, topic, values)
@@ -140,8 +142,26 @@ def prepare_layout(
     return _apply(checkpoint, layout, plan)
 
 
+def _check_newest(layout: Layout, generations: Sequence[Generation]) -> None:
+    """Check that no job with another checkpoint, or with a newer copy, has continued since."""
+    if not generations:
+        return
+    newest = generations[0]
+    others = {it.checkpoint for it in newest.records.values()} - {layout.id}
+    if others or newest.number > layout.generation:
+        raise CheckpointMismatchError(
+            "COINCIDE_CHECKPOINT: the output in Kafka was continued with another checkpoint, "
+            f"{', '.join(sorted(others)) or 'a newer copy of this one'}: use that, or start with "
+            "an empty checkpoint: the job then rebuilds its state from Kafka"
+        )
+
+
 def rescale(
-    checkpoint: Checkpoint, session: SparkSession, layout: Layout, settings: Settings
+    checkpoint: Checkpoint,
+    session: SparkSession,
+    layout: Layout,
+    settings: Settings,
+    missing: Callable[[Plan], Sequence[str]],
 ) -> Layout | None:
     """Plan another number of slots; None if the slots must first complete a batch.
 
@@ -149,11 +169,13 @@ def rescale(
     ----------
     checkpoint, session, layout, settings
         See `prepare_layout`. The checkpoint has no unfinished batch.
+    missing : callable
+        Returns the problems of a plan whose buffered events cannot be read again.
 
     Raises
     ------
     CheckpointMismatchError
-        When the state of a condition cannot be distributed now.
+        When the state cannot be distributed now; the checkpoint remains as it is.
     """
     generations = read_generations(read_slots(settings.client, settings.topics.state))
     present = generations[0] if generations else None
@@ -168,6 +190,12 @@ def rescale(
             "condition before"
         )
     plan = _plan(session, layout, [present], settings.slots)
+    if problems := missing(plan):
+        raise CheckpointMismatchError(
+            f"COINCIDE_SLOTS: is {settings.slots}, but cannot be changed now from "
+            f"{present.slots}: buffered events cannot be read again: {'; '.join(problems)}. Set "
+            "the former number, and try again when these events are not needed any more"
+        )
     _log.info("the state is distributed to other slots, %s", describe_plan(plan))
     store_plan(checkpoint, plan)
     return _apply(checkpoint, layout, plan)
@@ -181,8 +209,9 @@ def _plan(session: SparkSession, layout: Layout, generations: list[Generation], 
 def _apply(checkpoint: Checkpoint, layout: Layout, plan: Plan) -> Layout:
     """Replace query and layout of the checkpoint by those of a plan, unless they are its own."""
     if layout != plan.layout:
+        # First: without its id, the rest of the former query has no marks in Kafka.
+        checkpoint.remove("query/metadata")
         checkpoint.remove("query")
-        restart_batches(checkpoint)
         write_layout(checkpoint, plan.layout)
     return plan.layout
 

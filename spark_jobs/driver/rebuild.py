@@ -14,7 +14,7 @@ number of slots changes only after that batch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -98,14 +98,14 @@ class Plan:
         return sorted(changed)
 
     def for_topics(
-        self, changed: Sequence[str], config: str, config_id: str | None, epoch: int
+        self, kept: Collection[str], config: str, config_id: str | None, epoch: int
     ) -> Plan:
         """Return the plan with the topics as they are now.
 
         Parameters
         ----------
-        changed : sequence of str
-            Event topics that were recreated: they are read from their beginning.
+        kept : collection of str
+            Topics that are read from the positions of the slots; others were recreated or removed.
         config : str
             Name of the config topic.
         config_id : str or None
@@ -119,13 +119,13 @@ class Plan:
                 slots.append(None)
                 continue
             is_same = config_id is None or slot.config_topic_id in {None, config_id}
-            read_anew = {*changed, *(() if is_same else (config,))}
+            continued = {*kept} - (set() if is_same else {config})
             # Slots with another epoch take the conditions of the config topic instead of theirs.
             position = {**slot.published.position, "config_epoch": epoch if is_same else -1}
             slots.append(
                 slot._replace(
                     positions={
-                        name: it for name, it in slot.positions.items() if name not in read_anew
+                        name: it for name, it in slot.positions.items() if name in continued
                     },
                     published=Published(position, slot.published.totals),
                 )
@@ -205,7 +205,10 @@ def _redistributed(generation: Generation, slots: int) -> list[SlotRecord]:
     records = [generation.records[slot] for slot in range(generation.slots)]
     first = records[0]
     states = redistribute([it.published for it in records], slots)
-    return [SlotRecord(slots, first.config_topic_id, first.positions, it) for it in states]
+    return [
+        SlotRecord(first.checkpoint, slots, first.config_topic_id, first.positions, it)
+        for it in states
+    ]
 
 
 def without_events(state: SlotRecord) -> SlotRecord:
@@ -216,10 +219,8 @@ def without_events(state: SlotRecord) -> SlotRecord:
         for name, (reached, kept_from) in position["forgotten"].items()
     }
     position["sources"] = {name: [] for name in position["sources"]}
-    position["operators"] = {
-        name: it for name, it in position["operators"].items() if name not in position["held_by"]
-    }
-    position |= {"held": {}, "held_by": []}
+    # The conditions begin anew: their states refer to events that are given up.
+    position |= {"operators": {}, "held": {}, "held_by": []}
     return state._replace(published=Published(position, state.published.totals))
 
 
@@ -270,8 +271,9 @@ def _buffered(
             problems[f"{stream.topic}: is not the topic from which stream {name} was read"] = None
         elif sources is None:
             problems[
-                f"{stream.topic}: an earlier version of this software read the events that the "
-                f"buffer of stream {name} holds, and did not store their offsets"
+                f"{stream.topic}: the offsets of events that the buffer of stream {name} holds are "
+                "not known: an earlier version of this software read them, or the topic was "
+                "created again since"
             ] = None
         else:
             yield stream.topic, sources

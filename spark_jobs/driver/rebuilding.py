@@ -63,8 +63,13 @@ class Rebuilding:
         """Whether the query has the number of slots of the settings."""
         return len(self._layout.slot_keys) == self._parts.settings.slots
 
-    def rescale(self) -> bool:
+    def rescale(self, in_force: StreamsInForce) -> bool:
         """Plan the number of slots of the settings; return False if a batch must come first.
+
+        Parameters
+        ----------
+        in_force : StreamsInForce
+            Streams of the next run.
 
         Raises
         ------
@@ -72,7 +77,12 @@ class Rebuilding:
             When the state of a condition cannot be distributed now.
         """
         parts = self._parts
-        layout = rescale(parts.checkpoint, parts.session, self._layout, parts.settings)
+        begins = parts.offsets.begins(in_force.places)
+
+        def missing(plan: Plan) -> list[str]:
+            return find_ranges(plan, in_force, begins)[1]
+
+        layout = rescale(parts.checkpoint, parts.session, self._layout, parts.settings, missing)
         if layout is None:
             return False
         self._layout, self._plan = layout, read_plan(parts.checkpoint)
@@ -92,7 +102,10 @@ class Rebuilding:
         if plan is None:
             return None
         config = parts.config_topic
-        plan = plan.for_topics(plan.changed_topics(in_force), config.name, config.id, config.epoch)
+        used = {*in_force.topics, parts.settings.topics.heartbeats, config.name}
+        plan = plan.for_topics(
+            used - {*plan.changed_topics(in_force)}, config.name, config.id, config.epoch
+        )
         if parts.checkpoint.completed_batch() >= 0 and plan.is_reached(completed):
             remove_former(parts.settings, self._layout)
             remove_plan(parts.checkpoint)

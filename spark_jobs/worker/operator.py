@@ -98,11 +98,12 @@ class InForce:
         a run that ends by itself must write them.
     generation : int
         Number of the distribution of the state over slots; part of the keys of published records.
+    checkpoint : str
+        Id of the checkpoint.
     config_topic_id : str or None
         Kafka's id of the config topic.
     positions : Positions
-        Positions of the batches before this run, as of `read_up_to`, for slots whose state was
-        stored by a version that did not publish positions.
+        Positions of the batches before this run, in topics that were not recreated since.
     written : tuple of Positions
         As of `Packer`.
     """
@@ -117,6 +118,7 @@ class InForce:
     origin: Origin = field(default_factory=Origin)
     paces_metrics: bool = True
     generation: int = 0
+    checkpoint: str = ""
     config_topic_id: str | None = None
     positions: Positions = field(default_factory=dict)
     written: tuple[Positions, ...] = ()
@@ -264,11 +266,11 @@ class SlotProcessor(StatefulProcessor):
             in_force.origin,
             self._cache,
         )
-        positions = from_json(manifest.get("positions", {}))
+        positions: Positions = from_json(manifest.get("positions", {}))
         # A slot that this run has advanced has read further since the start of the run.
         if manifest.get("run") != in_force.run_id:
             program.note_read(in_force.read_up_to)
-            positions = replaced(in_force.positions, positions)
+            positions = in_force.positions
         return _Slot(program, tokens, positions=positions)
 
     def _begin(self) -> _Slot:
@@ -351,7 +353,10 @@ class SlotProcessor(StatefulProcessor):
             packer.add(Record(topics.metrics, f"slot/{number}".encode(), value))
             pace.note_written(outcome.config_offset, now_us, len(value))
         published = slot.program.publish()
-        record = SlotRecord(slots, self._in_force.config_topic_id, slot.positions, published)
+        in_force = self._in_force
+        record = SlotRecord(
+            in_force.checkpoint, slots, in_force.config_topic_id, slot.positions, published
+        )
         packer.extend(
             record.to_records(topics.state, self._in_force.generation, number, with_totals=is_due)
         )

@@ -28,6 +28,8 @@ class SlotRecord(NamedTuple):
 
     Parameters
     ----------
+    checkpoint : str
+        Id of the checkpoint of the job that wrote it.
     slots : int
         Number of slots of the generation.
     config_topic_id : str or None
@@ -38,6 +40,7 @@ class SlotRecord(NamedTuple):
         State of its program.
     """
 
+    checkpoint: str
     slots: int
     config_topic_id: str | None
     positions: Positions
@@ -50,6 +53,7 @@ class SlotRecord(NamedTuple):
     def _position(self) -> dict[str, Any]:
         return {
             "v": _VERSION,
+            "checkpoint": self.checkpoint,
             "slots": self.slots,
             "config_topic_id": self.config_topic_id,
             "positions": to_json(self.positions),
@@ -73,6 +77,7 @@ class SlotRecord(NamedTuple):
                 f"{_VERSION}; use the software that wrote them"
             )
         return cls(
+            found["checkpoint"],
             found["slots"],
             found["config_topic_id"],
             from_json(found["positions"]),

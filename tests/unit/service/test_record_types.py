@@ -56,6 +56,7 @@ DOCUMENTED = {
 # Records of the topic of state, as the job writes them.
 POSITION: dict[str, Any] = {
     "v": 1,
+    "checkpoint": "0123456789abcdef",
     "slots": 4,
     "config_topic_id": "AAAAAAAAAAAAAAAAAAAAAA",
     "positions": {"p.config": {"0": 17}, "events-a": {"0": 0, "11": 5_000_000_000}},

@@ -196,7 +196,7 @@ class World:
             self._job = FakeJob(
                 self,
                 Parts(
-                    Settings(max_failures=1),
+                    Settings(max_failures=1, slots=1),
                     session,
                     Layout(1, (0,), "x"),
                     self.checkpoint,
