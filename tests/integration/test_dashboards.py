@@ -291,7 +291,8 @@ def check_rules(watcher: Watcher) -> None:
     wait_until(lambda: all(it["health"] != "unknown" for it in watcher.rules()))
     found = watcher.rules()
     assert [it for it in found if it["health"] != "ok"] == []
-    assert len([it for it in found if it["type"] == "alerting"]) == 14
+    alerts = (DEPLOY / "alerts.yml").read_text(encoding="utf-8").count("- alert: ")
+    assert len([it for it in found if it["type"] == "alerting"]) == alerts > 0
     for rule in rules():
         recorded = {**rule.labels, "instance": watcher.target}
         matchers = ",".join(f'{label}="{value}"' for label, value in recorded.items())
