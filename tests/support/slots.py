@@ -16,7 +16,15 @@ from correlation.buffers.columns import DictionaryColumn
 from correlation.buffers.events import Events
 from correlation.buffers.sources import Sources
 from correlation.engine.heartbeats import Heartbeat
-from correlation.engine.program import Block, Control, Origin, Outcome, Program, Published
+from correlation.engine.program import (
+    Block,
+    Control,
+    Origin,
+    Outcome,
+    Program,
+    Published,
+    Snapshot,
+)
 from correlation.engine.progress import Progress
 from correlation.engine.published import read_sources
 from correlation.engine.rebuilding import rebuild_program
@@ -261,6 +269,10 @@ class Slot:
         snapshot = self.program.snapshot()
         published = Published(*map(as_json, self.program.publish()))
         known = read_sources(published.position)
+        if None in known.values():
+            # The job refuses to rebuild buffers with events of a topic that was created again.
+            self._restore(snapshot)
+            return
         events = {
             name: list(since(parts, known[name] or ()))
             for name, parts in self.log.items()
@@ -273,7 +285,9 @@ class Slot:
 
     def restore(self) -> None:
         """Store the program and restore it with the current streams and origin."""
-        snapshot = self.program.snapshot()
+        self._restore(self.program.snapshot())
+
+    def _restore(self, snapshot: Snapshot) -> None:
         self.manifest = snapshot.manifest
         self.blobs |= snapshot.added
         for number in snapshot.removed:
