@@ -129,14 +129,10 @@ def test_suspended_job_writes_nothing_after_another_has_claimed_the_installation
         expected = dict.fromkeys([*first, *second], 1)
         assert counted(job) == expected
 
-        # Without the driver, only the sink can notice the claim.
-        driver = [it for it in stopped if "spark_jobs.main" in command_line(it)]
-        resume([it for it in stopped if it not in driver])
-        wait_until(lambda: f"ClaimLostError: {LOST}" in job.process.log_path.read_text())
-        assert job.process.running
-        assert counted(job) == expected
-        resume(driver)
+        # Its sink may be in the middle of a batch; the driver or the sink notices the claim first.
+        resume(stopped)
         expect_loss(job, job.process, claim, ["checkpoint", "second"])
+        assert counted(job) == expected
 
         third = send_pairs(job, "third")
         job.alarms("near", awaited=third)
