@@ -30,11 +30,7 @@ from spark_jobs.driver.stalls import Pace
 from spark_jobs.driver.streams_in_force import StreamsInForce, streams_in_force
 from spark_jobs.driver.watched import Watched, watch_for_stalls
 from spark_jobs.driver.workers import kill_workers, replace_workers, stop_query
-from spark_jobs.errors import (
-    CheckpointStoreError,
-    HangingQueryError,
-    QueryFailedError,
-)
+from spark_jobs.errors import CheckpointStoreError, HangingQueryError, QueryFailedError
 from spark_jobs.worker.blob_files import BlobFiles
 from spark_jobs.worker.operator import InForce
 from spark_jobs.worker.positions import as_places, as_positions

@@ -277,8 +277,14 @@ class Program:
             "to_come": sorted(self._conditions.to_come),
         }
 
-    def publish(self) -> Published:
-        """Return what `rebuild_program` needs, beside the events, to continue from here."""
+    def publish(self, *, with_totals: bool = True) -> Published:
+        """Return what `rebuild_program` needs, beside the events, to continue from here.
+
+        Parameters
+        ----------
+        with_totals : bool
+            Whether `totals` is wanted; it is empty otherwise.
+        """
         operators = self._conditions.operators()
         position = {
             **self._position(),
@@ -289,6 +295,8 @@ class Program:
             },
             **describe_buffered(self._buffers, operators),
         }
+        if not with_totals:
+            return Published(position, {})
         return Published(position, {**self._conditions.dump(), "totals": self._totals.dump()})
 
     @classmethod

@@ -1,8 +1,8 @@
 """State of a slot as published in Kafka, from which its program is rebuilt.
 
 The state of a program consists of the buffered events and a few values beside them. The events are
-records of the log, so these values and the first offsets of the buffers are all that must be stored
-to continue without the checkpoint (docs/proofs.md, P-REBUILD). They are written in two parts: the
+records of the log, so these values and the sources of the events are all that must be stored to
+continue without the checkpoint (docs/proofs.md, P-REBUILD). They are written in two parts: the
 position with every block, and the conditions and totals, which may be large, less often.
 """
 
@@ -146,7 +146,9 @@ def build_segments(
         for held_number, found in held.get(name, ()):
             sources = _as_sources(found) or ()
             rows = np.flatnonzero(select_events(joined, sources))
-            segments[name].append((held_number, _segment(joined.take(rows), sources)))
+            # None, if the stream now has another filter.
+            if len(rows):
+                segments[name].append((held_number, _segment(joined.take(rows), sources)))
     return segments
 
 

@@ -13,7 +13,6 @@ number of slots changes only after that batch.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from kafka_client.partition_offsets import Place
     from spark_jobs.driver.checkpoint import Checkpoint
     from spark_jobs.driver.streams_in_force import StreamsInForce
-
-_log = logging.getLogger(__name__)
 
 _FILE = "rebuild.json"
 _VERSION = 1
@@ -243,7 +240,7 @@ def find_ranges(
     for slot in plan.slots:
         for topic, sources in _buffered(slot, in_force, problems):
             for number, first, _, _ in sources:
-                # The last event may be one that another slot has.
+                # Up to the position: the end of a source may follow it, without events.
                 end = position_of(Plan.positions(slot), topic, number)
                 begin = begins.get((topic, number), 0)
                 if first < min(begin, end):

@@ -352,13 +352,13 @@ class SlotProcessor(StatefulProcessor):
             value = orjson.dumps({**outcome.metrics, "slot": number, "slots": slots})
             packer.add(Record(topics.metrics, f"slot/{number}".encode(), value))
             pace.note_written(outcome.config_offset, now_us, len(value))
-        published = slot.program.publish()
+        published = slot.program.publish(with_totals=is_due)
         in_force = self._in_force
         record = SlotRecord(
             in_force.checkpoint, slots, in_force.config_topic_id, slot.positions, published
         )
         packer.extend(
-            record.to_records(topics.state, self._in_force.generation, number, with_totals=is_due)
+            record.to_records(topics.state, in_force.generation, number, with_totals=is_due)
         )
         for blob in chain(gathered.rejects, results, packer.finish()):
             yield blob, False

@@ -47,7 +47,7 @@ from spark_jobs.worker.envelope import (
     Headers,
     pack_headers,
 )
-from spark_jobs.worker.positions import Positions, newest, position_of, to_json
+from spark_jobs.worker.positions import Positions, position_of, to_json
 from spark_jobs.worker.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -130,10 +130,6 @@ class _Run:
     value_column: BytesColumn
     key_column: BytesColumn
 
-    def position(self) -> Positions:
-        """Return the position after the run."""
-        return {self.topic: {self.partition: int(self.offsets[self.rows[-1]]) + 1}}
-
     def positions(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the offsets and Kafka timestamps (in µs) of records."""
         places = np.array(rows, np.int64)
@@ -184,7 +180,7 @@ class _Task:
         rejects = Rejects(self._topics.dead_letter, self._is_written)
         rows: list[Row] = []
         for run in _runs(batch):
-            self._positions = newest(self._positions, run.position())
+            self._note_position(run)
             if run.topic == self._topics.config:
                 rows += self._pack_controls(run, rejects)
             elif run.topic == self._topics.heartbeats:
@@ -211,6 +207,10 @@ class _Task:
             ]
             rows += self._to_every_slot(PROGRESS, 0, orjson.dumps(entries))
         return rows
+
+    def _note_position(self, run: _Run) -> None:
+        read = self._positions.setdefault(run.topic, {})
+        read[run.partition] = max(int(run.offsets[run.rows[-1]]) + 1, read.get(run.partition, 0))
 
     def _slot_of(self, partition: int) -> int:
         """Return the slot that writes and counts the rejected records of a partition."""
