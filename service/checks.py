@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS, condition_from_document
 from correlation.limits import LENGTH_LIMIT_US
 from correlation.resources.records import (
@@ -21,7 +20,7 @@ from correlation.resources.records import (
     template_entry,
 )
 from service.documents.capacity import check_capacity
-from service.documents.changes import problems_of, refuse_broken
+from service.documents.changes import problems_of, refuse_broken, refuse_unsupported
 from service.documents.cycles import Flow
 from service.documents.models import valid_values
 from service.errors import (
@@ -137,7 +136,7 @@ class ResourceChecks:
                 if not problems_of(reader, streams):
                     check_capacity(reader, streams, self.max_buffered_events, "max_rate")
             with errors:
-                _check_times(reader, streams, stream, before)
+                refuse_unsupported(reader, streams, stream, before)
         errors.raise_all()
         if before is None:
             return
@@ -382,25 +381,3 @@ def _meant(name: str, known: Collection[str]) -> str:
     """Return a question that names a similar resource, followed by a space, or an empty string."""
     near = get_close_matches(name, known, n=1)
     return f"did you mean {near[0]}? " if near else ""
-
-
-def _check_times(
-    reader: Condition, streams: Mapping[str, Stream], stream: Stream, before: Stream | None
-) -> None:
-    """Check that a condition supports histograms, templates or events that last, if they are new.
-
-    Other changes are refused by `refuse_broken`.
-    """
-    had_shapes = before is not None and before.has_shapes
-    lasted = before is not None and before.lasts
-    if stream.has_shapes <= had_shapes and stream.lasts <= lasted:
-        return
-    try:
-        KINDS[reader.kind].check(reader, streams)
-    except InvalidFieldError as error:
-        field = "histograms" if stream.histograms else "templates"
-        raise InvalidDocumentError.of(
-            "mapping.begin" if stream.lasts else field,
-            f"condition {reader.name} does not support them: {error.field}: {error.problem}",
-            f"remove them, or change the condition first: {error.remedy}",
-        ) from error

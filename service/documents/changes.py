@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from correlation.errors import InvalidFieldError
 from correlation.kinds import KINDS
-from service.errors import DependedUponError, FieldProblem
+from service.errors import DependedUponError, FieldProblem, InvalidDocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,3 +62,41 @@ def refuse_broken(
             f"{problems[0].problem}",
             tuple(problems),
         )
+
+
+def refuse_unsupported(
+    reader: Condition, streams: Mapping[str, Stream], stream: Stream, before: Stream | None
+) -> None:
+    """Check that a condition supports histograms, templates or events that last, if they are new.
+
+    Other changes are refused by `refuse_broken`.
+
+    Parameters
+    ----------
+    reader : Condition
+        A condition that reads the stream.
+    streams : mapping of name to Stream
+        Its streams after the change.
+    stream : Stream
+        The stream after the change.
+    before : Stream or None
+        The stream before the change; None: it is new.
+
+    Raises
+    ------
+    InvalidDocumentError
+        When the condition does not support them.
+    """
+    had_shapes = before is not None and before.has_shapes
+    lasted = before is not None and before.lasts
+    if stream.has_shapes <= had_shapes and stream.lasts <= lasted:
+        return
+    try:
+        KINDS[reader.kind].check(reader, streams)
+    except InvalidFieldError as error:
+        field = "histograms" if stream.histograms else "templates"
+        raise InvalidDocumentError.of(
+            "mapping.begin" if stream.lasts else field,
+            f"condition {reader.name} does not support them: {error.field}: {error.problem}",
+            f"remove them, or change the condition first: {error.remedy}",
+        ) from error
