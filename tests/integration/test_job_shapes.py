@@ -77,7 +77,7 @@ def test_shapes_pass_through_a_data_frame() -> None:
     finally:
         session.stop()
     kinds = [row["kind"] for row in packed]
-    assert sorted(kinds) == ["events", "progress", "reject"]
+    assert sorted(kinds) == ["events", "positions", "progress", "reject"]
     events = Events.from_bytes(bytes(packed[kinds.index("events")]["blob"]))
     assert (events.earliest.tolist(), events.latest.tolist()) == ([41_000, 1_000], [50_000, 8_000])
     assert events.shape is not None
