@@ -34,7 +34,7 @@ from correlation.resources.topics import (
     omitted_value,
 )
 from service.audit import AUDIT
-from service.topics import own_topics
+from service.own_topics import own_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from correlation.condition_kind import ConditionKind
     from correlation.resources.schemas import RecordType
     from correlation.resources.topics import Channel
+    from service.own_topics import TopicSpec
     from service.settings import Settings
-    from service.topics import TopicSpec
 
 _VERSION = "3.0.0"
 _BINDING = "0.5.0"

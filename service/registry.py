@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from correlation.kinds import to_condition
 from correlation.resources.records import Resource, ResourceKind, resource_key
 from service.checks import ResourceChecks
+from service.documents.capacity import buffer_horizons_us
 from service.errors import FieldProblem, NotFoundError, TemplateInUseError
 from service.fold import ConfigFold, Stored
 
@@ -115,6 +116,12 @@ class Registry:
     def conditions_on(self, stream: str) -> list[str]:
         """Return the names of the conditions that read a stream, sorted."""
         return sorted(it.name for it in self._conditions() if stream in it.streams)
+
+    def horizon_us(self, stream: str) -> int:
+        """Return for how long conditions need an event of a stream after its time, in µs."""
+        streams = self.streams()
+        readers = (it for it in self._conditions() if stream in it.streams)
+        return max((buffer_horizons_us(it, streams)[stream] for it in readers), default=0)
 
     def check_stream(self, stream: Stream) -> None:
         """Check a changed stream; see `ResourceChecks.check_stream`."""

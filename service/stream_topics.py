@@ -13,9 +13,10 @@ from kafka_client.clients import UserAdmin
 from kafka_client.partition_offsets import Edge, list_offsets
 from kafka_client.rights import with_right
 from service.errors import BrokerError, ServiceError
+from service.topics import RETENTION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from confluent_kafka import KafkaError, Message
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from service.topics import TopicKeeper, TopicProblem
 
 _LOGGER = logging.getLogger(__name__)
+
+_CONSEQUENCES = {
+    "message.timestamp.type": "a live stream cannot reject events dated in the future, and one "
+    "wrong clock makes all other events late",
+    RETENTION: "conditions need events for a longer time, and a job without its checkpoint cannot "
+    "read them again",
+}
 
 
 class StreamTopics:
@@ -35,14 +43,22 @@ class StreamTopics:
         Settings of the service.
     keeper : TopicKeeper
         Reads the settings of topics.
+    horizon_us : callable
+        Returns the time for which the job buffers the events of a stream, by name.
     """
 
-    def __init__(self, settings: Settings, keeper: TopicKeeper) -> None:
+    def __init__(
+        self, settings: Settings, keeper: TopicKeeper, horizon_us: Callable[[str], int]
+    ) -> None:
         self._settings = settings
         self._keeper = keeper
+        self._horizon_us = horizon_us
 
     def problems(self, streams: Iterable[Stream]) -> tuple[TopicProblem, ...] | None:
-        """Find topics of live streams whose records have producer timestamps.
+        """Find topics of live streams with producer timestamps, or with too short a retention.
+
+        A job without a checkpoint reads the buffered events again. The retention that this needs
+        is longer by the time for which the job is stopped, which is not known.
 
         Parameters
         ----------
@@ -54,9 +70,13 @@ class StreamTopics:
         tuple of TopicProblem, or None
             None when the settings of the topics cannot be read.
         """
-        topics = {stream.topic for stream in streams if stream.clock == "live"}
+        needed: dict[str, int] = {}
+        for stream in streams:
+            if stream.clock == "live":
+                horizon_ms = -(-self._horizon_us(stream.name) // 1_000)
+                needed[stream.topic] = max(horizon_ms, needed.get(stream.topic, 0))
         try:
-            return self._keeper.check_timestamps(topics)
+            return self._keeper.check_event_topics(needed)
         except ServiceError as error:
             _LOGGER.warning("the settings of topics could not be read: %s", error)
             return None
@@ -81,9 +101,8 @@ class StreamTopics:
             (
                 it.topic,
                 (
-                    f"topic: {it.topic} has {it.setting}={it.found}: a live stream cannot reject "
-                    "events dated in the future, and one wrong clock makes all other events late; "
-                    f"set {it.setting}={it.needed} on the topic"
+                    f"topic: {it.topic} has {it.setting}={it.found}: "
+                    f"{_CONSEQUENCES[it.setting]}; set {it.setting}={it.needed} on the topic"
                 ),
             )
             for it in self.problems(streams) or ()

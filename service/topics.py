@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -22,9 +21,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from correlation.limits import CONFIG_RECORD_BYTES
 from kafka_client.rights import with_right
 from service.errors import BrokerError, TopicRefusedError
+from service.own_topics import STAMPED_BY_KAFKA, TopicSpec, own_topics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -35,19 +34,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _LOGGER = logging.getLogger(__name__)
 
-_COMPACTED = {
-    "cleanup.policy": "compact",
-    # Small segments and an eager cleaner: these topics are read from the beginning at every start.
-    "segment.bytes": str(16 * 1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-}
-# Tombstones are kept for ten years: a job that was stopped must not miss a deletion.
-_TEN_YEARS = {"delete.retention.ms": str(10 * 365 * 24 * 3600 * 1000)}
-# Each batch of each slot is a transaction, whose end marker of about 80 bytes is kept this long:
-# 16 slots at 5 batches a second leave about 25 MB in an hour. A reader of the whole topic must
-# reach the end within this time, which takes seconds. Older tombstones are not needed, because the
-# record of a slot is replaced and hardly ever deleted.
-_AN_HOUR = {"delete.retention.ms": str(3600 * 1000)}
+RETENTION = "retention.ms"
+_UNLIMITED = "-1"
 # Errors that the requested topic causes, not the broker.
 _REFUSALS = frozenset(
     {
@@ -64,41 +52,6 @@ _VERBS = {
     "DescribeConfigs": "describing",
     "AlterConfigs": "altering",
 }
-# Events and heartbeats dated in the future are detected by Kafka's clock, not the producer's.
-_STAMPED_BY_KAFKA = {"message.timestamp.type": "LogAppendTime"}
-# The owner of the installation decides when audit records may be removed.
-_FOR_EVER = {"retention.ms": "-1"}
-# A record of 10 MB must fit, with the headers of a dead-letter record.
-_ANY_RECORD = {"max.message.bytes": str(CONFIG_RECORD_BYTES)}
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSpec:
-    """Required properties of a topic.
-
-    Parameters
-    ----------
-    name : str
-        Name of the topic.
-    partitions : int
-        Number of partitions at creation.
-    settings : mapping
-        Kafka settings at creation.
-    checked : frozenset of str
-        Settings that an existing topic must have too; numbers may be larger.
-    one_partition : bool
-        Whether an existing topic must have exactly one partition.
-    outdated : mapping
-        Values that an earlier version of this software set at creation: on an existing topic,
-        they are altered to the values in `settings`.
-    """
-
-    name: str
-    partitions: int
-    settings: Mapping[str, str] = field(default_factory=dict)
-    checked: frozenset[str] = frozenset()
-    one_partition: bool = False
-    outdated: Mapping[str, str] = field(default_factory=dict)
 
 
 class TopicProblem(NamedTuple):
@@ -108,54 +61,6 @@ class TopicProblem(NamedTuple):
     setting: str
     found: str
     needed: str
-
-
-def own_topics(settings: Settings) -> tuple[TopicSpec, ...]:
-    """Return the required properties of Coincide's own topics."""
-    topics, many = settings.topics, settings.event_partitions
-    deleted = {"cleanup.policy": "delete"}
-    # Every batch writes to the lists and the state in a transaction, as it does to the metrics.
-    compacted = _COMPACTED | _ANY_RECORD | _AN_HOUR
-    policy = frozenset({"cleanup.policy"})
-    any_record = policy | frozenset(_ANY_RECORD)
-    remembered = any_record | {"delete.retention.ms"}
-    return (
-        TopicSpec(
-            topics.config, 1, _COMPACTED | _ANY_RECORD | _TEN_YEARS, remembered, one_partition=True
-        ),
-        TopicSpec(
-            topics.metrics,
-            1,
-            compacted,
-            any_record,
-            one_partition=True,
-            outdated=_TEN_YEARS,
-        ),
-        TopicSpec(topics.state, 1, compacted, any_record, one_partition=True),
-        TopicSpec(
-            topics.heartbeats,
-            1,
-            deleted | _STAMPED_BY_KAFKA,
-            policy | frozenset(_STAMPED_BY_KAFKA),
-            one_partition=True,
-        ),
-        TopicSpec(
-            topics.audit,
-            1,
-            deleted | _ANY_RECORD | _FOR_EVER,
-            any_record,
-            one_partition=True,
-        ),
-        TopicSpec(topics.alarms, many, deleted, policy),
-        TopicSpec(topics.late, many, deleted | _ANY_RECORD, any_record),
-        TopicSpec(topics.dead_letter, many, deleted | _ANY_RECORD, any_record),
-        *(
-            TopicSpec(topics.of(it), 1, compacted, any_record, one_partition=True)
-            if it.compacted
-            else TopicSpec(topics.of(it), many, deleted, policy)
-            for it in topics.channels
-        ),
-    )
 
 
 class TopicKeeper:
@@ -188,8 +93,13 @@ class TopicKeeper:
             _LOGGER.warning("topic %s: %s is %s but should be %s; Coincide does not change it", *it)
         return problems
 
-    def check_timestamps(self, topics: Collection[str]) -> tuple[TopicProblem, ...]:
-        """Find existing topics whose records Kafka does not stamp with its own time.
+    def check_event_topics(self, retention_ms: Mapping[str, int]) -> tuple[TopicProblem, ...]:
+        """Find settings of topics that do not suit live streams.
+
+        Parameters
+        ----------
+        retention_ms : mapping of str to int
+            Min retention of each topic, in milliseconds. Topics that do not exist are left out.
 
         Raises
         ------
@@ -197,12 +107,11 @@ class TopicKeeper:
             When the broker does not answer or refuses to describe the topics.
         """
         there = self._partitions()
-        checked = frozenset(_STAMPED_BY_KAFKA)
-        specs = [
-            TopicSpec(topic, there[topic], _STAMPED_BY_KAFKA, checked)
-            for topic in sorted(topics)
-            if topic in there
-        ]
+        specs = []
+        for topic, needed in sorted(retention_ms.items()):
+            if topic in there:
+                settings = {**STAMPED_BY_KAFKA, RETENTION: str(needed)}
+                specs.append(TopicSpec(topic, there[topic], settings, frozenset(settings)))
         return self._check(specs, there)
 
     def partitions(self, topic: str) -> int:
@@ -268,7 +177,7 @@ class TopicKeeper:
             When the broker refuses a topic.
         """
         partitions = self._settings.event_partitions
-        self._create([TopicSpec(it, partitions, _STAMPED_BY_KAFKA) for it in sorted(topics)])
+        self._create([TopicSpec(it, partitions, STAMPED_BY_KAFKA) for it in sorted(topics)])
 
     def _client(self) -> AdminClient:
         if self._admin is None:
@@ -396,5 +305,5 @@ def _already_there(cause: BaseException | None) -> bool:
 def _is_enough(found: str, needed: str) -> bool:
     """Return whether a setting suffices: numbers may be larger, other values must be equal."""
     if needed.isdecimal():
-        return found.isdecimal() and int(found) >= int(needed)
+        return found == _UNLIMITED or (found.isdecimal() and int(found) >= int(needed))
     return set(found.split(",")) == {needed}

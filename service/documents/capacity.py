@@ -18,6 +18,22 @@ if TYPE_CHECKING:
 _US = 1_000_000
 
 
+def buffer_horizons_us(condition: Condition, streams: Mapping[str, Stream]) -> Mapping[str, int]:
+    """Return for how long a condition needs an event of each stream after its time, in µs.
+
+    Parameters
+    ----------
+    condition : Condition
+        The condition.
+    streams : mapping of name to Stream
+        Streams of the condition.
+    """
+    found: Mapping[str, int] = KINDS[condition.kind].derive(condition, streams, Load({}))[
+        "buffer_horizon_us"
+    ]
+    return found
+
+
 def check_capacity(
     condition: Condition, streams: Mapping[str, Stream], limit: int, field: str | None = None
 ) -> None:
@@ -42,7 +58,7 @@ def check_capacity(
         When the limit is exceeded; names the field and the remedy.
     """
     kind = KINDS[condition.kind]
-    horizons = kind.derive(condition, streams, Load({}))["buffer_horizon_us"]
+    horizons = buffer_horizons_us(condition, streams)
     for name in condition.streams:
         rate = streams[name].max_rate
         if rate is None:

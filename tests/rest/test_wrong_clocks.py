@@ -1,4 +1,4 @@
-"""Wrong clocks in the service: warnings at registration, and resets of watermarks."""
+"""Topics that do not suit their streams, wrong clocks, and resets of watermarks."""
 
 from __future__ import annotations
 
@@ -68,6 +68,41 @@ def test_topics_that_kafka_stamps_are_not_warned_of(service: Service) -> None:
             answer = client.put(path, json=stream(service, topic=topic), params=parameters)
             assert (answer.is_success, answer.json()["warnings"]) == (True, [])
     assert client.get(f"{path}/status").json()["topic_problems"] == []
+
+
+@pytest.mark.parametrize(("retention", "is_enough"), [(60_000, False), (-1, True)])
+def test_a_retention_that_is_shorter_than_the_buffers_is_warned_of(
+    service: Service, retention: int, *, is_enough: bool
+) -> None:
+    client, names = service.client, [fresh(), fresh()]
+    topics = [f"{service.settings.prefix}-{it}" for it in names]
+    settings = {SETTING: "LogAppendTime", "retention.ms": str(retention)}
+    create_topics(service.settings.bootstrap, dict.fromkeys(topics, 1), settings)
+    paths = [f"/v1/streams/{it}" for it in names]
+    documents = [{**stream(service, topic=it), "max_delay": "1s"} for it in topics]
+    for path, document in zip(paths, documents, strict=True):
+        assert client.put(path, json=document).json()["warnings"] == []
+        assert client.get(f"{path}/status").json()["topic_problems"] == []
+    condition = {
+        "kind": "mutual_deadline",
+        "a": names[0],
+        "b": names[1],
+        "window": "1h",
+        "threshold": 0.5,
+    }
+    assert client.put(f"/v1/conditions/{fresh()}", json=condition).is_success
+    found = client.get(f"{paths[1]}/status").json()["topic_problems"]
+    warnings = client.put(paths[1], json=documents[1]).json()["warnings"]
+    if is_enough:
+        assert (found, warnings) == ([], [])
+        return
+    (problem,) = found
+    assert (problem["topic"], problem["setting"]) == (topics[1], "retention.ms")
+    assert problem["found"] == str(retention)
+    assert 3_600_000 < int(problem["needed"]) < 3_700_000
+    (warning,) = warnings
+    assert warning.startswith(f"topic: {topics[1]} has retention.ms={retention}: ")
+    assert warning.endswith(f"set retention.ms={problem['needed']} on the topic")
 
 
 def test_registered_streams_are_checked_when_the_service_starts(

@@ -300,7 +300,9 @@ def _read_whole(place: Installation, topic: str) -> None:
 
 
 def _reset(place: Installation, _: str) -> None:
-    StreamTopics(place.service, TopicKeeper(place.service)).reset_watermark(place.stream)
+    StreamTopics(place.service, TopicKeeper(place.service), lambda _: 0).reset_watermark(
+        place.stream
+    )
 
 
 def _configure(place: Installation, topic: str) -> None:
